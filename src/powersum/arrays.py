@@ -1,0 +1,28 @@
+"""Names for the array types that cross module borders."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+
+def frozen(values: Any, dtype: Any) -> NDArray[Any]:
+    """A contiguous read-only view of ``values`` as ``dtype``; copies only where the type or layout asks for it.
+
+    The view protects against writing through the returned object, not against an owner who keeps writing to the
+    array that was passed in: callers hand over arrays they do not touch again.
+    """
+    array = np.ascontiguousarray(values, dtype=dtype).view()
+    array.setflags(write=False)
+    return array
+
+
+def starts_of(lengths: Any) -> IntArray:
+    """Where each of consecutive blocks of the given lengths starts, with the total as a last entry."""
+    starts = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=starts[1:])
+    return starts

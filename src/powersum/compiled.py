@@ -1,0 +1,20 @@
+"""The one way a function is compiled here: cached on disk, without the interpreter lock, without Python exceptions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numba
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def compiled(function: Function) -> Function:
+    """Compile with Numba on first call. Releases the interpreter lock, so that threads run kernels side by side."""
+    return cast(Function, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+
+
+def inlined(function: Function) -> Function:
+    """Compile and ask LLVM to inline it where it is used: for tiny functions inside hot loops."""
+    return cast(Function, numba.njit(cache=True, nogil=True, error_model="numpy", inline="always")(function))

@@ -1,0 +1,9 @@
+"""The one exception that means «the input is wrong», always a single clear line."""
+
+
+class InputError(ValueError):
+    """Bad input from the user: a file, a name, an option.
+
+    The message is one line that names the place and the offending value. The command line prints it and
+    exits with code 2; it never shows a traceback for it.
+    """
