@@ -1,8 +1,54 @@
 """powersum: guaranteed bounds and answers for marginal MAP, the partition function and MAP in graphical models."""
 
+from importlib import import_module
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from powersum.bound import bound
 from powersum.errors import InputError
 from powersum.model import Model
+from powersum.query import Query
+from powersum.result import Residuals, Result, Snapshot, Status
+
+if TYPE_CHECKING:
+    from powersum import generate
+    from powersum.formats import read, read_evidence, read_order, read_query, write
 
 __version__ = "0.1.0"
 
-__all__ = ["InputError", "Model", "__version__"]
+__all__ = [
+    "InputError",
+    "Model",
+    "Query",
+    "Residuals",
+    "Result",
+    "Snapshot",
+    "Status",
+    "__version__",
+    "bound",
+    "generate",
+    "read",
+    "read_evidence",
+    "read_order",
+    "read_query",
+    "write",
+]
+
+# Imported at first use, so that ``import powersum`` stays quick; a module stands for itself, other names for its parts.
+_LAZY = MappingProxyType(
+    {
+        "generate": "powersum.generate",
+        **dict.fromkeys(("read", "read_evidence", "read_order", "read_query", "write"), "powersum.formats"),
+    }
+)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'powersum' has no attribute {name!r}")
+    module = import_module(_LAZY[name])
+    return module if _LAZY[name] == f"powersum.{name}" else getattr(module, name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,221 @@
+"""``bound``: from a model and a question to a guaranteed upper bound, in one call."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from powersum.errors import InputError
+from powersum.model import Model, StateKey, VariableKey
+from powersum.query import Query
+from powersum.result import Result, Snapshot, Status
+from powersum.tighten import DEFAULT_METHOD, check_options, start_method
+from powersum.tighten.run import Callback, Limits, Outcome, interruptible, run
+
+if TYPE_CHECKING:
+    from powersum.arrays import IntArray
+    from powersum.problem import Problem
+
+DEFAULT_CHANGE = 1e-5
+
+
+def bound(
+    model: Model,
+    maximize: Iterable[VariableKey] | str | None = None,
+    evidence: Mapping[Any, Any] | None = None,
+    *,
+    query: Query | None = None,
+    order: Sequence[VariableKey] | IntArray | None = None,
+    method: str = DEFAULT_METHOD,
+    sweeps: int | None = None,
+    time_limit: float | None = None,
+    target: float | None = None,
+    change: float | None = DEFAULT_CHANGE,
+    threads: int = 1,
+    seed: int = 0,
+    callback: Callback | None = None,
+    **options: Any,
+) -> Result:
+    """Bound the largest sum, the partition function or the most probable state from above.
+
+    The value bounded is ``max over x_B of sum over x_A`` of the product of all factors, where B are the variables in
+    ``maximize`` and A all others. The bound holds whenever the call ends: a limit costs tightness, never validity.
+    Ctrl-C and SIGTERM end it early and return the best bound so far.
+
+    Parameters
+    ----------
+    model
+        The model; it is not changed.
+    maximize
+        Names or numbers of the variables to maximise; ``"all"`` for MAP, ``None`` for the log partition function.
+    evidence
+        Observed states, by names or numbers.
+    query
+        Any weights, in place of ``maximize``.
+    order
+        Elimination order of all variables, first eliminated first, max variables last. Chosen if not given.
+    method
+        How the bound is tightened; see ``powersum.tighten.METHODS``.
+    sweeps, time_limit, target, change
+        When to stop: after so many sweeps; after so many seconds; once the bound is at or below ``target``; once ten
+        sweeps together gain less than ``change · max(1, |bound|)``. ``None`` switches a rule off.
+    threads, seed
+        Number of threads, which does not change the result, and the seed of what is drawn at random.
+    callback
+        Called with a :class:`~powersum.result.Snapshot` after every sweep.
+    **options
+        Options of the method, such as ``start="share"`` of ``gdd``; ``None`` means the method's default.
+
+    Returns
+    -------
+    Result
+        With ``log_upper``, a decoded ``assignment`` of the maximised variables, the ``status`` and the ``history``.
+
+    Examples
+    --------
+    >>> import powersum as ps
+    >>> rain = ps.Model.from_factors([2, 2], [((0,), [0.8, 0.2]), ((0, 1), [[0.9, 0.1], [0.3, 0.7]])],
+    ...                              names=["rain", "wet"], states=[["no", "yes"], ["no", "yes"]])
+    >>> result = ps.bound(rain, maximize=["rain"], evidence={"wet": "yes"})
+    >>> dict(result.assignment)
+    {'rain': 'yes'}
+    """
+    started = time.monotonic()
+    limits = Limits(sweeps=sweeps, time_limit=time_limit, target=target, change=change)
+    given = {name: value for name, value in options.items() if value is not None}
+    _check(model, maximize, query, threads, seed)
+    check_options(method, given)
+    if query is None:
+        query = Query.of(model, maximize)
+    observed = model.evidence(evidence)
+    eliminated = None if order is None else _order(model, query, order)
+    used = {
+        "sweeps": sweeps,
+        "time_limit": time_limit,
+        "target": target,
+        "change": change,
+        "threads": threads,
+        "seed": seed,
+        "order": "automatic" if order is None else "given",
+        **given,
+    }
+    with interruptible() as interrupt:
+        # Compiled modules are imported where they are used, so that ``import powersum`` stays quick.
+        from powersum.simplify import simplify
+
+        problem = simplify(model, query, observed)
+        sizes = _sizes(model, query, observed, problem)
+        if not problem.feasible or problem.model.n_variables == 0:
+            outcome, states, residuals = _without_search(problem, started, callback), np.empty(0, dtype=np.int64), None
+        else:
+            tightener = start_method(
+                method,
+                problem,
+                _reduced_order(problem, eliminated, seed),
+                threads=threads,
+                seed=seed,
+                options=given,
+            )
+            outcome = run(
+                tightener,
+                limits,
+                log_constant=problem.log_constant,
+                started=started,
+                interrupt=interrupt,
+                callback=callback,
+            )
+            states, residuals = tightener.decode(), tightener.residuals()
+            sizes.update(tightener.sizes())
+    status = _status(problem, outcome)
+    from powersum import __version__
+
+    return Result(
+        log_upper=outcome.log_upper,
+        log_lower=outcome.log_upper if status in (Status.OPTIMAL, Status.INFEASIBLE) else -math.inf,
+        assignment={} if status is Status.INFEASIBLE else _assignment(model, query, problem, states),
+        status=status,
+        reason=outcome.reason,
+        history=outcome.history,
+        method=method,
+        options=used,
+        sizes=sizes,
+        version=__version__,
+        residuals=residuals,
+        notes=outcome.notes,
+    )
+
+
+def _check(model: Model, maximize: object, query: Query | None, threads: int, seed: int) -> None:
+    """Refuse arguments that contradict each other or are out of range."""
+    if query is not None and maximize is not None:
+        raise InputError("give maximize or query, not both")
+    if query is not None and len(query.weights) != model.n_variables:
+        raise InputError(f"the query has {len(query.weights)} weights, the model {model.n_variables} variables")
+    if threads < 1:
+        raise InputError(f"threads is {threads}: it must be 1 or more")
+    if seed < 0:
+        raise InputError(f"seed is {seed}: it must be 0 or more")
+
+
+def _order(model: Model, query: Query, order: Sequence[VariableKey] | IntArray) -> IntArray:
+    """The user's order as indices, checked to be an order of this model that eliminates max variables last."""
+    from powersum.ordering import check_order
+
+    eliminated = np.fromiter((model.variable(key) for key in order), dtype=np.int64)
+    check_order(eliminated, query.weights, model.n_variables)
+    return eliminated
+
+
+def _reduced_order(problem: Problem, order: IntArray | None, seed: int) -> IntArray:
+    """The order of the reduced variables: from the user's, or chosen."""
+    if order is not None:
+        return problem.reduced_order(order)
+    from powersum.ordering import elimination_order
+
+    return elimination_order(problem.model, problem.tau, seed=seed)
+
+
+def _without_search(problem: Problem, started: float, callback: Callback | None) -> Outcome:
+    """The outcome where simplification left nothing to bound."""
+    snapshot = Snapshot(time.monotonic() - started, 0, problem.log_constant)
+    if callback is not None:
+        callback(snapshot)
+    reason = (
+        "Simplification alone gave the exact value."
+        if problem.feasible
+        else "Nothing has positive probability: the zeros of the model and the evidence exclude every state."
+    )
+    return Outcome(problem.log_constant, (snapshot,), reason, interrupted=False, notes=())
+
+
+def _status(problem: Problem, outcome: Outcome) -> Status:
+    if outcome.log_upper == -math.inf:
+        return Status.INFEASIBLE
+    if problem.model.n_variables == 0:
+        return Status.OPTIMAL
+    return Status.INTERRUPTED if outcome.interrupted else Status.BOUNDED
+
+
+def _assignment(model: Model, query: Query, problem: Problem, states: IntArray) -> dict[str, StateKey]:
+    """Names and labels of the maximised variables' states; those under evidence have their observed state."""
+    restored = problem.restore(states)
+    return {model.name(v): model.label(v, int(restored[v])) for v in query.max_variables.tolist()}
+
+
+def _sizes(model: Model, query: Query, evidence: Mapping[int, int], problem: Problem) -> dict[str, int | float]:
+    """How large the question is, and how much of it simplification left."""
+    return {
+        "variables": model.n_variables,
+        "factors": model.n_factors,
+        "table_entries": model.log_values.size,
+        "max_variables": len(query.max_variables),
+        "evidence": len(evidence),
+        "reduced_variables": problem.model.n_variables,
+        "reduced_factors": problem.model.n_factors,
+        "reduced_table_entries": problem.model.log_values.size,
+        "components": problem.n_components,
+    }
