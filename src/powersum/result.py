@@ -48,7 +48,7 @@ class Residuals:
     entropy: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Result:
     """An answer with its guarantee. All values are natural logarithms.
 
@@ -74,6 +74,22 @@ class Result:
         """Upper minus lower bound; 0 for a proven answer, infinity where one side is unknown."""
         return 0.0 if self.log_upper == self.log_lower else self.log_upper - self.log_lower
 
+    @property
+    def seconds(self) -> float:
+        """Time from the call to the last snapshot."""
+        return self.history[-1].seconds if self.history else 0.0
+
+    @property
+    def sweeps(self) -> int:
+        """Number of sweeps done."""
+        return self.history[-1].sweep if self.history else 0
+
+    def __repr__(self) -> str:
+        return (
+            f"<powersum.Result: {self.status}, {self.log_lower:.10g} ≤ log value ≤ {self.log_upper:.10g}, "
+            f"{len(self.assignment)} variables assigned, {self.sweeps} sweeps in {self.seconds:.3g} s>"
+        )
+
     def to_json(self) -> str:
         """Strict JSON; infinities are the strings "inf" and "-inf"."""
         return json.dumps(_strict({**asdict(self), "gap": self.gap}), indent=2, allow_nan=False, ensure_ascii=False)
@@ -85,11 +101,11 @@ class Result:
         except OSError as error:
             raise InputError(f"{path}: cannot be written ({error.strerror})") from None
 
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the bounds against time; returns the axes."""
+    def plot(self, ax: Axes | None = None, *, against: str = "seconds") -> Axes:
+        """Draw the bounds against time (``"seconds"``) or sweeps (``"sweep"``); returns the axes."""
         from powersum.report.curves import plot_history
 
-        return plot_history(self, ax)
+        return plot_history(self, ax, against=against)
 
 
 def _strict(value: Any) -> Any:

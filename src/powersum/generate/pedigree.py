@@ -20,7 +20,7 @@ from powersum.generate.blocks import (
 # Chance to fall ill with 0, 1, 2 copies of the disease allele.
 PENETRANCE = np.array([0.02, 0.2, 0.9])
 # Chance that a child is born to parents who have children already.
-SIBLING = 0.6
+SIBLING = 0.5
 
 
 def pedigree(
@@ -138,12 +138,12 @@ def _parents(rng: np.random.Generator, people: int, founders: int) -> tuple[IntA
     couples = [(0, 1)]
     for child in range(founders, people):
         if rng.random() > SIBLING:
-            one = int(rng.integers(child))
+            one = int(rng.choice(np.flatnonzero(generation >= 0)))
             others = np.arange(1 - one % 2, child, 2)
             stranger = generation[others] < 0
             cousin = (generation[others] == generation[one]) & (father[others] != father[one])
             candidates = others[stranger if stranger.any() else cousin]
-            if generation[one] >= 0 and len(candidates):
+            if len(candidates):
                 other = int(rng.choice(candidates))
                 couples.append((one, other) if one % 2 == 0 else (other, one))
         father[child], mother[child] = couples[-1] if rng.random() < 0.5 else couples[int(rng.integers(len(couples)))]
