@@ -51,7 +51,7 @@ class Tables:
         )
 
     def constants(self) -> tuple[BoolArray, FloatArray]:
-        """Which factors have one value throughout (an empty scope, or nothing but repetition), and all largest values."""
+        """Which factors have one value throughout, as those of an empty scope have, and the largest value of each."""
         if not self.n_factors:
             return np.zeros(0, dtype=np.bool_), np.zeros(0)
         largest = np.maximum.reduceat(self.log_values, self.table_starts[:-1])

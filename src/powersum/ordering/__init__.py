@@ -1,0 +1,103 @@
+"""Order: constrained elimination orders, what they cost, and a check of those that users bring."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from powersum.arrays import FloatArray, IntArray, frozen
+from powersum.errors import InputError
+from powersum.graph import adjacency
+from powersum.model import Model
+from powersum.ordering.cost import OrderCost, induced_width, order_cost
+from powersum.ordering.min_fill import min_fill
+
+__all__ = ["OrderCost", "check_order", "elimination_order", "induced_width", "order_cost"]
+
+WORK_BUDGET = 2e8
+"""Steps of min-fill that all restarts together may take unless told otherwise: about half a second."""
+
+
+def elimination_order(
+    model: Model,
+    tau: FloatArray,
+    *,
+    seed: int = 0,
+    restarts: int | None = None,
+    time_limit: float | None = None,
+) -> IntArray:
+    """An elimination order of small width that takes larger weights first and max variables last.
+
+    Parameters
+    ----------
+    model, tau
+        The model and the weight of each variable.
+    seed
+        Chooses among equally good variables; the same seed gives the same order.
+    restarts
+        How often to try; the number is chosen by the size of the model unless given.
+    time_limit
+        Seconds after which no further try starts. With a limit that binds, the order depends on the machine.
+
+    Returns
+    -------
+    IntArray
+        The variables, first eliminated first. Of all tries the one of least width wins, and among these the one with
+        the fewest table entries.
+    """
+    end = np.inf if time_limit is None else time.monotonic() + time_limit
+    if not model.n_variables:
+        return np.zeros(0, dtype=np.int64)
+    graph = adjacency(model.n_variables, model.scope_starts, model.scope_variables)
+    group = np.unique(-np.asarray(tau), return_inverse=True)[1].astype(np.int64)
+    arrays = (
+        frozen(graph.starts, np.int64),
+        frozen(graph.neighbours, np.int64),
+        frozen(group, np.int64),
+        frozen(np.argsort(group, kind="stable"), np.int64),
+    )
+    log2_cardinalities = frozen(np.log2(model.cardinalities), np.float64)
+    weights = (frozen(np.ones(model.n_variables), np.int64), model.cardinalities)
+    best = np.zeros(0, dtype=np.int64)
+    width, log2_total, work, tries = model.n_variables, np.inf, 0.0, 0
+    while not len(best) or (
+        (tries < restarts if restarts is not None else work * (tries + 1) < WORK_BUDGET * tries and tries < 1000)
+        and time.monotonic() < end
+    ):
+        order, width_now, log2_now, work_now = min_fill(
+            *arrays, weights[tries % 2], log2_cardinalities, seed * 1_000_003 + tries + 1, width, log2_total
+        )
+        work += work_now
+        tries += 1
+        if len(order):
+            best, width, log2_total = order, width_now, log2_now
+    return best
+
+
+def check_order(order: IntArray, tau: FloatArray, n_variables: int) -> None:
+    """Refuse an order that leaves out or repeats a variable, or that eliminates a max variable before another.
+
+    Raises
+    ------
+    InputError
+        With one line that names the variable.
+    """
+    order = np.asarray(order)
+    if len(order) != n_variables:
+        raise InputError(f"the order has {len(order)} variables, the model {n_variables}")
+    outside = (order < 0) | (order >= n_variables)
+    if outside.any():
+        raise InputError(f"the order names variable {order[outside][0]}: the model has 0 to {n_variables - 1}")
+    repeated = np.bincount(order, minlength=n_variables) > 1
+    if repeated.any():
+        raise InputError(f"the order names variable {int(np.argmax(repeated))} twice")
+    is_max = np.asarray(tau)[order] == 0.0
+    if is_max.any():
+        late = np.flatnonzero(~is_max)
+        first = int(np.argmax(is_max))
+        if late.size and late[-1] > first:
+            raise InputError(
+                f"the order eliminates the max variable {order[first]} before variable {order[late[-1]]}, which is not "
+                f"maximised: max variables must come last"
+            )
