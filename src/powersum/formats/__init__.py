@@ -1,0 +1,65 @@
+"""Files in and out: models, evidence, queries, orders and results, one module for each format."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+
+from powersum.errors import InputError
+from powersum.formats.companions import Companions, companions
+from powersum.formats.evidence import read_evidence, write_evidence
+from powersum.formats.files import COMPRESSED_SUFFIXES, PathLike, plain_name, shown
+from powersum.formats.order import read_order, write_order
+from powersum.formats.query import read_query, write_query
+from powersum.formats.results import Answer, ResultWriter, read_result
+from powersum.formats.uai import read_uai, write_uai
+from powersum.model import Model
+
+__all__ = [
+    "Answer",
+    "Companions",
+    "ResultWriter",
+    "companions",
+    "read",
+    "read_evidence",
+    "read_order",
+    "read_query",
+    "read_result",
+    "write",
+    "write_evidence",
+    "write_order",
+    "write_query",
+]
+
+# A new model format is a new module and a line here.
+_READERS: dict[str, Callable[[PathLike], Model]] = {".uai": read_uai}
+_WRITERS: dict[str, Callable[[Model, PathLike], None]] = {".uai": write_uai}
+
+
+def read(path: PathLike) -> Model:
+    """Read a model; the suffix of the file tells its format: ``.uai``, ``.uai.gz`` or ``.uai.xz``."""
+    reader = _READERS.get(_suffix(path))
+    if reader is None:
+        raise InputError(f"{shown(path)}: unknown kind of model: read are {_listed(_READERS)}")
+    return reader(path)
+
+
+def write(model: Model, path: PathLike) -> None:
+    """Write a model; the suffix of the file tells its format: ``.uai``, ``.uai.gz`` or ``.uai.xz``.
+
+    The file appears under its name only when it is complete.
+    """
+    writer = _WRITERS.get(_suffix(path))
+    if writer is None:
+        raise InputError(f"{shown(path)}: unknown kind of model: written are {_listed(_WRITERS)}")
+    writer(model, path)
+
+
+def _suffix(path: PathLike) -> str:
+    """The suffix of the format, without that of compression."""
+    return os.path.splitext(plain_name(path))[1].lower()
+
+
+def _listed(formats: Iterable[str]) -> str:
+    """The suffixes of formats, for messages."""
+    return ", ".join(suffix + packed for suffix in formats for packed in ("", *COMPRESSED_SUFFIXES))

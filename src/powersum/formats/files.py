@@ -1,0 +1,120 @@
+"""Whole files in and out: compression by suffix, writing that is all or nothing, and errors in one line."""
+
+from __future__ import annotations
+
+import os
+import stat
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from secrets import token_hex
+from typing import IO, Any, cast
+
+from powersum.errors import InputError
+
+PathLike = str | os.PathLike[str]
+
+COMPRESSED_SUFFIXES = (".gz", ".xz")
+
+# A few kilobytes can unpack to terabytes; more text than this does not make a model that fits in memory.
+MAX_BYTES = 2 << 30
+
+
+def shown(path: PathLike) -> str:
+    """A path as messages show it: on one line, whatever it is called."""
+    text = os.fspath(path)
+    return text if text.isprintable() else repr(text)
+
+
+def plain_name(path: PathLike) -> str:
+    """A path without its suffix of compression."""
+    text = os.fspath(path)
+    for suffix in COMPRESSED_SUFFIXES:
+        if text.lower().endswith(suffix):
+            return text[: -len(suffix)]
+    return text
+
+
+def load(path: PathLike) -> bytes:
+    """Everything in a file, unpacked when its name ends in ``.gz`` or ``.xz``."""
+    from lzma import LZMAError
+
+    try:
+        mode = os.stat(path).st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
+            kind = "a directory" if stat.S_ISDIR(mode) else "not a file"
+            raise InputError(f"{shown(path)}: cannot be read: it is {kind}")
+        with _opener(path)(path, "rb") as handle:
+            data = cast(bytes, handle.read(MAX_BYTES + 1))
+    except (EOFError, LZMAError, zlib.error) as error:
+        raise InputError(f"{shown(path)}: the compressed data are damaged ({_reason(error)})") from None
+    except (OSError, ValueError, MemoryError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{shown(path)}: cannot be read ({_reason(error)})") from None
+    if len(data) > MAX_BYTES:
+        raise InputError(f"{shown(path)}: holds more than {MAX_BYTES >> 30} GiB of text, too much for one model")
+    return data
+
+
+@contextmanager
+def saving(path: PathLike) -> Iterator[IO[bytes]]:
+    """Open a file for writing that appears under its name only when all of it has been written.
+
+    A reader never sees half a file, and a failed run leaves what was there before. What is no regular file (a pipe,
+    ``/dev/null``) is written to directly: renaming would put a file in its place.
+    """
+    try:
+        special = os.path.exists(path) and not os.path.isfile(path)
+        place = Path(path)
+        target = place if special else place.with_name(f".{place.name[:64]}.{token_hex(6)}.part")
+        try:
+            with open(target, "wb") as raw:
+                if _opener(path) is open:
+                    yield raw
+                else:
+                    with _packer(path, raw) as packed:
+                        yield packed
+            if not special:
+                os.replace(target, path)
+        finally:
+            if not special:
+                with suppress(OSError):
+                    os.unlink(target)
+    except (OSError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{shown(path)}: cannot be written ({_reason(error)})") from None
+
+
+def _opener(path: PathLike) -> Callable[..., Any]:
+    """The function that opens a file of this name for reading."""
+    suffix = os.path.splitext(os.fspath(path))[1].lower()
+    if suffix == ".gz":
+        import gzip
+
+        return gzip.open
+    if suffix == ".xz":
+        import lzma
+
+        return lzma.open
+    return open
+
+
+def _packer(path: PathLike, raw: IO[bytes]) -> IO[bytes]:
+    """A compressing file on top of ``raw``."""
+    if os.fspath(path).lower().endswith(".gz"):
+        import gzip
+
+        # No name and no time inside: equal models give equal files.
+        return cast(IO[bytes], gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0))
+    import lzma
+
+    return lzma.LZMAFile(raw, "wb")
+
+
+def _reason(error: BaseException) -> str:
+    """Why something failed, in a few words on one line."""
+    text = (error.strerror if isinstance(error, OSError) and error.strerror else str(error)) or type(error).__name__
+    return " ".join(text.split())

@@ -1,0 +1,225 @@
+"""The UAI model format: a stream of tokens, read into and written from the flat arrays of a model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+
+from powersum.arrays import FloatArray, IntArray, starts_of
+from powersum.errors import InputError
+from powersum.formats.files import PathLike, saving, shown
+from powersum.formats.tokens import (
+    LARGEST_EXPONENT,
+    MIN_NORMAL,
+    Numbers,
+    first_word,
+    log_of_decimal,
+    read_numbers,
+    read_text,
+)
+from powersum.model import Model, log_of_probabilities
+
+_KINDS = {"MARKOV": False, "BAYES": True}
+_FACTORS_AT_ONCE = 10_000
+
+
+def read_uai(path: PathLike) -> Model:
+    """Read a ``.uai`` file, plain or compressed.
+
+    Entries are rounded once, to the nearest double, before their log is taken; entries below the smallest normal double
+    keep their full value.
+    """
+    text = read_text(path)
+    word, end = first_word(text)
+    if not word:
+        raise InputError(f"{shown(path)}: is empty")
+    if word.upper() not in _KINDS:
+        raise InputError(f"{shown(path)}: token 1: {word} is neither MARKOV nor BAYES")
+    numbers = read_numbers(path, text, end, skipped=1)
+    cardinalities, position = _read_cardinalities(numbers)
+    scope_starts, scope_variables, position = _read_scopes(numbers, position, len(cardinalities))
+    table_starts, log_values = _read_tables(numbers, position, scope_starts, cardinalities[scope_variables])
+    return Model(
+        cardinalities=cardinalities,
+        scope_starts=scope_starts,
+        scope_variables=scope_variables,
+        table_starts=table_starts,
+        log_values=log_values,
+        directed=_KINDS[word.upper()],
+    )
+
+
+def write_uai(model: Model, path: PathLike) -> None:
+    """Write a ``.uai`` file, compressed when its name ends in ``.gz`` or ``.xz``; names and labels have no place in it.
+
+    Reading the file gives the very same logs for every model that was read or built from probabilities. Logs that are
+    the log of no double are written as the nearest one.
+    """
+    words, which = _words(model)
+    with saving(path) as handle:
+        for piece in _pieces(model, words, which):
+            handle.write(piece.encode("ascii"))
+
+
+def _read_cardinalities(numbers: Numbers) -> tuple[IntArray, int]:
+    """Number of states of each variable, and where the rest begins."""
+    n = numbers.whole(0, "the number of variables")
+    if n > len(numbers) - 1:
+        raise numbers.error(0, f"{{}} variables declared, but only {len(numbers) - 1} tokens follow")
+    cardinalities = numbers.wholes(1, 1 + n, "the number of states of a variable")
+    if n and int(cardinalities.min()) < 1:
+        variable = int(np.argmin(cardinalities))
+        raise numbers.error(1 + variable, f"variable {variable} has {{}} states: it needs at least 1")
+    return cardinalities, 1 + n
+
+
+def _read_scopes(numbers: Numbers, position: int, n_variables: int) -> tuple[IntArray, IntArray, int]:
+    """Starts and variables of all scopes, and where the rest begins."""
+    n_factors = numbers.whole(position, "the number of factors")
+    if n_factors > len(numbers) - position - 1:
+        left = len(numbers) - position - 1
+        raise numbers.error(position, f"{{}} factors declared, but only {left} tokens follow")
+    begin = position = position + 1
+    counts = np.zeros(n_factors, dtype=np.int64)
+    value_at = numbers.values.item
+    total = len(numbers)
+    for factor in range(n_factors):
+        if position >= total:
+            raise numbers.ends_early(f"the scope of factor {factor}")
+        count = value_at(position)
+        if not 0 <= count <= n_variables or count != int(count):
+            raise numbers.error(
+                position,
+                f"factor {factor}: a scope of {{}} variables: expected a whole number from 0 to {n_variables}",
+            )
+        counts[factor] = count
+        position += 1 + int(count)
+    if position > total:
+        raise numbers.ends_early("the last scope is complete")
+
+    starts = starts_of(counts)
+    is_variable = np.ones(position - begin, dtype=np.bool_)
+    is_variable[starts[:-1] + np.arange(n_factors)] = False
+    places = begin + np.flatnonzero(is_variable)
+    owner = np.repeat(np.arange(n_factors), counts)
+    listed = numbers.values[places]
+    bad = (listed != np.floor(listed)) | (listed < 0) | (listed >= n_variables)
+    if bad.any():
+        first = int(np.argmax(bad))
+        raise numbers.error(
+            int(places[first]), f"factor {int(owner[first])}: variable {{}} is out of range 0 to {n_variables - 1}"
+        )
+    variables = listed.astype(np.int64)
+    by_factor = np.argsort(owner * max(n_variables, 1) + variables, kind="stable")
+    twice = (np.diff(owner[by_factor]) == 0) & (np.diff(variables[by_factor]) == 0)
+    if twice.any():
+        second = int(by_factor[1:][twice].min())
+        raise numbers.error(
+            int(places[second]), f"factor {int(owner[second])}: variable {{}} appears twice in its scope"
+        )
+    return starts, variables, position
+
+
+def _read_tables(
+    numbers: Numbers, begin: int, scope_starts: IntArray, axis_lengths: IntArray
+) -> tuple[IntArray, FloatArray]:
+    """Starts and logs of all tables; sizes are compared with the tokens that are there before anything is allocated."""
+    n_factors = len(scope_starts) - 1
+    total = len(numbers)
+    # As doubles: exact as long as a table can be in the file, and infinite rather than wrapped beyond.
+    with np.errstate(over="ignore"):
+        padded = np.append(axis_lengths.astype(np.float64), 1.0)
+        sizes = np.multiply.reduceat(padded, scope_starts[:-1]) if n_factors else np.zeros(0)
+        sizes[np.diff(scope_starts) == 0] = 1.0
+        ends = begin + np.cumsum(sizes + 1.0)
+    places = np.concatenate(([float(begin)], ends[:-1]))[:n_factors]
+    present = int(np.searchsorted(places, total))
+    declared = numbers.values[places[:present].astype(np.int64)]
+    wrong = declared != sizes[:present]
+    if wrong.any():
+        factor = int(np.argmax(wrong))
+        raise numbers.error(
+            int(places[factor]), f"factor {factor}: a table of {{}} entries, but its scope asks for {sizes[factor]:.0f}"
+        )
+    if present < n_factors:
+        raise numbers.ends_early(f"the table of factor {present}")
+    needed = int(ends[-1]) if n_factors and np.isfinite(ends[-1]) else begin
+    if n_factors and ends[-1] > total:
+        left = total - int(places[-1]) - 1
+        raise numbers.ends_early(f"the table of factor {n_factors - 1} is complete: {left} of {sizes[-1]:.0f} entries")
+    if needed < total:
+        raise numbers.error(needed, f"{{}} is surplus: the last table is complete, {total - needed} tokens are left")
+
+    starts = starts_of(sizes.astype(np.int64))
+    is_entry = np.ones(total - begin, dtype=np.bool_)
+    is_entry[starts[:-1] + np.arange(n_factors)] = False
+    entries = numbers.values[begin:][is_entry]
+    if entries.size and float(entries.min()) < 0.0:
+        entry = int(np.argmax(entries < 0.0))
+        factor = int(np.searchsorted(starts, entry, side="right")) - 1
+        raise numbers.error(
+            begin + entry + factor + 1,
+            f"factor {factor}, entry {entry - int(starts[factor])}: {{}} is negative",
+        )
+    logs = log_of_probabilities(entries)
+    for place, log in numbers.tiny.items():
+        # As many sizes as tables come before the entry at this place.
+        logs[place - begin - int(np.searchsorted(places, place))] = log
+    return starts, logs
+
+
+def _words(model: Model) -> tuple[list[str], IntArray]:
+    """The different table entries as text, and which of them each entry is."""
+    logs, which = np.unique(model.log_values, return_inverse=True)
+    with np.errstate(over="ignore", under="ignore"):
+        values = np.exp(logs)
+    if logs.size and not np.isfinite(values[-1]):
+        entry = int(np.argmax(model.log_values == logs[-1]))
+        factor = int(np.searchsorted(model.table_starts, entry, side="right")) - 1
+        raise InputError(f"factor {factor}: an entry with log {logs[-1]} is too large for a .uai file")
+
+    # Fifteen digits keep 0.1 what it was; where they are not enough, the double itself or one of its neighbours is.
+    words = [f"{value:.15g}" for value in values.tolist()]
+    left = np.flatnonzero(log_of_probabilities(np.array(words, dtype=np.float64)) != logs)
+    tiny = left[values[left] < MIN_NORMAL]
+    for k in tiny.tolist():
+        words[k] = _tiny_word(float(logs[k]))
+    left = left[values[left] >= MIN_NORMAL]
+    below, above = np.nextafter(values, 0.0), np.nextafter(values, np.inf)
+    for candidates in (values, below, above, np.nextafter(below, 0.0), np.nextafter(above, np.inf)):
+        fits = log_of_probabilities(candidates[left]) == logs[left]
+        for k in left[fits].tolist():
+            words[k] = repr(float(candidates[k]))
+        left = left[~fits]
+    for k in left.tolist():
+        words[k] = repr(float(values[k]))
+    return words, which.reshape(-1)
+
+
+def _tiny_word(log: float) -> str:
+    """The decimal number for a log below those of the normal doubles, read here at its full value."""
+    power = math.floor(log / math.log(10.0))
+    if -power >= LARGEST_EXPONENT:
+        raise InputError(f"an entry with log {log} is too small for a .uai file")
+    # log_of_decimal is the reader's own: what it makes of the power alone is taken off exactly as it will be added.
+    leading = math.exp(log - log_of_decimal(f"1e{power}".encode("ascii")))
+    return f"{leading:.17g}e{power}"
+
+
+def _pieces(model: Model, words: list[str], which: IntArray) -> Iterator[str]:
+    """The file, a bounded part at a time."""
+    yield "BAYES\n" if model.directed else "MARKOV\n"
+    yield f"{model.n_variables}\n{' '.join(map(str, model.cardinalities.tolist()))}\n{model.n_factors}\n"
+    for first in range(0, model.n_factors, _FACTORS_AT_ONCE):
+        starts = model.scope_starts[first : first + _FACTORS_AT_ONCE + 1].tolist()
+        variables = [str(v) for v in model.scope_variables[starts[0] : starts[-1]].tolist()]
+        for begin, end in pairwise(starts):
+            yield " ".join([str(end - begin), *variables[begin - starts[0] : end - starts[0]]]) + "\n"
+    for first in range(0, model.n_factors, _FACTORS_AT_ONCE):
+        starts = model.table_starts[first : first + _FACTORS_AT_ONCE + 1].tolist()
+        entries = [words[k] for k in which[starts[0] : starts[-1]].tolist()]
+        for begin, end in pairwise(starts):
+            yield f"\n{end - begin}\n{' '.join(entries[begin - starts[0] : end - starts[0]])}\n"
