@@ -8,17 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from powersum.arrays import FloatArray, IntArray, frozen, starts_of
-from powersum.eliminate_kernels import (
-    Domains,
-    Factors,
-    Wiring,
-    message_sizes,
-    new_scratch,
-    place_messages,
-    reduce_all,
-    trace_back,
-    wire,
-)
+from powersum.eliminate_kernels import Domains, new_scratch, reduce_all, trace_back
+from powersum.eliminate_wiring import Factors, Wiring, message_sizes, place_messages, wire
 from powersum.model import Model
 
 # A message beyond this many entries is not worth a number: no memory holds it.
