@@ -92,7 +92,7 @@ def bound(
     if query is None:
         query = Query.of(model, maximize)
     observed = model.evidence(evidence)
-    eliminated = None if order is None else _order(model, query, order)
+    eliminated = None if order is None else original_order(model, query, order)
     used = {
         "sweeps": sweeps,
         "time_limit": time_limit,
@@ -115,7 +115,7 @@ def bound(
             tightener = start_method(
                 method,
                 problem,
-                _reduced_order(problem, eliminated, seed),
+                reduced_order(problem, eliminated, seed=seed, time_limit=time_limit),
                 threads=threads,
                 seed=seed,
                 options=given,
@@ -161,8 +161,8 @@ def _check(model: Model, maximize: object, query: Query | None, threads: int, se
         raise InputError(f"seed is {seed}: it must be 0 or more")
 
 
-def _order(model: Model, query: Query, order: Sequence[VariableKey] | IntArray) -> IntArray:
-    """The user's order as indices, checked to be an order of this model that eliminates max variables last."""
+def original_order(model: Model, query: Query, order: Sequence[VariableKey] | IntArray) -> IntArray:
+    """A user's order as indices, checked to be an order of this model that eliminates max variables last."""
     from powersum.ordering import check_order
 
     eliminated = np.fromiter((model.variable(key) for key in order), dtype=np.int64)
@@ -170,13 +170,17 @@ def _order(model: Model, query: Query, order: Sequence[VariableKey] | IntArray) 
     return eliminated
 
 
-def _reduced_order(problem: Problem, order: IntArray | None, seed: int) -> IntArray:
-    """The order of the reduced variables: from the user's, or chosen."""
+def reduced_order(
+    problem: Problem, order: IntArray | None, *, seed: int = 0, time_limit: float | None = None
+) -> IntArray:
+    """The order of the reduced variables: from one of the original variables, or chosen."""
     if order is not None:
         return problem.reduced_order(order)
     from powersum.ordering import elimination_order
 
-    return elimination_order(problem.model, problem.tau, seed=seed)
+    # Most of a short time is better spent on the bound than on a slightly better order.
+    allowance = None if time_limit is None else 0.2 * time_limit
+    return elimination_order(problem.model, problem.tau, seed=seed, time_limit=allowance)
 
 
 def _without_search(problem: Problem, started: float, callback: Callback | None) -> Outcome:
@@ -211,11 +215,11 @@ def _sizes(model: Model, query: Query, evidence: Mapping[int, int], problem: Pro
     return {
         "variables": model.n_variables,
         "factors": model.n_factors,
-        "table_entries": model.log_values.size,
+        "entries": model.log_values.size,
         "max_variables": len(query.max_variables),
         "evidence": len(evidence),
         "reduced_variables": problem.model.n_variables,
         "reduced_factors": problem.model.n_factors,
-        "reduced_table_entries": problem.model.log_values.size,
+        "reduced_entries": problem.model.log_values.size,
         "components": problem.n_components,
     }

@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from powersum.errors import InputError
 from powersum.model import StateKey
 
 if TYPE_CHECKING:
@@ -92,14 +91,14 @@ class Result:
 
     def to_json(self) -> str:
         """Strict JSON; infinities are the strings "inf" and "-inf"."""
-        return json.dumps(_strict({**asdict(self), "gap": self.gap}), indent=2, allow_nan=False, ensure_ascii=False)
+        return strict_json({**asdict(self), "gap": self.gap})
 
     def save(self, path: str | Path) -> None:
         """Write :meth:`to_json` to a file."""
-        try:
-            Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
-        except OSError as error:
-            raise InputError(f"{path}: cannot be written ({error.strerror})") from None
+        from powersum.formats.files import saving
+
+        with saving(path) as handle:
+            handle.write((self.to_json() + "\n").encode())
 
     def plot(self, ax: Axes | None = None, *, against: str = "seconds") -> Axes:
         """Draw the bounds against time (``"seconds"``) or sweeps (``"sweep"``); returns the axes."""
@@ -108,8 +107,13 @@ class Result:
         return plot_history(self, ax, against=against)
 
 
+def strict_json(value: Any) -> str:
+    """Strict JSON of nested mappings and lists; infinities are the strings "inf" and "-inf"."""
+    return json.dumps(_strict(value), indent=2, allow_nan=False, ensure_ascii=False)
+
+
 def _strict(value: Any) -> Any:
-    """``value`` with infinities as strings and enums as their words, for strict JSON."""
+    """``value`` with infinities as strings, enums and unknown objects as their words, for strict JSON."""
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
     if isinstance(value, Mapping):
@@ -118,4 +122,4 @@ def _strict(value: Any) -> Any:
         return [_strict(item) for item in value]
     if hasattr(value, "item"):
         return _strict(value.item())
-    return value
+    return value if value is None or isinstance(value, int | str) else str(value)

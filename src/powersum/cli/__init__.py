@@ -1,0 +1,12 @@
+"""The command line: parse, call the public functions, print."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Run the command line and exit: 0 with an answer, 2 for wrong input, 130 when broken off without an answer."""
+    from powersum.cli.app import run_app
+
+    sys.exit(run_app(sys.argv[1:]))

@@ -57,13 +57,13 @@ def save_plot(result: Result, path: str | Path) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
+    from powersum.formats.files import saving
+
     figure = Figure(figsize=(6.4, 3.8), layout="constrained")
     FigureCanvasAgg(figure)
     plot_history(result, figure.subplots())
-    try:
-        figure.savefig(path, dpi=150)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror})") from None
+    with saving(path) as handle:
+        figure.savefig(handle, format=Path(path).suffix.lstrip(".").lower(), dpi=150)
 
 
 def check_picture(path: str | Path) -> None:
@@ -84,8 +84,9 @@ def _curve(ax: Axes, result: Result, against: str, field: str, colour: str, labe
     ax.step(x, y, where="post", color=colour, linewidth=1.8, label=label)
     ax.plot(x[-1:], y[-1:], "o", color=colour, markersize=4.5)
     above = field == "log_upper"
+    value = f"{y[-1]:.4g}" if abs(y[-1]) < 1000 else f"{y[-1]:.1f}"
     ax.annotate(
-        f"{label} {y[-1]:.4g}" if abs(y[-1]) < 1000 else f"{label} {y[-1]:.1f}",
+        f"{label} {value.replace('-', '−')}",
         (x[-1], y[-1]),
         xytext=(0, 9 if above else -9),
         textcoords="offset points",

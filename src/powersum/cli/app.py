@@ -1,0 +1,84 @@
+"""The commands, and the one place where errors become a line and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from powersum import __version__
+from powersum.cli.bound import bound_command
+from powersum.cli.generate import generate_app
+from powersum.cli.help import examples
+from powersum.cli.info import info_command
+from powersum.errors import InputError
+
+app = typer.Typer(
+    name="powersum",
+    help="Guaranteed bounds for marginal MAP, the partition function and MAP in graphical models.",
+    epilog=examples("powersum bound model.uai --query model.uai.query --time 10", "powersum bound --help"),
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+app.command(
+    "bound",
+    epilog=examples(
+        "powersum bound model.uai --query model.uai.query --sweeps 50 --plot bound.png",
+        "powersum bound model.uai --max 0,3,7 --evidence 1=0,4=1 --time 10 --json -",
+    ),
+)(bound_command)
+app.command(
+    "info",
+    epilog=examples("powersum info model.uai", "powersum info model.uai --query model.uai.query --json -"),
+)(info_command)
+app.add_typer(generate_app, name="generate")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"powersum {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    pass
+
+
+def run_app(arguments: Sequence[str]) -> int:
+    """Run one command line; returns its exit code. Whatever is wrong with the input is one line on stderr."""
+    command = typer.main.get_command(app)
+    try:
+        code = command.main(list(arguments), prog_name="powersum", standalone_mode=False)
+        sys.stdout.flush()
+    except InputError as error:
+        return _complain(str(error))
+    except typer.Abort:
+        return 130
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # Whoever read our output has seen enough. What is still buffered must not fail again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except MemoryError:
+        return _complain("there is not enough memory for this model")
+    except Exception as error:
+        # Wrong usage, from whichever command-line library Typer carries: it knows its own message and code.
+        message = getattr(error, "format_message", None)
+        if message is None:
+            raise
+        return _complain(message())
+    return code if isinstance(code, int) else 0
+
+
+def _complain(message: str) -> int:
+    print(f"powersum: {' '.join(message.split())}", file=sys.stderr)
+    return 2

@@ -1,0 +1,133 @@
+"""``powersum bound``."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Annotated, Any, TextIO
+
+import typer
+
+from powersum.bound import DEFAULT_CHANGE, bound
+from powersum.cli.files import (
+    EvidenceFile,
+    EvidencePairs,
+    JsonOutput,
+    MaxNames,
+    ModelFile,
+    OrderFile,
+    QueryFile,
+    check_outputs,
+    print_hints,
+    read_question,
+)
+from powersum.cli.progress import output_stream, progress
+from powersum.result import Result, Status
+from powersum.tighten import DEFAULT_METHOD, METHODS, check_options
+from powersum.tighten.run import Limits, interruptible
+
+# More states than this are not printed: the JSON has them all.
+SHOWN_STATES = 12
+
+
+def bound_command(
+    model: ModelFile,
+    query: QueryFile = None,
+    max_names: MaxNames = None,
+    evid: EvidenceFile = None,
+    evidence: EvidencePairs = None,
+    order: OrderFile = None,
+    method: Annotated[str, typer.Option(help=f"How to tighten: {', '.join(METHODS)}.")] = DEFAULT_METHOD,
+    sweeps: Annotated[int | None, typer.Option(metavar="N", help="Stop after N sweeps.")] = None,
+    time_limit: Annotated[float | None, typer.Option("--time", metavar="S", help="Stop after S seconds.")] = None,
+    target: Annotated[float | None, typer.Option(metavar="X", help="Stop at a bound of X or less.")] = None,
+    change: Annotated[
+        float, typer.Option(metavar="X", help="Stop when ten sweeps gain less than X · max(1, |bound|).")
+    ] = DEFAULT_CHANGE,
+    start: Annotated[str | None, typer.Option(metavar="NAME", help="First weights: share, wmb or uniform.")] = None,
+    direction: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Steps: matching, or the plain gradient of the paper.")
+    ] = None,
+    threads: Annotated[int, typer.Option(metavar="N", help="Threads; they do not change the result.")] = 1,
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of what is drawn at random.")] = 0,
+    json: JsonOutput = None,
+    plot: Annotated[Path | None, typer.Option(metavar="OUT.png", help="Draw the bound against time.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but the bound.")] = False,
+) -> None:
+    """Bound a model's marginal MAP value, its partition function (no query) or its MAP value (--max all) from above.
+
+    Values are natural logarithms. Ctrl-C ends the run early and keeps the best bound so far.
+    """
+    options: dict[str, Any] = {
+        name: value for name, value in (("start", start), ("direction", direction)) if value is not None
+    }
+    Limits(sweeps=sweeps, time_limit=time_limit, target=target, change=change)
+    check_options(method, options)
+    check_outputs([json, plot], [model, query, evid, order])
+    if plot is not None:
+        from powersum.report.curves import check_picture
+
+        check_picture(plot)
+    question = read_question(model, query, max_names, evid, evidence, order)
+    stream = output_stream(json)
+    if not quiet:
+        print_hints(question)
+        print(f"{model}: {_described(question.model.n_variables, question.model.n_factors)}", file=stream, flush=True)
+
+    # The flag stays up while files are written: a signal that comes then must not cost the answer.
+    with interruptible():
+        with progress(quiet=quiet, stream=stream) as callback:
+            result = bound(
+                question.model,
+                question.maximize,
+                question.evidence,
+                order=question.order,
+                method=method,
+                sweeps=sweeps,
+                time_limit=time_limit,
+                target=target,
+                change=change,
+                threads=threads,
+                seed=seed,
+                callback=callback,
+                **options,
+            )
+        if json is not None and json != "-":
+            result.save(json)
+        if plot is not None:
+            from powersum.report.curves import save_plot
+
+            save_plot(result, plot)
+        if json == "-":
+            print(result.to_json())
+        if quiet:
+            if json != "-":
+                print(result.log_upper)
+            return
+        _print_answer(result, stream)
+        for written in (json, plot):
+            if written is not None and written != "-":
+                print(f"wrote {written}", file=stream)
+
+
+def _described(variables: int, factors: int) -> str:
+    return f"{variables} variable{'' if variables == 1 else 's'}, {factors} factor{'' if factors == 1 else 's'}"
+
+
+def _print_answer(result: Result, stream: TextIO) -> None:
+    """The answer in a few lines."""
+    from rich.console import Console
+    from rich.markup import escape
+
+    console = Console(file=stream, highlight=False, soft_wrap=True)
+    sign = "=" if result.status in (Status.OPTIMAL, Status.INFEASIBLE) else "≤"
+    log10 = f"   (log10 {sign} {result.log_upper / math.log(10):.6g})" if math.isfinite(result.log_upper) else ""
+    console.print(f"[bold]log value {sign} {result.log_upper:.10g}[/bold]{log10}")
+    console.print(f"{result.status}: {escape(result.reason)} ({result.seconds:.2f} s)")
+    for note in result.notes:
+        console.print(f"note: {escape(note)}")
+    if result.assignment:
+        pairs = [f"{name}={state}" for name, state in list(result.assignment.items())[:SHOWN_STATES]]
+        rest = len(result.assignment) - len(pairs)
+        more = f" … and {rest} more (--json has all)" if rest else ""
+        console.print(f"decoded: {escape(' '.join(pairs))}{more}")

@@ -1,0 +1,138 @@
+"""Questions from the command line as Python values, and outputs that are checked before anything long starts."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from powersum.arrays import IntArray
+from powersum.errors import InputError
+from powersum.model import Model, VariableKey
+
+ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="The model: .uai, .uai.gz or .uai.xz.")]
+QueryFile = Annotated[
+    Path | None, typer.Option("--query", metavar="FILE", help="Variables to maximise (.query, .map).")
+]
+MaxNames = Annotated[
+    str | None,
+    typer.Option("--max", metavar="NAMES", help="Variables to maximise, as a,b,c; 'all' for MAP. None: log Z."),
+]
+EvidenceFile = Annotated[Path | None, typer.Option("--evid", metavar="FILE", help="Observed states (.evid).")]
+EvidencePairs = Annotated[str | None, typer.Option("--evidence", metavar="PAIRS", help="Observed states, as a=1,b=0.")]
+OrderFile = Annotated[
+    Path | None, typer.Option("--order", metavar="FILE", help="Elimination order (.vo); chosen if not given.")
+]
+JsonOutput = Annotated[str | None, typer.Option("--json", metavar="OUT", help="Write JSON; '-' for stdout.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What was asked about which model."""
+
+    model: Model
+    maximize: list[VariableKey] | str | None
+    evidence: dict[int, int]
+    order: IntArray | None
+    hints: tuple[str, ...]
+
+
+def read_question(
+    model_file: Path,
+    query_file: Path | None,
+    max_names: str | None,
+    evidence_file: Path | None,
+    evidence_pairs: str | None,
+    order_file: Path | None,
+) -> Question:
+    """Read the model and all that belongs to the question."""
+    from powersum import formats
+
+    if query_file is not None and max_names is not None:
+        raise InputError("give --query or --max, not both")
+    if evidence_file is not None and evidence_pairs is not None:
+        raise InputError("give --evid or --evidence, not both")
+    model = formats.read(model_file)
+    maximize: list[VariableKey] | str | None = None
+    if query_file is not None:
+        maximize = list(formats.read_query(query_file, model))
+    elif max_names is not None:
+        maximize = "all" if max_names == "all" else [name.strip() for name in max_names.split(",") if name.strip()]
+    evidence: dict[int, int] = {}
+    if evidence_file is not None:
+        evidence = formats.read_evidence(evidence_file, model)
+    elif evidence_pairs is not None:
+        evidence = _evidence(model, evidence_pairs)
+    order = None if order_file is None else formats.read_order(order_file, model)
+
+    beside = formats.companions(model_file)
+    hints = []
+    if beside.evidence is not None and evidence_file is None and evidence_pairs is None:
+        hints.append(f"{beside.evidence} is not used; to use it: --evid {beside.evidence}")
+    if beside.query is not None and maximize is None:
+        hints.append(f"{beside.query} is not used; to use it: --query {beside.query}")
+    return Question(model, maximize, evidence, order, tuple(hints))
+
+
+def print_hints(question: Question) -> None:
+    """Say on stderr which files lie beside the model and were not asked for."""
+    for hint in question.hints:
+        print(f"powersum: note: {hint}", file=sys.stderr)
+
+
+def _evidence(model: Model, pairs: str) -> dict[int, int]:
+    """Evidence from ``a=1,b=0``; a variable that is given twice must be given the same state."""
+    evidence: dict[int, int] = {}
+    for pair in filter(str.strip, pairs.split(",")):
+        name, equals, state = (part.strip() for part in pair.rpartition("="))
+        if not equals or not name or not state:
+            raise InputError(f"--evidence: {pair.strip()!r} is not of the form name=state")
+        for variable, index in model.evidence({name: state}).items():
+            if evidence.setdefault(variable, index) != index:
+                raise InputError(f"--evidence gives variable {name} two different states")
+    return evidence
+
+
+def check_outputs(outputs: Iterable[str | Path | None], inputs: Iterable[Path | None]) -> None:
+    """Refuse outputs that could not be written at the end, or would overwrite an input or each other."""
+    taken = {path.resolve(): "an input" for path in inputs if path is not None}
+    for output in outputs:
+        if output is None or str(output) == "-":
+            continue
+        path = Path(output)
+        _check_writable(path)
+        place = path.resolve()
+        if place in taken and not _is_special(path):
+            raise InputError(f"{path}: is {taken[place]} already, and would be overwritten")
+        taken[place] = "another output"
+
+
+def _check_writable(path: Path) -> None:
+    try:
+        if path.is_dir():
+            raise InputError(f"{path}: cannot be written: it is a directory")
+        if _is_special(path):
+            if not os.access(path, os.W_OK):
+                raise InputError(f"{path}: cannot be written")
+            return
+        # Asks the system about the name itself: it may be too long, or in a place that does not exist.
+        path.parent.stat()
+        path.exists()
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except InputError:
+        raise
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise InputError(f"{path}: cannot be written ({reason})") from None
+
+
+def _is_special(path: Path) -> bool:
+    """A device or a pipe."""
+    return path.exists() and not path.is_file() and not path.is_dir()

@@ -1,0 +1,105 @@
+"""``powersum info``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+
+from powersum.bound import original_order
+from powersum.cli.files import (
+    EvidenceFile,
+    EvidencePairs,
+    JsonOutput,
+    MaxNames,
+    ModelFile,
+    OrderFile,
+    QueryFile,
+    check_outputs,
+    print_hints,
+    read_question,
+)
+from powersum.query import Query
+from powersum.report.facts import Facts, ModelSize, describe
+from powersum.result import strict_json
+
+TASKS = {"PR": "log partition function", "MAP": "MAP", "MMAP": "marginal MAP", "power-sum": "power sum"}
+
+
+def info_command(
+    model: ModelFile,
+    query: QueryFile = None,
+    max_names: MaxNames = None,
+    evid: EvidenceFile = None,
+    evidence: EvidencePairs = None,
+    order: OrderFile = None,
+    json: JsonOutput = None,
+) -> None:
+    """Show a model's size, what simplification leaves of it, and what a bound and an exact answer will cost."""
+    check_outputs([json], [model, query, evid, order])
+    question = read_question(model, query, max_names, evid, evidence, order)
+    print_hints(question)
+    weights = Query.of(question.model, question.maximize)
+    given = None if question.order is None else original_order(question.model, weights, question.order)
+    facts = describe(question.model, weights, question.evidence, given)
+    if json is not None:
+        text = strict_json(asdict(facts)) + "\n"
+        if json == "-":
+            print(text, end="")
+            return
+        from powersum.formats.files import saving
+
+        with saving(json) as handle:
+            handle.write(text.encode())
+    print(described(model, facts, order))
+
+
+def described(model_file: Path, facts: Facts, order_file: Path | None) -> str:
+    """The facts as lines for a person."""
+    question = TASKS[facts.task]
+    if facts.task == "MMAP":
+        question += f" over {facts.max_variables} of {facts.model.variables} variables"
+    if facts.evidence:
+        question += f", {facts.evidence} observed"
+    rows = [("model", str(model_file)), *_size_rows(facts.model), ("question", question)]
+    if not facts.feasible:
+        rows.append(("answer", "nothing has positive probability: log value = -inf"))
+    elif facts.reduced.variables == 0:
+        rows.append(("answer", "exact, by simplification alone"))
+    else:
+        left = f"{facts.reduced.variables} variables, {facts.reduced.factors} factors, {facts.reduced.entries} entries"
+        parts = "1 component" if facts.components == 1 else f"{facts.components} components"
+        source = "chosen" if order_file is None else str(order_file)
+        rows += [
+            ("simplified", f"{left}, {parts}"),
+            ("constrained width", f"{facts.width} (order: {source})"),
+            ("exact answer", f"{_bytes(facts.log2_exact_bytes)} of tables"),
+            (f"bound by {facts.method}", f"{_bytes(math.log2(facts.bound_bytes))} of arrays"),
+        ]
+    return "\n".join(f"{name + ':':<20}{value}" for name, value in rows)
+
+
+def _size_rows(size: ModelSize) -> list[tuple[str, str]]:
+    share = f" ({100 * size.zeros / size.entries:.3g} %)" if size.zeros else ""
+    return [
+        ("variables", f"{size.variables}, states {_counted(size.domains)}"),
+        ("factors", f"{size.factors}, variables in each {_counted(size.cliques)}"),
+        ("table entries", f"{size.entries}, zeros {size.zeros}{share}"),
+    ]
+
+
+def _counted(counts: Mapping[int, int]) -> str:
+    """Like ``2 (256×), 3 (22×)``; a long list is shortened to its ends."""
+    items = [f"{value} ({count}×)" for value, count in sorted(counts.items())]
+    return ", ".join(items if len(items) <= 8 else [*items[:4], "…", *items[-3:]])
+
+
+def _bytes(log2_bytes: float) -> str:
+    """A size for people; beyond the last unit as a power of ten."""
+    units = ("bytes", "KiB", "MiB", "GiB", "TiB")
+    unit = min(max(int(log2_bytes // 10), 0), len(units) - 1)
+    scaled = log2_bytes - 10 * unit
+    if scaled > 14:
+        return f"10^{log2_bytes * math.log10(2):.0f} bytes"
+    return f"{2**scaled:.3g} {units[unit]}"

@@ -1,0 +1,92 @@
+"""How a run shows itself: a live line on a terminal, plain lines in a pipe, or nothing."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TextIO
+
+from powersum.result import Snapshot
+from powersum.tighten.run import Callback
+
+# Seconds between two refreshings of the live line, and between two plain lines that are not worth one by themselves.
+LIVE_INTERVAL, PLAIN_INTERVAL = 0.1, 2.0
+
+
+@contextmanager
+def progress(*, quiet: bool, stream: TextIO) -> Iterator[Callback | None]:
+    """A callback that shows each snapshot in the way that suits the stream."""
+    if quiet:
+        yield None
+        return
+    if not stream.isatty():
+        yield PlainLines(stream)
+        return
+    from rich.console import Console
+    from rich.live import Live
+
+    console = Console(file=stream, highlight=False)
+    if console.is_dumb_terminal:
+        yield PlainLines(stream)
+        return
+    with Live("[dim]preparing[/dim]", console=console, auto_refresh=False, transient=True) as live:
+        live.refresh()
+        yield LiveLine(live)
+
+
+def line(snapshot: Snapshot, change: float) -> str:
+    """Sweep, bound, its change since the last line, and time."""
+    return (
+        f"sweep {snapshot.sweep:>6}   log value ≤ {snapshot.log_upper:>14.6f}   "
+        f"change {change:>+12.3g}   {snapshot.seconds:>8.2f} s"
+    )
+
+
+class PlainLines:
+    """One line for sweeps 0, 1, 2, 5, 10, 20, 50, … and after some silence."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._last: Snapshot | None = None
+        self._printed = time.monotonic()
+
+    def __call__(self, snapshot: Snapshot) -> None:
+        now = time.monotonic()
+        if not _is_round(snapshot.sweep) and now - self._printed < PLAIN_INTERVAL:
+            return
+        change = 0.0 if self._last is None else snapshot.log_upper - self._last.log_upper
+        print(line(snapshot, change), file=self._stream, flush=True)
+        self._last, self._printed = snapshot, now
+
+
+class LiveLine:
+    """One line that is overwritten, at most ten times a second; the change is that of the last sweep."""
+
+    def __init__(self, live: object) -> None:
+        from rich.live import Live
+
+        assert isinstance(live, Live)
+        self._live = live
+        self._last: Snapshot | None = None
+        self._shown = 0.0
+
+    def __call__(self, snapshot: Snapshot) -> None:
+        change = 0.0 if self._last is None else snapshot.log_upper - self._last.log_upper
+        self._last = snapshot
+        now = time.monotonic()
+        if now - self._shown >= LIVE_INTERVAL:
+            self._shown = now
+            self._live.update(line(snapshot, change), refresh=True)
+
+
+def _is_round(number: int) -> bool:
+    """0, 1, 2, 5, 10, 20, 50, 100, …"""
+    digits = str(number)
+    return number == 0 or (digits[0] in "125" and set(digits[1:]) <= {"0"})
+
+
+def output_stream(json_output: str | None) -> TextIO:
+    """Where text for people goes: stdout, unless JSON has taken it."""
+    return sys.stderr if json_output == "-" else sys.stdout
