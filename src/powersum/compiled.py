@@ -1,4 +1,4 @@
-"""The one way a function is compiled here: cached on disk, without the interpreter lock, without Python exceptions."""
+"""The two ways a function is compiled here: cached on disk, without the interpreter lock, without Python exceptions."""
 
 from __future__ import annotations
 
@@ -15,6 +15,15 @@ def compiled(function: Function) -> Function:
     return cast(Function, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
 
 
+def inner(function: Function) -> Function:
+    """Compile a function that only other compiled functions call.
+
+    It gets no entry from Python, whose unpacking of many arrays takes longer to compile than the function itself.
+    """
+    options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    return cast(Function, numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function))
+
+
 def inlined(function: Function) -> Function:
-    """Compile and ask LLVM to inline it where it is used: for tiny functions inside hot loops."""
+    """Compile and copy it into every caller: for tiny functions inside hot loops."""
     return cast(Function, numba.njit(cache=True, nogil=True, error_model="numpy", inline="always")(function))

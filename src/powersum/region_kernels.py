@@ -1,0 +1,153 @@
+"""Compiled loops that build the wiring of :mod:`powersum.regions`; run once for each problem."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from powersum.arrays import FloatArray, IntArray
+from powersum.compiled import compiled
+
+
+@compiled
+def add_factors(
+    scope_starts: IntArray,
+    scope_variables: IntArray,
+    table_starts: IntArray,
+    log_values: FloatArray,
+    cardinalities: IntArray,
+    factor_cluster: IntArray,
+    axis_start: IntArray,
+    axis_variable: IntArray,
+    axis_card: IntArray,
+    table_start: IntArray,
+    theta: FloatArray,
+) -> None:
+    """Add every factor's table into its cluster's table, whose axes may be more and in another order."""
+    stride = np.zeros(64, dtype=np.int64)
+    state = np.zeros(64, dtype=np.int64)
+    for k in range(len(scope_starts) - 1):
+        cluster = factor_cluster[k]
+        first = axis_start[cluster]
+        n_axes = axis_start[cluster + 1] - first
+        for a in range(n_axes):
+            stride[a] = 0
+            state[a] = 0
+        step = 1
+        for j in range(scope_starts[k + 1] - 1, scope_starts[k] - 1, -1):
+            variable = scope_variables[j]
+            for a in range(n_axes):
+                if axis_variable[first + a] == variable:
+                    stride[a] = step
+            step *= cardinalities[variable]
+        source = table_starts[k]
+        for target in range(table_start[cluster], table_start[cluster + 1]):
+            theta[target] += log_values[source]
+            a = n_axes - 1
+            while a >= 0:
+                state[a] += 1
+                source += stride[a]
+                if state[a] < axis_card[first + a]:
+                    break
+                source -= stride[a] * state[a]
+                state[a] = 0
+                a -= 1
+
+
+@compiled
+def fill_separator_maps(
+    block_start: IntArray,
+    member_region: IntArray,
+    block_size: IntArray,
+    block_variable: IntArray,
+    n_clusters: int,
+    axis_start: IntArray,
+    axis_variable: IntArray,
+    axis_card: IntArray,
+) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    """For each member: first touched axis, entries from there on, and the separator entry each of them belongs to.
+
+    One-variable separators need no map: they are the leading axis of what remains.
+    """
+    n_members = len(member_region)
+    member_first = np.zeros(n_members, dtype=np.int64)
+    member_entries = np.ones(n_members, dtype=np.int64)
+    member_map = np.full(n_members, -1, dtype=np.int64)
+    total = 0
+    for b in range(len(block_start) - 1):
+        separator = member_region[block_start[b]]
+        shifts = block_size[b] > 0
+        leading = axis_variable[axis_start[separator]] if shifts else block_variable[b]
+        wide = shifts and axis_start[separator + 1] - axis_start[separator] > 1
+        for m in range(block_start[b], block_start[b + 1]):
+            region = member_region[m]
+            for a in range(axis_start[region], axis_start[region + 1]):
+                if axis_variable[a] == leading:
+                    member_first[m] = a - axis_start[region]
+            for a in range(axis_start[region] + member_first[m], axis_start[region + 1]):
+                member_entries[m] *= axis_card[a]
+            if wide:
+                member_map[m] = total
+                total += member_entries[m]
+    separator_map = np.zeros(total, dtype=np.int64)
+    stride = np.zeros(64, dtype=np.int64)
+    state = np.zeros(64, dtype=np.int64)
+    for b in range(len(block_start) - 1):
+        separator = member_region[block_start[b]]
+        for m in range(block_start[b], block_start[b + 1]):
+            if member_map[m] < 0:
+                continue
+            region = member_region[m]
+            first = axis_start[region] + member_first[m]
+            n_axes = axis_start[region + 1] - first
+            for a in range(n_axes):
+                stride[a] = 0
+                state[a] = 0
+            step = 1
+            for j in range(axis_start[separator + 1] - 1, axis_start[separator] - 1, -1):
+                for a in range(n_axes):
+                    if axis_variable[first + a] == axis_variable[j]:
+                        stride[a] = step
+                step *= axis_card[j]
+            index = 0
+            for j in range(member_map[m], member_map[m] + member_entries[m]):
+                separator_map[j] = index
+                a = n_axes - 1
+                while a >= 0:
+                    state[a] += 1
+                    index += stride[a]
+                    if state[a] < axis_card[first + a]:
+                        break
+                    index -= stride[a] * state[a]
+                    state[a] = 0
+                    a -= 1
+    return member_first, member_entries, member_map, separator_map
+
+
+@compiled
+def colour_blocks(sequence: IntArray, block_start: IntArray, member_region: IntArray, n_regions: int) -> IntArray:
+    """Greedy colouring: no two blocks of one colour touch the same region, so they can be updated side by side."""
+    n_blocks = len(block_start) - 1
+    start = np.zeros(n_regions + 1, dtype=np.int64)
+    for m in range(len(member_region)):
+        start[member_region[m] + 1] += 1
+    for region in range(n_regions):
+        start[region + 1] += start[region]
+    fill = start[:-1].copy()
+    blocks_of = np.empty(len(member_region), dtype=np.int64)
+    for b in range(n_blocks):
+        for m in range(block_start[b], block_start[b + 1]):
+            blocks_of[fill[member_region[m]]] = b
+            fill[member_region[m]] += 1
+    colour = np.full(n_blocks, -1, dtype=np.int64)
+    taken_by = np.full(n_blocks + 1, -1, dtype=np.int64)
+    for b in sequence:
+        for m in range(block_start[b], block_start[b + 1]):
+            for j in range(start[member_region[m]], start[member_region[m] + 1]):
+                other = colour[blocks_of[j]]
+                if other >= 0:
+                    taken_by[other] = b
+        free = 0
+        while taken_by[free] == b:
+            free += 1
+        colour[b] = free
+    return colour

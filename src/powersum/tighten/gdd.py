@@ -1,0 +1,255 @@
+"""Algorithm 1 of the paper, generalised dual decomposition: monotone block descent on the decomposed bound."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from powersum.arrays import FloatArray, IntArray, starts_of
+from powersum.errors import InputError
+from powersum.problem import Problem
+from powersum.regions import Regions, Wiring, factor_graph
+from powersum.result import Residuals
+from powersum.tighten.gdd_kernels import (
+    Rules,
+    State,
+    Workspace,
+    evaluate_regions,
+    max_marginals,
+    mismatch,
+    rebuild_tables,
+    update_blocks,
+)
+
+STARTS = ("share", "wmb", "uniform")
+DIRECTIONS = ("matching", "gradient")
+SHARE = 0.01
+"""The part of τ that the ``share`` start gives to every region: a weight of 0 could never grow (eq. 12)."""
+
+SMALLEST_PARALLEL_COLOUR = 64
+"""Fewer blocks than this are quicker on one thread than handed out to several."""
+
+REBUILD_EVERY = 25
+"""Sweeps between two rebuildings of the tables from the model's own numbers, which stop rounding from piling up."""
+
+
+class GDD:
+    """The decomposed bound of eq. 5 (or eq. 14, given another wiring) and its block coordinate descent.
+
+    Parameters
+    ----------
+    problem, order
+        The simplified problem and an elimination order of its variables, max variables last.
+    threads
+        Threads that share each colour of independent blocks; the results do not depend on it.
+    seed
+        Unused: the method has no random choice. It is accepted because every method accepts it.
+    start
+        First weights: ``uniform`` over all regions, ``wmb`` as in the supplement (nothing on child cliques), or
+        ``share``, which is ``wmb`` with a small part everywhere.
+    direction
+        ``matching`` (see :mod:`powersum.tighten.gdd_kernels`) or the paper's plain ``gradient``.
+    inner_steps
+        Steps on shifts and on weights in each visit of a block.
+    wiring
+        Clusters and separators; the factor graph unless given.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        order: IntArray,
+        *,
+        threads: int = 1,
+        seed: int = 0,
+        start: str = "share",
+        direction: str = "matching",
+        inner_steps: int = 2,
+        wiring: Wiring | None = None,
+    ) -> None:
+        if start not in STARTS:
+            raise InputError(f"start is {start!r}: choose one of {', '.join(STARTS)}")
+        if direction not in DIRECTIONS:
+            raise InputError(f"direction is {direction!r}: choose one of {', '.join(DIRECTIONS)}")
+        del seed
+        self._problem = problem
+        self._wiring = wiring if wiring is not None else factor_graph(problem, order)
+        regions = self._wiring.regions
+        n_blocks = len(regions.block_size)
+        self._state = State(
+            tables=self._wiring.theta.copy(),
+            delta=np.zeros(self._wiring.n_shifts),
+            weights=start_weights(regions, problem.tau, order, start),
+            log_values=np.zeros(len(regions.table_start) - 1),
+            shift_step=np.ones(n_blocks),
+            weight_step=np.ones(n_blocks),
+        )
+        self._rules = Rules(
+            inner_steps=inner_steps,
+            backtracks=12,
+            armijo=1e-4,
+            gradient=int(direction == "gradient"),
+            # The supplement's start keeps its zeros; the others must be able to come back from near zero.
+            least_share=0.0 if start == "wmb" else 1e-6,
+        )
+        self._threads = threads
+        self._workspaces = [_workspace(regions) for _ in range(threads)]
+        largest = int(np.diff(regions.table_start).max(initial=1))
+        self._scratch = np.empty(largest)
+        evaluate_regions(regions, self._state, self._scratch)
+        self._sweeps = 0
+        self.log_upper = float(self._state.log_values.sum())
+
+    def step(self, deadline: float) -> bool:
+        """One sweep over all blocks, colour by colour."""
+        wiring = self._wiring
+        with _pool(self._threads) as pool:
+            for colour in range(len(wiring.colour_start) - 1):
+                blocks = wiring.sweep[wiring.colour_start[colour] : wiring.colour_start[colour + 1]]
+                self._update(blocks, pool)
+                if time.monotonic() > deadline:
+                    break
+        self._sweeps += 1
+        if self._sweeps % REBUILD_EVERY == 0:
+            rebuild_tables(wiring.regions, wiring.theta, self._state)
+            evaluate_regions(wiring.regions, self._state, self._scratch)
+        value = float(self._state.log_values.sum())
+        fallen = value < self.log_upper
+        self.log_upper = min(self.log_upper, value)
+        return fallen
+
+    def _update(self, blocks: IntArray, pool: ThreadPoolExecutor | None) -> None:
+        regions, tau = self._wiring.regions, self._problem.tau
+        if pool is None or len(blocks) < SMALLEST_PARALLEL_COLOUR:
+            update_blocks(blocks, tau, regions, self._state, self._workspaces[0], self._rules)
+            return
+        parts = np.array_split(blocks, self._threads)
+        jobs = [
+            pool.submit(update_blocks, part, tau, regions, self._state, work, self._rules)
+            for part, work in zip(parts, self._workspaces, strict=True)
+        ]
+        for job in jobs:
+            job.result()
+
+    def bound(self) -> float:
+        """The bound at the present point, from the model's own tables, the shifts and the weights."""
+        rebuild_tables(self._wiring.regions, self._wiring.theta, self._state)
+        evaluate_regions(self._wiring.regions, self._state, self._scratch)
+        return float(self._state.log_values.sum())
+
+    def decode(self) -> IntArray:
+        """Round the beliefs of the max variables, each by itself."""
+        model, tau = self._problem.model, self._problem.tau
+        starts = starts_of(model.cardinalities)
+        scores = self.scores()
+        states = np.full(model.n_variables, -1, dtype=np.int64)
+        for variable in np.flatnonzero(tau == 0):
+            states[variable] = int(np.argmax(scores[starts[variable] : starts[variable + 1]]))
+        return states
+
+    def scores(self) -> FloatArray:
+        """For every state of every max variable the sum of its max-marginals, flat; 0 for other variables."""
+        model = self._problem.model
+        starts = starts_of(model.cardinalities)
+        return max_marginals(
+            model.n_variables, starts, self._problem.tau, self._wiring.regions, self._state, self._scratch
+        )
+
+    def residuals(self) -> Residuals:
+        """Violation of the optimality conditions at the present point."""
+        moment, entropy = mismatch(self._problem.tau, self._wiring.regions, self._state, self._workspaces[0])
+        return Residuals(moment=moment, entropy=entropy)
+
+    def sizes(self) -> dict[str, int | float]:
+        """Numbers of regions, table entries and parameters, and the bytes of all arrays."""
+        regions, state = self._wiring.regions, self._state
+        arrays = [a for a in (*regions, *state, self._wiring.theta, self._wiring.sweep) if isinstance(a, np.ndarray)]
+        arrays += [a for work in self._workspaces for a in work]
+        return {
+            "clusters": regions.n_clusters,
+            "separators": len(regions.table_start) - 1 - regions.n_clusters,
+            "table_entries": int(regions.table_start[-1]),
+            "shifts": self._wiring.n_shifts,
+            "weights": len(regions.axis_variable),
+            "colours": len(self._wiring.colour_start) - 1,
+            "bytes": int(sum(a.nbytes for a in arrays)),
+        }
+
+
+def start_weights(regions: Regions, tau: FloatArray, order: IntArray, start: str) -> FloatArray:
+    """First weights of all axes of all regions; those of one variable add up to its τ."""
+    variable = regions.axis_variable
+    n_regions = len(regions.table_start) - 1
+    owner = np.repeat(np.arange(n_regions), np.diff(regions.axis_start))
+    count = np.bincount(variable, minlength=len(tau))
+    uniform = tau[variable] / count[variable]
+    if start == "uniform":
+        return uniform
+    position = np.empty(len(tau), dtype=np.int64)
+    position[order] = np.arange(len(tau))
+    # In a parent clique of i somebody is eliminated after i; axes are in elimination order, so that all but a
+    # region's last axis have one.
+    is_last = np.zeros(len(variable), dtype=bool)
+    is_last[regions.axis_start[1:] - 1] = True
+    heavy = (owner < regions.n_clusters) & ~is_last
+    n_heavy = np.bincount(variable[heavy], minlength=len(tau))
+    # Eliminated last in all of its cliques: mini-bucket would sum it alone, which is the separator's part here.
+    single = np.diff(regions.axis_start)[owner] == 1
+    heavy |= (n_heavy[variable] == 0) & single & (owner >= regions.n_clusters)
+    n_heavy = np.bincount(variable[heavy], minlength=len(tau))
+    heavy |= n_heavy[variable] == 0
+    n_heavy = np.bincount(variable[heavy], minlength=len(tau))
+    weights = np.where(heavy, tau[variable] / np.maximum(n_heavy[variable], 1), 0.0)
+    if start == "wmb":
+        return weights
+    small = np.minimum(SHARE, 1.0 / count[variable])
+    return (1.0 - small * count[variable]) * weights + small * tau[variable]
+
+
+def _workspace(regions: Regions) -> Workspace:
+    members = _largest_sum(regions, np.ones_like(regions.member_region))
+    # Eliminating the axes before a block's own passes through tables of at most half a region's size.
+    whole = np.diff(regions.table_start)[regions.member_region]
+    base = _largest_sum(regions, np.maximum(regions.member_entries, whole // 2))
+    # A table with all its partial power sums is less than twice the table.
+    table = 2 * _largest_sum(regions, regions.member_entries)
+    shifts = _largest_sum(regions, np.repeat(regions.block_size, np.diff(regions.block_start)))
+    return Workspace(
+        base=np.empty(base),
+        table=np.empty(table),
+        belief=np.empty(table),
+        at=np.empty(members, dtype=np.int64),
+        table_at=np.empty(members, dtype=np.int64),
+        entries=np.empty(members, dtype=np.int64),
+        marginal=np.empty(shifts),
+        direction=np.empty(shifts),
+        move=np.empty(shifts),
+        entropy=np.empty(members),
+        value=np.empty(members),
+        trial_value=np.empty(members),
+        weight=np.empty(members),
+        trial_weight=np.empty(members),
+    )
+
+
+def _largest_sum(regions: Regions, of_members: IntArray) -> int:
+    """The largest sum over the members of a block."""
+    if len(of_members) == 0:
+        return 1
+    return int(np.add.reduceat(of_members, regions.block_start[:-1]).max())
+
+
+class _pool:
+    """A thread pool for one sweep, or None for one thread."""
+
+    def __init__(self, threads: int) -> None:
+        self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
+
+    def __enter__(self) -> ThreadPoolExecutor | None:
+        return self._pool
+
+    def __exit__(self, *_: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown()

@@ -1,0 +1,531 @@
+"""Compiled block updates of Algorithm 1 (GDD) over flat arrays; wiring in :mod:`powersum.regions`.
+
+Every block works on *remaining tables*: a member region with the axes before the block's first variable eliminated
+once, because the block's shifts pass unchanged through those eliminations. All inner steps then touch only these small
+tables. Within a block the change of each member's table is called its *move*; moves of a block add up to zero, which
+is what keeps the bound valid.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from powersum.arrays import FloatArray, IntArray
+from powersum.compiled import compiled, inner
+from powersum.kernels import power_sum, power_sum_with_beliefs
+from powersum.regions import Regions
+
+LOG_OF_NOTHING = -200.0
+"""Stands in for log 0 in the matching direction, where a belief has underflowed."""
+
+
+class State(NamedTuple):
+    """Everything that moves: one flat array each."""
+
+    tables: FloatArray  # theta minus shifts in the clusters, the sum of shifts in the separators
+    delta: FloatArray  # shifts of every separator-cluster pair
+    weights: FloatArray  # one for each axis of each region
+    log_values: FloatArray  # power sum of each region; they add up to the bound
+    shift_step: FloatArray  # step size remembered for each block
+    weight_step: FloatArray
+
+
+class Workspace(NamedTuple):
+    """Scratch memory of one thread, large enough for the largest block."""
+
+    base: FloatArray  # remaining tables of all members
+    table: FloatArray  # the same at a trial point, followed by its partial power sums
+    belief: FloatArray  # conditional beliefs, then joint ones, in the layout of ``table``
+    at: IntArray  # where each member starts in ``base``
+    table_at: IntArray  # where each member starts in ``table`` and ``belief``
+    entries: IntArray  # number of remaining entries of each member
+    marginal: FloatArray  # beliefs on the separator, member by member
+    direction: FloatArray
+    move: FloatArray  # accumulated change of each member's table
+    entropy: FloatArray
+    value: FloatArray
+    trial_value: FloatArray
+    weight: FloatArray
+    trial_weight: FloatArray
+
+
+class Rules(NamedTuple):
+    """Numbers that steer the local descent."""
+
+    inner_steps: int
+    backtracks: int
+    armijo: float
+    gradient: int  # 1: the plain gradient of the paper; 0: the matching direction
+    least_share: float  # no weight falls below this share of tau, so that it can come back
+
+
+@inner
+def _eliminate(
+    region: int, n_axes: int, tables: FloatArray, target: FloatArray, at: int, regions: Regions, state: State
+) -> None:
+    """Eliminate the first ``n_axes`` axes of a region's table into ``target``; none means a copy."""
+    start = regions.table_start[region]
+    size = regions.table_start[region + 1] - start
+    if n_axes == 0:
+        for j in range(size):
+            target[at + j] = tables[start + j]
+        return
+    first = regions.axis_start[region]
+    size //= regions.axis_card[first]
+    power_sum(tables, start, regions.axis_card[first], size, state.weights[first], target, at)
+    for a in range(first + 1, first + n_axes):
+        size //= regions.axis_card[a]
+        power_sum(target, at, regions.axis_card[a], size, state.weights[a], target, at)
+
+
+@inner
+def _load(b: int, regions: Regions, state: State, work: Workspace) -> None:
+    """Eliminate, in every member, the axes before the block's first variable."""
+    at = 0
+    table_at = 0
+    for i in range(regions.block_start[b + 1] - regions.block_start[b]):
+        m = regions.block_start[b] + i
+        region = regions.member_region[m]
+        first = regions.axis_start[region]
+        _eliminate(region, regions.member_first[m], state.tables, work.base, at, regions, state)
+        work.at[i] = at
+        work.table_at[i] = table_at
+        work.entries[i] = regions.member_entries[m]
+        at += work.entries[i]
+        table_at += 2 * work.entries[i]
+        work.weight[i] = state.weights[first + regions.member_first[m]]
+        work.value[i] = state.log_values[region]
+
+
+@inner
+def _forward(b: int, i: int, weight: float, regions: Regions, state: State, work: Workspace) -> float:
+    """Power sum of member ``i``'s trial table, its first axis with ``weight``; leaves the conditional beliefs."""
+    m = regions.block_start[b] + i
+    region = regions.member_region[m]
+    first = regions.axis_start[region] + regions.member_first[m]
+    at = work.table_at[i]
+    size = work.entries[i]
+    for a in range(first, regions.axis_start[region + 1]):
+        rest = size // regions.axis_card[a]
+        power_sum_with_beliefs(
+            work.table, work.belief, at, regions.axis_card[a], rest, weight if a == first else state.weights[a],
+            at + size,
+        )  # fmt: skip
+        at += size
+        size = rest
+    return work.table[at]
+
+
+@inner
+def _trial(
+    b: int, step: float, n_members: int, n_shifts: int, weights: FloatArray,
+    regions: Regions, state: State, work: Workspace,
+) -> float:  # fmt: skip
+    """Value of the block at ``step`` along the direction, with the given weights of its variable."""
+    total = 0.0
+    for i in range(n_members):
+        at = work.at[i]
+        table_at = work.table_at[i]
+        size = work.entries[i]
+        if step == 0.0:
+            for j in range(size):
+                work.table[table_at + j] = work.base[at + j]
+        else:
+            mapped = regions.member_map[regions.block_start[b] + i]
+            d = i * n_shifts
+            if mapped < 0:
+                rest = size // n_shifts
+                for x in range(n_shifts):
+                    move = step * work.direction[d + x]
+                    for j in range(x * rest, (x + 1) * rest):
+                        work.table[table_at + j] = work.base[at + j] + move
+            else:
+                for j in range(size):
+                    move = step * work.direction[d + regions.separator_map[mapped + j]]
+                    work.table[table_at + j] = work.base[at + j] + move
+        work.trial_value[i] = _forward(b, i, weights[i], regions, state, work)
+        total += work.trial_value[i]
+    return total
+
+
+@inner
+def _backward(b: int, i: int, weight: float, n_shifts: int, regions: Regions, state: State, work: Workspace) -> None:
+    """Beliefs of member ``i`` on the separator, and the conditional entropy of its first axis, at the last trial."""
+    m = regions.block_start[b] + i
+    region = regions.member_region[m]
+    first = regions.axis_start[region] + regions.member_first[m]
+    last = regions.axis_start[region + 1] - 1
+    at = work.table_at[i]
+    size = work.entries[i]
+    for a in range(first, last):
+        at += size
+        size //= regions.axis_card[a]
+    # Now at the partial power sum whose only axis is the last; walk back to the full table, turning conditional
+    # beliefs into joint ones.
+    for a in range(last - 1, first, -1):
+        rest = size
+        size *= regions.axis_card[a]
+        lower = at
+        at -= size
+        for k in range(regions.axis_card[a]):
+            for j in range(rest):
+                work.belief[at + k * rest + j] *= work.belief[lower + j]
+    if last > first:
+        rest = size
+        size *= regions.axis_card[first]
+        lower = at
+        at -= size
+    else:
+        rest = 1
+        lower = -1
+    card = regions.axis_card[first]
+    below = at + size
+    mapped = regions.member_map[m]
+    d = i * n_shifts
+    for x in range(n_shifts):
+        work.marginal[d + x] = 0.0
+    entropy = 0.0
+    for k in range(card):
+        for j in range(rest):
+            conditional = work.belief[at + k * rest + j]
+            joint = conditional if lower < 0 else conditional * work.belief[lower + j]
+            if joint == 0.0:
+                continue
+            if weight > 0.0:
+                entropy += joint * (work.table[below + j] - work.table[at + k * rest + j])
+            if n_shifts > 0:
+                if mapped < 0:
+                    work.marginal[d + k] += joint
+                else:
+                    work.marginal[d + regions.separator_map[mapped + k * rest + j]] += joint
+    work.entropy[i] = entropy / weight if weight > 0.0 else 0.0
+
+
+@inner
+def _set_direction(
+    b: int, n_members: int, n_shifts: int, gradient: int, regions: Regions, state: State, work: Workspace
+) -> float:
+    """A zero-sum descent direction for the shifts; returns its slope.
+
+    Matching: each member moves by −ω (log b − log q), where log q is the ω-average of the members' log beliefs. Its
+    slope −Σ ω KL(b‖q) is never positive, whatever the ω ≥ 0; with ω the member's weight of the variable the full step
+    is exact when that variable is the last in every member. For a separator of several variables ω is the mean of the
+    positive weights.
+    """
+    slope = 0.0
+    if gradient == 1:
+        for x in range(n_shifts):
+            total = 0.0
+            for i in range(1, n_members):
+                work.direction[i * n_shifts + x] = work.marginal[x] - work.marginal[i * n_shifts + x]
+                total += work.direction[i * n_shifts + x]
+            work.direction[x] = -total
+    else:
+        sum_omega = 0.0
+        for i in range(n_members):
+            m = regions.block_start[b] + i
+            if regions.member_map[m] < 0:
+                omega = work.weight[i]
+            else:
+                omega = _mean_weight(m, regions, state, regions.member_region[regions.block_start[b]])
+            work.trial_weight[i] = omega
+            sum_omega += omega
+        for x in range(n_shifts):
+            log_q = 0.0
+            for i in range(n_members):
+                belief = work.marginal[i * n_shifts + x]
+                work.direction[i * n_shifts + x] = math.log(belief) if belief > 1e-80 else LOG_OF_NOTHING
+                log_q += work.trial_weight[i] * work.direction[i * n_shifts + x]
+            log_q /= sum_omega
+            for i in range(n_members):
+                work.direction[i * n_shifts + x] = work.trial_weight[i] * (log_q - work.direction[i * n_shifts + x])
+    for j in range(n_members * n_shifts):
+        slope += work.marginal[j] * work.direction[j]
+    return slope
+
+
+@inner
+def _mean_weight(m: int, regions: Regions, state: State, separator: int) -> float:
+    """Mean over the separator's variables of the positive weights they have in member ``m``'s region."""
+    total = 0.0
+    count = 0
+    region = regions.member_region[m]
+    for a in range(regions.axis_start[region], regions.axis_start[region + 1]):
+        for s in range(regions.axis_start[separator], regions.axis_start[separator + 1]):
+            if regions.axis_variable[a] == regions.axis_variable[s] and state.weights[a] > 0.0:
+                total += state.weights[a]
+                count += 1
+    return total / count if count > 0 else 0.0
+
+
+@inner
+def _accept_shift(b: int, step: float, n_members: int, n_shifts: int, regions: Regions, work: Workspace) -> None:
+    """Make the last trial the block's point."""
+    for i in range(n_members):
+        at = work.at[i]
+        table_at = work.table_at[i]
+        for j in range(work.entries[i]):
+            work.base[at + j] = work.table[table_at + j]
+        work.value[i] = work.trial_value[i]
+        for x in range(n_shifts):
+            work.move[i * n_shifts + x] += step * work.direction[i * n_shifts + x]
+
+
+@inner
+def _try_weights(n_members: int, tau: float, step: float, least_share: float, work: Workspace) -> float:
+    """The exponentiated update of eq. 12, times τ, into ``trial_weight``; returns the slope at step 0."""
+    mean = 0.0
+    for i in range(n_members):
+        mean += work.weight[i] * work.entropy[i]
+    mean /= tau
+    total = 0.0
+    slope = 0.0
+    for i in range(n_members):
+        share = work.weight[i] / tau
+        pull = share * (work.entropy[i] - mean)
+        slope -= tau * pull * pull
+        # Bounded, so that a long step cannot overflow.
+        share *= math.exp(min(max(-step * pull, -30.0), 30.0))
+        work.trial_weight[i] = share
+        total += share
+    # The smallest share a weight may fall to keeps it able to grow again: at zero this update would freeze it.
+    rest = 0.0
+    for i in range(n_members):
+        work.trial_weight[i] = max(work.trial_weight[i] / total, least_share)
+        rest += work.trial_weight[i]
+    for i in range(n_members):
+        work.trial_weight[i] *= tau / rest
+    return slope
+
+
+@inner
+def _descend(b: int, tau: float, regions: Regions, state: State, work: Workspace, rules: Rules) -> bool:
+    """Local descent on the shifts and on the weights of one block, each with its own line search."""
+    n_members = regions.block_start[b + 1] - regions.block_start[b]
+    n_shifts = regions.block_size[b]
+    has_weights = regions.block_variable[b] >= 0
+    for j in range(n_members * n_shifts):
+        work.move[j] = 0.0
+    value = _trial(b, 0.0, n_members, n_shifts, work.weight, regions, state, work)
+    for i in range(n_members):
+        work.value[i] = work.trial_value[i]
+        _backward(b, i, work.weight[i], n_shifts, regions, state, work)
+    changed = False
+    for _ in range(rules.inner_steps):
+        progress = False
+        if n_shifts > 0:
+            slope = _set_direction(b, n_members, n_shifts, rules.gradient, regions, state, work)
+            step = state.shift_step[b]
+            if slope < -1e-13:
+                for attempt in range(rules.backtracks):
+                    trial = _trial(b, step, n_members, n_shifts, work.weight, regions, state, work)
+                    if trial <= value + rules.armijo * step * slope:
+                        _accept_shift(b, step, n_members, n_shifts, regions, work)
+                        value = trial
+                        progress = True
+                        state.shift_step[b] = min(2.0 * step, 1e6) if attempt == 0 else step
+                        for i in range(n_members):
+                            _backward(b, i, work.weight[i], n_shifts, regions, state, work)
+                        break
+                    step *= 0.5
+                else:
+                    state.shift_step[b] = max(step, 1e-3)
+        if has_weights:
+            step = state.weight_step[b]
+            for attempt in range(rules.backtracks):
+                slope = _try_weights(n_members, tau, step, rules.least_share, work)
+                if slope > -1e-13:
+                    break
+                trial = _trial(b, 0.0, n_members, n_shifts, work.trial_weight, regions, state, work)
+                # A floor on the shares bends the path, so that only the fall itself is asked for.
+                if trial < value:
+                    value = trial
+                    progress = True
+                    for i in range(n_members):
+                        work.weight[i] = work.trial_weight[i]
+                        work.value[i] = work.trial_value[i]
+                        _backward(b, i, work.weight[i], n_shifts, regions, state, work)
+                    state.weight_step[b] = min(2.0 * step, 1e9) if attempt == 0 else step
+                    break
+                step *= 0.25
+            else:
+                state.weight_step[b] = max(step, 1e-3)
+        if not progress:
+            break
+        changed = True
+    return changed
+
+
+@inner
+def _close(b: int, regions: Regions, work: Workspace) -> bool:
+    """Eq. 11: every member of an all-max block gets an equal part of the sum of their max-marginals."""
+    n_members = regions.block_start[b + 1] - regions.block_start[b]
+    n_shifts = regions.block_size[b]
+    before = 0.0
+    for i in range(n_members):
+        m = regions.block_start[b] + i
+        d = i * n_shifts
+        at = work.at[i]
+        for x in range(n_shifts):
+            work.marginal[d + x] = -np.inf
+        mapped = regions.member_map[m]
+        rest = work.entries[i] // n_shifts
+        for j in range(work.entries[i]):
+            x = j // rest if mapped < 0 else regions.separator_map[mapped + j]
+            work.marginal[d + x] = max(work.marginal[d + x], work.base[at + j])
+        top = -np.inf
+        for x in range(n_shifts):
+            top = max(top, work.marginal[d + x])
+        before += top
+    after = -np.inf
+    for x in range(n_shifts):
+        total = 0.0
+        for i in range(n_members):
+            total += work.marginal[i * n_shifts + x]
+        for i in range(n_members):
+            work.move[i * n_shifts + x] = (
+                0.0 if total == -np.inf else total / n_members - work.marginal[i * n_shifts + x]
+            )
+        after = max(after, total)
+    for i in range(n_members):
+        work.value[i] = after / n_members
+    # Equality is kept too: an even split is where the neighbours make progress from.
+    return after <= before
+
+
+@inner
+def _store(b: int, regions: Regions, state: State, work: Workspace) -> None:
+    """Carry the block's moves, weights and values over to the state."""
+    n_shifts = regions.block_size[b]
+    for i in range(regions.block_start[b + 1] - regions.block_start[b]):
+        m = regions.block_start[b] + i
+        region = regions.member_region[m]
+        state.log_values[region] = work.value[i]
+        if regions.block_variable[b] >= 0:
+            state.weights[regions.axis_start[region] + regions.member_first[m]] = work.weight[i]
+        if n_shifts == 0:
+            continue
+        size = work.entries[i]
+        mapped = regions.member_map[m]
+        d = i * n_shifts
+        rest = size // n_shifts
+        start = regions.table_start[region]
+        while start < regions.table_start[region + 1]:
+            if mapped < 0:
+                for x in range(n_shifts):
+                    move = work.move[d + x]
+                    for j in range(x * rest, (x + 1) * rest):
+                        state.tables[start + j] += move
+            else:
+                for j in range(size):
+                    state.tables[start + j] += work.move[d + regions.separator_map[mapped + j]]
+            start += size
+        if regions.member_delta[m] >= 0:
+            for x in range(n_shifts):
+                state.delta[regions.member_delta[m] + x] -= work.move[d + x]
+
+
+@compiled
+def update_blocks(
+    blocks: IntArray, tau: FloatArray, regions: Regions, state: State, work: Workspace, rules: Rules
+) -> None:
+    """Update the given blocks one after another; blocks of one colour may be given to several threads."""
+    for b in blocks:
+        _load(b, regions, state, work)
+        if regions.block_closed[b] == 1:
+            changed = _close(b, regions, work)
+        else:
+            own = tau[regions.block_variable[b]] if regions.block_variable[b] >= 0 else 0.0
+            changed = _descend(b, own, regions, state, work, rules)
+        if changed:
+            _store(b, regions, state, work)
+
+
+@compiled
+def rebuild_tables(regions: Regions, theta: FloatArray, state: State) -> None:
+    """Tables from scratch: the model's own numbers minus the shifts, without the rounding of many small updates."""
+    for j in range(len(theta)):
+        state.tables[j] = theta[j]
+    for b in range(len(regions.block_start) - 1):
+        n_shifts = regions.block_size[b]
+        if n_shifts == 0:
+            continue
+        separator = regions.table_start[regions.member_region[regions.block_start[b]]]
+        for m in range(regions.block_start[b] + 1, regions.block_start[b + 1]):
+            region = regions.member_region[m]
+            size = regions.member_entries[m]
+            mapped = regions.member_map[m]
+            rest = size // n_shifts
+            delta = regions.member_delta[m]
+            for x in range(n_shifts):
+                state.tables[separator + x] += state.delta[delta + x]
+            for start in range(regions.table_start[region], regions.table_start[region + 1], size):
+                for j in range(size):
+                    x = j // rest if mapped < 0 else regions.separator_map[mapped + j]
+                    state.tables[start + j] -= state.delta[delta + x]
+
+
+@compiled
+def evaluate_regions(regions: Regions, state: State, scratch: FloatArray) -> None:
+    """Power sum of every region from its current table and weights."""
+    at = regions.table_start[0]
+    for region in range(len(regions.table_start) - 1):
+        n_axes = regions.axis_start[region + 1] - regions.axis_start[region]
+        _eliminate(region, n_axes, state.tables, scratch, at, regions, state)
+        state.log_values[region] = scratch[0]
+
+
+@compiled
+def mismatch(tau: FloatArray, regions: Regions, state: State, work: Workspace) -> tuple[float, float]:
+    """Largest violations of moment matching (eq. 8) and of entropy matching (eq. 10) over all blocks."""
+    moment = 0.0
+    entropy = 0.0
+    for b in range(len(regions.block_start) - 1):
+        n_members = regions.block_start[b + 1] - regions.block_start[b]
+        n_shifts = regions.block_size[b]
+        _load(b, regions, state, work)
+        _trial(b, 0.0, n_members, n_shifts, work.weight, regions, state, work)
+        for i in range(n_members):
+            _backward(b, i, work.weight[i], n_shifts, regions, state, work)
+            for x in range(n_shifts):
+                moment = max(moment, abs(work.marginal[i * n_shifts + x] - work.marginal[x]))
+        if regions.block_variable[b] >= 0:
+            mean = 0.0
+            for i in range(n_members):
+                mean += work.weight[i] * work.entropy[i]
+            mean /= tau[regions.block_variable[b]]
+            for i in range(n_members):
+                entropy = max(entropy, work.weight[i] * abs(work.entropy[i] - mean))
+    return moment, entropy
+
+
+@compiled
+def max_marginals(
+    n_variables: int, value_start: IntArray, tau: FloatArray, regions: Regions, state: State, scratch: FloatArray
+) -> FloatArray:
+    """For every max variable the sum over its regions of their max-marginals: what decoding rounds."""
+    scores = np.zeros(value_start[n_variables])
+    at = regions.table_start[0]
+    for region in range(len(regions.table_start) - 1):
+        n_sum = 0
+        size = regions.table_start[region + 1] - regions.table_start[region]
+        for a in range(regions.axis_start[region], regions.axis_start[region + 1]):
+            if tau[regions.axis_variable[a]] > 0.0:
+                n_sum += 1
+                size //= regions.axis_card[a]
+        _eliminate(region, n_sum, state.tables, scratch, at, regions, state)
+        rest = size
+        for a in range(regions.axis_start[region] + n_sum, regions.axis_start[region + 1]):
+            variable = regions.axis_variable[a]
+            card = regions.axis_card[a]
+            rest //= card
+            for x in range(card):
+                top = -np.inf
+                for j in range(size):
+                    if (j // rest) % card == x:
+                        top = max(top, scratch[j])
+                scores[value_start[variable] + x] += top
+    return scores
