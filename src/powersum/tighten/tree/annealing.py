@@ -1,0 +1,40 @@
+"""The temperature of max variables while a bound is tightened.
+
+At temperature ε > 0 a max variable is a power sum of weight ε. Power sums grow with their weight, so the bound at ε
+lies above the true one (ε = 0) at the same shifts: every iterate stays valid, and the function becomes smooth.
+"""
+
+from __future__ import annotations
+
+
+class Annealing:
+    """Lower the temperature whenever what is still gained at it is small beside what it costs.
+
+    The cost of a temperature is the distance between the bound at it and the true bound at the same point; once a few
+    iterations gain less than a share of that, the colder function is the better guide.
+
+    Parameters
+    ----------
+    first, last
+        Temperatures to start from and to end at.
+    factor
+        What the temperature is multiplied with each time.
+    patience
+        Share of the cost that a round of iterations must gain to stay.
+    """
+
+    def __init__(self, *, first: float = 0.5, last: float = 0.005, factor: float = 0.5, patience: float = 0.1) -> None:
+        self.temperature = first
+        self._last, self._factor, self._patience = last, factor, patience
+
+    @property
+    def finished(self) -> bool:
+        """True at the last temperature."""
+        return self.temperature <= self._last
+
+    def cooled(self, gain: float, cost: float) -> bool:
+        """Judge a round of iterations; True when the temperature has been lowered."""
+        if self.finished or gain > self._patience * cost:
+            return False
+        self.temperature = max(self.temperature * self._factor, self._last)
+        return True

@@ -1,0 +1,87 @@
+"""Read states of the max variables off the tables of a covering tree."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from powersum.arrays import BoolArray, FloatArray, IntArray
+from powersum.compiled import compiled
+from powersum.problem import Problem
+from powersum.tighten.tree.passes import Passes
+from powersum.tighten.tree.patterns import CONSTANT, SAME
+from powersum.tighten.tree.wiring import Wiring
+
+
+def decode(passes: Passes, problem: Problem, order: IntArray) -> IntArray:
+    """A state for each max variable, from the last eliminated to the first: the best of the sum of its mini-buckets.
+
+    Messages of the last forward pass must be there. Variables eliminated later are already set, so that of each
+    mini-bucket's table only one column is looked at.
+    """
+    layout = passes.layout
+    states = np.full(len(order), -1, dtype=np.int64)
+    cardinalities = problem.model.cardinalities[order]
+    is_max = problem.tau[order] == 0.0
+    _decode(
+        layout.wiring,
+        layout.bucket,
+        layout.scope_starts,
+        layout.scope_positions,
+        cardinalities,
+        is_max,
+        passes.pool,
+        np.empty(int(cardinalities.max(initial=1))),
+        states,
+    )
+    decoded = np.full(len(order), -1, dtype=np.int64)
+    decoded[order] = states
+    return decoded
+
+
+@compiled
+def _decode(
+    wiring: Wiring,
+    bucket: IntArray,
+    scope_starts: IntArray,
+    scope_positions: IntArray,
+    cardinalities: IntArray,
+    is_max: BoolArray,
+    pool: FloatArray,
+    score: FloatArray,
+    states: IntArray,
+) -> None:
+    node = bucket.size - 1
+    while node >= 0:
+        variable = bucket[node]
+        score[: cardinalities[variable]] = 0.0
+        while node >= 0 and bucket[node] == variable:
+            if is_max[variable]:
+                column = 0
+                for i in range(scope_starts[node] + 1, scope_starts[node + 1]):
+                    position = scope_positions[i]
+                    column = column * cardinalities[position] + states[position]
+                _add_column(wiring, node, column, pool, score)
+            node -= 1
+        if is_max[variable]:
+            states[variable] = np.argmax(score[: cardinalities[variable]])
+
+
+@compiled
+def _add_column(wiring: Wiring, node: int, column: int, pool: FloatArray, score: FloatArray) -> None:
+    """Add one column of a node's table to ``score``."""
+    rows, length = wiring.rows[node], wiring.row_length[node]
+    columns = wiring.columns[node]
+    width = length if rows > 1 else columns
+    block, within = column // width, column % width
+    for k in range(wiring.input_starts[node], wiring.input_starts[node + 1]):
+        number = wiring.pattern[k]
+        start = wiring.source[k] + wiring.bases[wiring.base_starts[k] + block]
+        for a in range(wiring.states[node]):
+            entry = within if rows > 1 else a * columns + within
+            if wiring.kind[number] == SAME:
+                place = entry
+            elif wiring.kind[number] == CONSTANT:
+                place = 0
+            else:
+                place = np.int64(wiring.maps[wiring.map_starts[number] + entry])
+            score[a] += wiring.sign[k] * pool[start + place + (a * wiring.stride[k] if rows > 1 else 0)]

@@ -1,0 +1,211 @@
+"""The bound of a covering tree and its gradient as a function of one flat vector of parameters."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from powersum.arrays import FloatArray, IntArray
+from powersum.compiled import compiled
+from powersum.model import Model
+from powersum.tighten.tree.kernels import NOTHING, backward, forward
+from powersum.tighten.tree.statics import fill_static
+from powersum.tighten.tree.wiring import Layout
+
+LEAST_SHARE = 1e-7
+"""Least share of a variable's weight that a mini-bucket keeps, so that nothing is divided by 0."""
+
+_NO_TABLES = np.empty(0)
+
+
+class Passes:
+    """Numeric state of a covering tree: pool, tables, gradients, and the passes over them.
+
+    ``parameters`` is a view into the pool: shifts first, then a logit for each weight that is free.
+    """
+
+    def __init__(self, layout: Layout, model: Model, tau: FloatArray, order: IntArray, *, threads: int = 1) -> None:
+        self.layout = layout
+        self._model, self._order = model, order
+        self.pool = np.zeros(layout.pool_size)
+        self.parameters: FloatArray = self.pool[layout.n_static + layout.n_messages :]
+        self.gradient = np.zeros(layout.n_parameters)
+        self.weights = np.zeros(layout.n_nodes)
+        self._node_tau = tau[order][layout.bucket]
+        self._constant = fill_static(layout, model, order, self.pool)
+        lonely = np.setdiff1d(np.arange(len(order)), layout.bucket)
+        self._constant += float(np.sum(tau[order][lonely] * np.log(model.cardinalities[order][lonely])))
+        self._roots = np.flatnonzero(layout.parent < 0)
+        self._nodes = np.arange(layout.n_nodes)
+        is_max = self._node_tau == 0.0
+        self._first_max = int(np.argmax(is_max)) if is_max.any() else layout.n_nodes
+        self._last = self._nodes[self._first_max :]
+        self.has_max = bool(is_max.any())
+        self._crown, self._branches = _branches(layout, threads)
+        self._workspaces = [np.empty(4 * layout.largest_block) for _ in range(1 + len(self._branches))]
+        self._threads = ThreadPoolExecutor(len(self._branches) - 1) if len(self._branches) > 1 else None
+        self._tables = _NO_TABLES
+        self._entropies = _NO_TABLES
+        self._slopes = _NO_TABLES
+        self._weight_slopes = np.zeros(layout.n_nodes)
+
+    def value(self, temperature: float = 0.0, *, sums_are_fresh: bool = False) -> float:
+        """The bound with max variables at a temperature; 0 is the true one. Leaves the gradient as it is.
+
+        ``sums_are_fresh`` says that parameters have not changed since the last pass, so that only the max variables
+        need to be eliminated anew.
+        """
+        self._set_weights(temperature)
+        if sums_are_fresh:
+            self._forward_over(self._last, _NO_TABLES)
+        else:
+            self._run_forward(_NO_TABLES)
+        return self._total()
+
+    def value_and_gradient(self, temperature: float = 0.0) -> float:
+        """The bound with max variables at a temperature > 0; its gradient goes to ``gradient``."""
+        layout = self.layout
+        if not self._tables.size:
+            self._tables = np.empty(layout.n_entries)
+            self._entropies = np.empty(layout.n_entropies)
+            self._slopes = np.empty(layout.slopes_size)
+        self._set_weights(temperature)
+        self._run_forward(self._tables)
+        self._slopes[layout.wiring.message[self._roots] - layout.n_static] = 1.0
+        self._run_backward()
+        _gather_gradient(
+            self._slopes[layout.n_messages :],
+            self._weight_slopes,
+            layout.shared_starts,
+            layout.shared_nodes,
+            self._shares,
+            self._scale,
+            self.gradient,
+        )
+        return self._total()
+
+    def refill(self) -> None:
+        """Compute the static tables anew from the model."""
+        fill_static(self.layout, self._model, self._order, self.pool)
+
+    def message(self, node: int) -> FloatArray:
+        """The message of a node, as a view."""
+        start = self.layout.wiring.message[node]
+        return self.pool[start : start + self.layout.wiring.columns[node]]
+
+    def _total(self) -> float:
+        total = float(self.pool[self.layout.wiring.message[self._roots]].sum()) + self._constant
+        # One impossible component makes the whole impossible.
+        return total if total > 0.5 * NOTHING else -np.inf
+
+    def _set_weights(self, temperature: float) -> None:
+        layout = self.layout
+        tau = np.where(self._node_tau == 0.0, temperature, self._node_tau)
+        self.weights[:] = tau
+        self._scale = tau[layout.shared_nodes]
+        self._shares = np.empty(len(layout.shared_nodes))
+        _softmax(self.parameters[layout.n_shifts :], layout.shared_starts, self._shares)
+        self.weights[layout.shared_nodes] = self._scale * self._shares
+
+    def _forward_over(self, nodes: IntArray, tables: FloatArray, worker: int = 0) -> None:
+        forward(self.layout.wiring, nodes, self.weights, self.pool, tables, self._entropies, self._workspaces[worker])
+
+    def _backward_over(self, nodes: IntArray) -> None:
+        layout = self.layout
+        backward(
+            layout.wiring, nodes, layout.n_static, self._tables, self._entropies, self._slopes, self._weight_slopes
+        )
+
+    def _run_forward(self, tables: FloatArray) -> None:
+        if self._threads is None:
+            self._forward_over(self._nodes, tables)
+            return
+        waiting = [
+            self._threads.submit(self._forward_over, nodes, tables, number + 1)
+            for number, nodes in enumerate(self._branches[1:])
+        ]
+        self._forward_over(self._branches[0], tables)
+        for task in waiting:
+            task.result()
+        self._forward_over(self._crown, tables)
+
+    def _run_backward(self) -> None:
+        if self._threads is None:
+            self._backward_over(self._nodes)
+            return
+        self._backward_over(self._crown)
+        waiting = [self._threads.submit(self._backward_over, nodes) for nodes in self._branches[1:]]
+        self._backward_over(self._branches[0])
+        for task in waiting:
+            task.result()
+
+
+def _branches(layout: Layout, threads: int) -> tuple[IntArray, list[IntArray]]:
+    """Cut the tree into a crown and as many sets of whole subtrees as there are threads, of about equal cost.
+
+    A subtree needs nothing from any other, so the sets run side by side; the crown follows when all are done.
+    """
+    nodes = np.arange(layout.n_nodes)
+    wiring = layout.wiring
+    cost = (wiring.states * wiring.columns * np.diff(wiring.input_starts) + 100).astype(np.float64)
+    # A pass below a millisecond or so would spend more on starting threads than it saves.
+    if threads < 2 or cost.sum() < 1e6:
+        return nodes, [nodes]
+    below = cost.copy()
+    for node in nodes[layout.parent >= 0].tolist():
+        below[layout.parent[node]] += below[node]
+    most = below[layout.parent < 0].sum() / (4 * threads)
+    small = below <= most
+    tops = np.flatnonzero(small & ((layout.parent < 0) | ~small[layout.parent]))
+    load = np.zeros(threads)
+    owner = np.full(layout.n_nodes, -1)
+    for top in tops[np.argsort(-below[tops], kind="stable")].tolist():
+        owner[top] = int(np.argmin(load))
+        load[owner[top]] += below[top]
+    for node in nodes[::-1].tolist():
+        if small[node] and owner[node] < 0:
+            owner[node] = owner[layout.parent[node]]
+    sets = [np.flatnonzero(owner == t) for t in range(threads)]
+    return np.flatnonzero(owner < 0), [s for s in sets if s.size]
+
+
+@compiled
+def _softmax(logits: FloatArray, starts: IntArray, shares: FloatArray) -> None:
+    """Shares of each group, at least ``LEAST_SHARE`` each, that sum to 1."""
+    for group in range(starts.size - 1):
+        start, end = starts[group], starts[group + 1]
+        top = logits[start:end].max()
+        total = 0.0
+        for i in range(start, end):
+            shares[i] = np.exp(logits[i] - top)
+            total += shares[i]
+        free = 1.0 - (end - start) * LEAST_SHARE
+        for i in range(start, end):
+            shares[i] = free * shares[i] / total + LEAST_SHARE
+
+
+@compiled
+def _gather_gradient(
+    slopes: FloatArray,
+    weight_slopes: FloatArray,
+    starts: IntArray,
+    nodes: IntArray,
+    shares: FloatArray,
+    scale: FloatArray,
+    gradient: FloatArray,
+) -> None:
+    """Gradient of the parameters from those of both ends of each shift and of all weights."""
+    n = slopes.size // 2
+    plus, minus, out = slopes[:n], slopes[n:], gradient[:n]
+    for i in range(n):
+        out[i] = plus[i] - minus[i]
+    logits = gradient[n:]
+    for group in range(starts.size - 1):
+        start, end = starts[group], starts[group + 1]
+        free = 1.0 - (end - start) * LEAST_SHARE
+        mean = 0.0
+        for i in range(start, end):
+            mean += (shares[i] - LEAST_SHARE) / free * weight_slopes[nodes[i]]
+        for i in range(start, end):
+            logits[i] = scale[i] * (shares[i] - LEAST_SHARE) * (weight_slopes[nodes[i]] - mean)
