@@ -14,6 +14,7 @@ import numpy as np
 from powersum.arrays import FloatArray
 from powersum.errors import InputError
 from powersum.formats.files import PathLike, load, shown
+from powersum.formats.tokens import readable
 
 TASKS = ("PR", "MAR", "MAP", "MMAP")
 _SEPARATOR = "-BEGIN-"
@@ -44,15 +45,15 @@ class Answer:
 
 def read_result(path: PathLike) -> Answer:
     """Read a result file. The last answer counts; one that was cut off gives way to the one before."""
-    words = load(path).decode("ascii", "backslashreplace").split()
+    words = load(path).split()
     if not words:
         raise InputError(f"{shown(path)}: is empty")
-    task = words[0]
+    task = readable(words[0])
     if task not in TASKS:
-        raise InputError(f"{shown(path)}: token 1: {_short(task)} is none of the tasks {', '.join(TASKS)}")
-    records: list[tuple[int, list[str]]] = [(1, [])]
+        raise InputError(f"{shown(path)}: token 1: {task} is none of the tasks {', '.join(TASKS)}")
+    records: list[tuple[int, list[bytes]]] = [(1, [])]
     for place, word in enumerate(words[1:], 1):
-        if word == _SEPARATOR:
+        if word == _SEPARATOR.encode():
             records.append((place + 1, []))
         else:
             records[-1][1].append(word)
@@ -161,7 +162,7 @@ class _Record:
 
     path: PathLike
     start: int
-    words: list[str]
+    words: list[bytes]
 
     def answer(self, task: str) -> Answer:
         """What the words say about ``task``."""
@@ -211,15 +212,17 @@ class _Record:
         if place >= len(self.words):
             raise self._cut_off()
         word = self.words[place]
-        if not (word.isascii() and word.isdigit() and len(word) <= 15):
+        if not word.isdigit() or len(word) > 15:
             raise self._error(place, "is not a whole number ≥ 0")
         return int(word)
 
     def _number(self, place: int) -> float:
         try:
-            return float(self.words[place])
+            if b"_" not in self.words[place]:  # Python's own way to write long numbers
+                return float(self.words[place])
         except ValueError:
-            raise self._error(place, "is not a number") from None
+            pass
+        raise self._error(place, "is not a number")
 
     def _probability(self, place: int) -> float:
         value = self._number(place)
@@ -228,10 +231,4 @@ class _Record:
         return value
 
     def _error(self, place: int, what: str) -> InputError:
-        return InputError(f"{shown(self.path)}: token {self.start + place + 1}: {_short(self.words[place])} {what}")
-
-
-def _short(word: str) -> str:
-    """A word of bounded length on one line."""
-    word = word if word.isprintable() else repr(word)[1:-1]
-    return word if len(word) <= 32 else word[:32] + "…"
+        return InputError(f"{shown(self.path)}: token {self.start + place + 1}: {readable(self.words[place])} {what}")

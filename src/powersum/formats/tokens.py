@@ -101,7 +101,7 @@ def without_comments(text: bytes) -> bytes:
 def first_word(text: bytes) -> tuple[str, int]:
     """The first word of a text, in a form fit for messages, and where it ends; an empty word for a blank text."""
     found = _WORD.search(text)
-    return (_readable(found.group()), found.end()) if found else ("", len(text))
+    return (readable(found.group()), found.end()) if found else ("", len(text))
 
 
 def read_numbers(path: PathLike, text: bytes, start: int = 0, skipped: int = 0) -> Numbers:
@@ -203,11 +203,10 @@ def _locate(text: bytes, start: int, skipped: int, index: int) -> tuple[str, str
     """A word as messages show it, and its place. Searches from the start: only errors ask."""
     found = next(islice(_WORD.finditer(text, start), index, None))
     line = text.count(b"\n", 0, found.start()) + 1
-    return _readable(found.group()), f"token {skipped + index + 1} (line {line})"
+    return readable(found.group()), f"token {skipped + index + 1} (line {line})"
 
 
-def _readable(word: bytes) -> str:
+def readable(word: bytes) -> str:
     """A word on one line and not too long, whatever bytes are in it."""
-    text = word[:32].decode("ascii", "backslashreplace")
-    text = text if text.isprintable() else repr(text)[1:-1]
+    text = repr(word[:32])[2:-1]
     return text + "…" if len(word) > 32 else text
