@@ -1,0 +1,196 @@
+"""Exact maximisation of a region: some max variables and the sum variables around them, everything else given.
+
+With no free max variable this evaluates; with all of them free it is exact inference; between, it is the move of a
+large-neighbourhood search. Structure follows the assignment: zeros are propagated first, so that only variables with
+a choice left are ordered and eliminated, which often makes narrow what is wide in the abstract.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from powersum.arrays import FloatArray, IntArray
+from powersum.compiled import compiled
+from powersum.eliminate_kernels import ChoiceArray, Domains, Scratch, reduce_all, trace_back
+from powersum.eliminate_wiring import Factors, message_sizes, place_messages, wire
+from powersum.evaluate_supports import Queue, Supports, propagate, push
+from powersum.ordering.min_fill import min_fill
+
+TOO_WIDE = np.inf
+"""What :func:`maximise_region` returns when the region does not fit the work or memory allowed."""
+
+
+@compiled
+def order_region(
+    active: IntArray,
+    n_active: int,
+    position: IntArray,
+    region_factors: IntArray,
+    n_factors: int,
+    factors: Factors,
+    weights: FloatArray,
+    sizes: IntArray,
+) -> IntArray:
+    """Elimination order of the active variables by min-fill, sum variables first; ``position`` numbers them."""
+    # Neighbours of each active variable by way of the factors: counted, then listed without repetition.
+    counts = np.zeros(n_active + 1, np.int64)
+    for k in range(n_factors):
+        f = region_factors[k]
+        inside = 0
+        for i in range(factors.scope_starts[f], factors.scope_starts[f + 1]):
+            if position[factors.scope_variables[i]] >= 0:
+                inside += 1
+        for i in range(factors.scope_starts[f], factors.scope_starts[f + 1]):
+            p = position[factors.scope_variables[i]]
+            if p >= 0:
+                counts[p + 1] += inside - 1
+    for p in range(n_active):
+        counts[p + 1] += counts[p]
+    listed = np.empty(counts[n_active], np.int64)
+    fill = counts[:-1].copy()
+    for k in range(n_factors):
+        f = region_factors[k]
+        for i in range(factors.scope_starts[f], factors.scope_starts[f + 1]):
+            p = position[factors.scope_variables[i]]
+            if p < 0:
+                continue
+            for j in range(factors.scope_starts[f], factors.scope_starts[f + 1]):
+                q = position[factors.scope_variables[j]]
+                if q >= 0 and q != p:
+                    listed[fill[p]] = q
+                    fill[p] += 1
+    seen = np.full(n_active, -1, np.int64)
+    starts = np.zeros(n_active + 1, np.int64)
+    at = 0
+    for p in range(n_active):
+        for i in range(counts[p], counts[p + 1]):
+            if seen[listed[i]] != p:
+                seen[listed[i]] = p
+                listed[at] = listed[i]
+                at += 1
+        starts[p + 1] = at
+    group = np.empty(n_active, np.int64)
+    by_group = np.empty(n_active, np.int64)
+    log2_sizes = np.empty(n_active)
+    weight = np.empty(n_active, np.int64)
+    front, back = 0, n_active
+    for p in range(n_active):
+        v = active[p]
+        group[p] = 0 if weights[v] > 0.0 else 1
+        log2_sizes[p] = np.log2(sizes[v])
+        weight[p] = sizes[v]
+    for p in range(n_active):
+        if group[p] == 0:
+            by_group[front] = p
+            front += 1
+        else:
+            back -= 1
+            by_group[back] = p
+    order, _, _, _ = min_fill(starts, listed, group, by_group, weight, log2_sizes, 1, n_active, np.inf)
+    for p in range(n_active):
+        order[p] = active[order[p]]
+    return order
+
+
+@compiled
+def maximise_region(
+    variables: IntArray,
+    region_factors: IntArray,
+    n_factors: int,
+    assignment: IntArray,
+    base_alive: IntArray,
+    weights: FloatArray,
+    table_starts: IntArray,
+    factors: Factors,
+    supports: Supports,
+    queue: Queue,
+    alive: IntArray,
+    domains: Domains,
+    position: IntArray,
+    bases: IntArray,
+    buffer: FloatArray,
+    choices: ChoiceArray,
+    work_limit: float,
+    scratch: Scratch,
+) -> float:
+    """Largest sum over the free ``variables`` of the product of ``region_factors``, all other variables given.
+
+    ``assignment`` holds the states of the given variables and receives those of the free max variables.
+    ``region_factors`` are all factors that touch a free variable. Returns -inf where nothing is possible and
+    :data:`TOO_WIDE` where the work or memory allowed do not do; both leave ``assignment`` as it was.
+    ``alive``, ``domains``, ``position`` and ``bases`` are scratch for whole models; ``position`` must be -1 throughout.
+    """
+    state_starts = supports.state_starts
+    scope_starts, scope_variables = factors.scope_starts, factors.scope_variables
+    # Given variables of the region: one alive state each. Free ones: those possible a priori.
+    for k in range(n_factors):
+        f = region_factors[k]
+        for i in range(scope_starts[f], scope_starts[f + 1]):
+            v = scope_variables[i]
+            for state in range(state_starts[v], state_starts[v + 1]):
+                alive[state] = 0
+            domains.sizes[v] = 1
+            # A sum variable is never given: it is among the free ones, which the next loop sets.
+            state = max(assignment[v], 0)
+            alive[state_starts[v] + state] = 1
+            domains.states[state_starts[v]] = state
+    for v in variables:
+        count = 0
+        for state in range(state_starts[v], state_starts[v + 1]):
+            alive[state] = base_alive[state]
+            count += base_alive[state]
+        domains.sizes[v] = count
+        if count == 0:
+            return -np.inf
+    height = 0
+    for k in range(n_factors):
+        height = push(region_factors[k], height, supports, queue)
+    if not propagate(height, factors, supports, alive, domains.sizes, queue):
+        return -np.inf
+    active = np.empty(len(variables), np.int64)
+    n_active = 0
+    for v in variables:
+        slot = state_starts[v]
+        for state in range(state_starts[v], state_starts[v + 1]):
+            if alive[state]:
+                domains.states[slot] = state - state_starts[v]
+                slot += 1
+        if domains.sizes[v] > 1:
+            position[v] = n_active
+            active[n_active] = v
+            n_active += 1
+    order = order_region(active, n_active, position, region_factors, n_factors, factors, weights, domains.sizes)
+    for p in range(n_active):
+        position[order[p]] = p
+    wiring, factor_buckets = wire(order, position, region_factors[:n_factors], factors)
+    for p in range(n_active):
+        position[order[p]] = -1
+    entries, work = message_sizes(wiring, domains.sizes, 2.0 * work_limit)
+    if work > work_limit:
+        return TOO_WIDE
+    is_max = np.empty(n_active, np.bool_)
+    for p in range(n_active):
+        is_max[p] = weights[order[p]] == 0.0
+    places, needed, choice_places, choices_needed = place_messages(wiring, entries, is_max)
+    if needed > len(buffer) or choices_needed > len(choices):
+        return TOO_WIDE
+    value = 0.0
+    for k in range(n_factors):
+        f = region_factors[k]
+        base = table_starts[f]
+        for i in range(scope_starts[f], scope_starts[f + 1]):
+            v = scope_variables[i]
+            if domains.sizes[v] == 1:
+                base += factors.strides[i] * domains.states[state_starts[v]]
+        bases[f] = base
+        if factor_buckets[k] < 0:
+            value += factors.log_values[base]
+    value += reduce_all(
+        weights, wiring, domains, bases, factors.log_values, buffer, places, choices, choice_places, scratch
+    )
+    if value > -np.inf:
+        for v in variables:
+            if weights[v] == 0.0:
+                assignment[v] = domains.states[state_starts[v]]
+        trace_back(wiring, domains, choices, choice_places, assignment)
+    return value
