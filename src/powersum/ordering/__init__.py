@@ -11,12 +11,19 @@ from powersum.errors import InputError
 from powersum.graph import adjacency
 from powersum.model import Model
 from powersum.ordering.cost import OrderCost, induced_width, order_cost
+from powersum.ordering.min_degree import min_degree
 from powersum.ordering.min_fill import min_fill
 
 __all__ = ["OrderCost", "check_order", "elimination_order", "induced_width", "order_cost"]
 
-WORK_BUDGET = 2e8
-"""Steps of min-fill that all restarts together may take unless told otherwise: about half a second."""
+MIN_FILL_VARIABLES = 10_000
+"""Most variables for which min-fill is tried: its bit matrix takes 12 MB then."""
+
+MIN_FILL_WORK = 150_000_000
+"""Steps of min-fill that all tries together may take unless told otherwise: about a third of a second."""
+
+MIN_DEGREE_WORK = 1_000_000
+"""The same for minimum degree, in variables and edges."""
 
 
 def elimination_order(
@@ -46,11 +53,20 @@ def elimination_order(
         The variables, first eliminated first. Of all tries the one of least width wins, and among these the one with
         the fewest table entries.
     """
-    end = np.inf if time_limit is None else time.monotonic() + time_limit
     if not model.n_variables:
         return np.zeros(0, dtype=np.int64)
+    seed %= 2**62  # any integer will do
+    end = np.inf if time_limit is None else time.monotonic() + time_limit
+    group = np.unique(-np.asarray(tau), return_inverse=True)[1]
+    best = np.zeros(0, dtype=np.int64)
+    if model.n_variables <= MIN_FILL_VARIABLES:
+        best = _by_min_fill(model, group, seed, restarts, end)
+    return best if len(best) else _by_min_degree(model, group, seed, restarts, end)
+
+
+def _by_min_fill(model: Model, group: IntArray, seed: int, restarts: int | None, end: float) -> IntArray:
+    """The best of several orders by min-fill, edges counted and weighted by turns; empty if one try costs too much."""
     graph = adjacency(model.n_variables, model.scope_starts, model.scope_variables)
-    group = np.unique(-np.asarray(tau), return_inverse=True)[1].astype(np.int64)
     arrays = (
         frozen(graph.starts, np.int64),
         frozen(graph.neighbours, np.int64),
@@ -60,18 +76,49 @@ def elimination_order(
     log2_cardinalities = frozen(np.log2(model.cardinalities), np.float64)
     weights = (frozen(np.ones(model.n_variables), np.int64), model.cardinalities)
     best = np.zeros(0, dtype=np.int64)
-    width, log2_total, work, tries = model.n_variables, np.inf, 0.0, 0
-    while not len(best) or (
-        (tries < restarts if restarts is not None else work * (tries + 1) < WORK_BUDGET * tries and tries < 1000)
-        and time.monotonic() < end
-    ):
+    width, log2_total, work, tries = model.n_variables, np.inf, 0, 0
+    while True:
         order, width_now, log2_now, work_now = min_fill(
-            *arrays, weights[tries % 2], log2_cardinalities, seed * 1_000_003 + tries + 1, width, log2_total
+            *arrays, weights[tries % 2], log2_cardinalities, seed, tries, width, log2_total, 2 * MIN_FILL_WORK
         )
-        work += work_now
-        tries += 1
         if len(order):
             best, width, log2_total = order, width_now, log2_now
+        work += work_now
+        tries += 1
+        # The number of tries follows from counted steps, not from a clock: the same seed gives the same order.
+        enough = work + work // tries > MIN_FILL_WORK if restarts is None else tries >= restarts
+        if not len(best) or enough or time.monotonic() >= end:
+            return best
+
+
+def _by_min_degree(model: Model, group: IntArray, seed: int, restarts: int | None, end: float) -> IntArray:
+    """The best of several orders by approximate minimum degree; large graphs get one."""
+    graph = adjacency(model.n_variables, model.scope_starts, model.scope_variables)
+    weight = np.maximum(np.rint(np.log2(model.cardinalities)), 1)
+    dense = max(16, int(10 * np.sqrt(model.n_variables)))
+    if restarts is None:
+        restarts = MIN_DEGREE_WORK // (model.n_variables + len(graph.neighbours) + 1)
+    generator = np.random.default_rng(seed)
+    # Neighbours in the file are mostly neighbours in memory: the first try keeps the order of the file.
+    shuffled = np.arange(model.n_variables)
+    best = np.zeros(0, dtype=np.int64)
+    least, tries = (model.n_variables, np.inf), 0
+    while not len(best) or (tries < restarts and time.monotonic() < end):
+        order = min_degree(
+            frozen(graph.starts, np.int64),
+            frozen(graph.neighbours, np.int64),
+            frozen(group, np.int64),
+            frozen(shuffled[np.argsort(group[shuffled], kind="stable")], np.int64),
+            frozen(weight, np.int64),
+            dense,
+        )
+        tries += 1
+        if restarts <= 1:
+            return order
+        cost = order_cost(model, order)
+        if not len(best) or (cost.width, cost.log2_total) < least:
+            best, least = order, (cost.width, cost.log2_total)
+        shuffled = generator.permutation(model.n_variables)
     return best
 
 

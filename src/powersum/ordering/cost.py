@@ -105,7 +105,8 @@ def _bucket_sizes(
     logs = np.zeros(n, np.float64)
     last_neighbour = np.full(n, -1, np.int64)
     last_leaf = np.full(n, -1, np.int64)
-    above[:] = np.arange(n)
+    for r in range(n):
+        above[r] = r
     for r in range(n):
         i = by_rank[r]
         v = order[i]

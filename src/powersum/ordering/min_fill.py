@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from powersum.arrays import FloatArray, IntArray
-from powersum.compiled import compiled, inlined
+from powersum.compiled import compiled
 
 _DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
 _BIT_OF = np.zeros(64, dtype=np.int64)
@@ -13,10 +15,22 @@ for _bit in range(64):
     _BIT_OF[((1 << _bit) * 0x03F79D71B4CB0A89 % 2**64) >> 58] = _bit
 
 
-@inlined
+@compiled
 def _lowest_bit(word: np.uint64) -> int:
     """Number of the lowest set bit, by de Bruijn's sequence: Numba offers no instruction for it."""
-    return int(_BIT_OF[((word & (~word + np.uint64(1))) * _DE_BRUIJN) >> np.uint64(58)])
+    return _BIT_OF[((word & (~word + np.uint64(1))) * _DE_BRUIJN) >> np.uint64(58)]  # type: ignore[no-any-return]
+
+
+@compiled
+def _weight_beyond(adjacent: Any, weight: IntArray, a: int, b: int) -> int:
+    """Weight of the neighbours of ``a`` that are no neighbours of ``b``; ``b`` itself counts."""
+    total = 0
+    for w in range(adjacent.shape[1]):
+        word = adjacent[a, w] & ~adjacent[b, w]
+        while word:
+            total += weight[(w << 6) + _lowest_bit(word)]
+            word &= word - np.uint64(1)
+    return total
 
 
 @compiled
@@ -28,8 +42,10 @@ def min_fill(
     weight: IntArray,
     log2_cardinalities: FloatArray,
     seed: int,
+    attempt: int,
     width_limit: int,
     log2_limit: float,
+    work_limit: int,
 ) -> tuple[IntArray, int, float, int]:
     """Eliminate next, within the first group not yet empty, the variable whose new edges weigh least.
 
@@ -39,7 +55,8 @@ def min_fill(
     Returns
     -------
     order, width, log2_total, work
-        The order is empty where it came out worse than the limits and was given up; ``work`` counts the bits touched.
+        The order is empty where it came out worse than the limits, or cost more, and was given up; ``work`` counts
+        steps of about two nanoseconds.
     """
     n = len(group)
     words = (n + 63) >> 6
@@ -50,24 +67,22 @@ def min_fill(
             adjacent[v, neighbours[at] >> 6] |= one << np.uint64(neighbours[at] & 63)
 
     score = np.zeros(n, np.int64)
+    degrees = starts[1:] - starts[:-1]
     work = 0
     for v in range(n):
         total = 0
         for at in range(starts[v], starts[v + 1]):
             a = neighbours[at]
-            missing = -weight[a]
-            for w in range(words):
-                word = adjacent[v, w] & ~adjacent[a, w]
-                while word:
-                    missing += weight[(w << 6) + _lowest_bit(word)]
-                    word &= word - one
-                    work += 1
-            total += weight[a] * missing
+            total += weight[a] * (_weight_beyond(adjacent, weight, v, a) - weight[a])
         score[v] = total // 2
+        work += degrees[v] * (words + degrees[v])
 
     order = np.empty(n, np.int64)
     members = np.empty(n, np.int64)
-    random = np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(0xD1B54A32D192ED03)
+    # An odd multiple plus an odd one: far apart for neighbouring seeds, and never 0, where xorshift would stay.
+    random = (
+        np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(attempt) * np.uint64(0xD1B54A32D192ED03)
+    ) | one
     width = 0
     log2_total = -np.inf
     opened = 0
@@ -116,7 +131,7 @@ def min_fill(
         width = max(width, degree)
         high = max(log2_total, log2_size)
         log2_total = high + np.log2(2.0 ** (log2_total - high) + 2.0 ** (log2_size - high))
-        if width > width_limit or (width == width_limit and log2_total >= log2_limit):
+        if work > work_limit or width > width_limit or (width == width_limit and log2_total >= log2_limit):
             return order[:0], width, log2_total, work
 
         if score[v] > 0:
@@ -127,41 +142,24 @@ def min_fill(
                     if adjacent[a, b >> 6] >> np.uint64(b & 63) & one:
                         continue
                     edge = weight[a] * weight[b]
-                    only_a = 0
-                    only_b = 0
                     for w in range(words):
-                        of_a = adjacent[a, w]
-                        of_b = adjacent[b, w]
-                        word = of_a & of_b
+                        word = adjacent[a, w] & adjacent[b, w]
                         while word:
                             score[(w << 6) + _lowest_bit(word)] -= edge
                             word &= word - one
-                            work += 1
-                        word = of_a & ~of_b
-                        while word:
-                            only_a += weight[(w << 6) + _lowest_bit(word)]
-                            word &= word - one
-                            work += 1
-                        word = of_b & ~of_a
-                        while word:
-                            only_b += weight[(w << 6) + _lowest_bit(word)]
-                            word &= word - one
-                            work += 1
-                    score[a] += weight[b] * only_a
-                    score[b] += weight[a] * only_b
+                    score[a] += weight[b] * _weight_beyond(adjacent, weight, a, b)
+                    score[b] += weight[a] * _weight_beyond(adjacent, weight, b, a)
+                    degrees[a] += 1
+                    degrees[b] += 1
+                    work += words + (degrees[a] + degrees[b]) // 2 + 4
                     adjacent[a, b >> 6] |= one << np.uint64(b & 63)
                     adjacent[b, a >> 6] |= one << np.uint64(a & 63)
         for m in range(degree):
             a = members[m]
             adjacent[a, v >> 6] &= ~(one << np.uint64(v & 63))
             # Pairs of v and what only a sees were missing from a's neighbourhood; they end with v.
-            beyond = 0
-            for w in range(words):
-                word = adjacent[a, w] & ~adjacent[v, w]
-                while word:
-                    beyond += weight[(w << 6) + _lowest_bit(word)]
-                    word &= word - one
-                    work += 1
-            score[a] -= weight[v] * beyond
-        work += count + degree * words
+            score[a] -= weight[v] * _weight_beyond(adjacent, weight, a, v)
+            degrees[a] -= 1
+            work += words + degrees[a] // 2
+        work += 3 * count
     return order, width, log2_total, work
