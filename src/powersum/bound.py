@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from powersum.arrays import IntArray
     from powersum.problem import Problem
 
-DEFAULT_CHANGE = 1e-5
+# The tail of block descent is long: ten sweeps that gain less than this will hardly be followed by better ones.
+DEFAULT_CHANGE = 1e-6
+# For calls that say neither how many sweeps nor how long.
+DEFAULT_SWEEPS = 500
 
 
 def bound(
@@ -62,7 +65,8 @@ def bound(
         How the bound is tightened; see ``powersum.tighten.METHODS``.
     sweeps, time_limit, target, change
         When to stop: after so many sweeps; after so many seconds; once the bound is at or below ``target``; once ten
-        sweeps together gain less than ``change · max(1, |bound|)``. ``None`` switches a rule off.
+        sweeps together gain less than ``change · max(1, |bound|)``. ``None`` switches a rule off, but with neither
+        ``sweeps`` nor ``time_limit`` there are 500 sweeps.
     threads, seed
         Number of threads, which does not change the result, and the seed of what is drawn at random.
     callback
@@ -85,6 +89,8 @@ def bound(
     {'rain': 'yes'}
     """
     started = time.monotonic()
+    if sweeps is None and time_limit is None:
+        sweeps = DEFAULT_SWEEPS
     limits = Limits(sweeps=sweeps, time_limit=time_limit, target=target, change=change)
     given = {name: value for name, value in options.items() if value is not None}
     _check(model, maximize, query, threads, seed)

@@ -38,7 +38,9 @@ def bound_command(
     evidence: EvidencePairs = None,
     order: OrderFile = None,
     method: Annotated[str, typer.Option(help=f"How to tighten: {', '.join(METHODS)}.")] = DEFAULT_METHOD,
-    sweeps: Annotated[int | None, typer.Option(metavar="N", help="Stop after N sweeps.")] = None,
+    sweeps: Annotated[
+        int | None, typer.Option(metavar="N", help="Stop after N sweeps; 500 if there is no --time.")
+    ] = None,
     time_limit: Annotated[float | None, typer.Option("--time", metavar="S", help="Stop after S seconds.")] = None,
     target: Annotated[float | None, typer.Option(metavar="X", help="Stop at a bound of X or less.")] = None,
     change: Annotated[
@@ -48,8 +50,8 @@ def bound_command(
     direction: Annotated[
         str | None, typer.Option(metavar="NAME", help="Steps: matching, or the plain gradient of the paper.")
     ] = None,
-    threads: Annotated[int, typer.Option(metavar="N", help="Threads; they do not change the result.")] = 1,
-    seed: Annotated[int, typer.Option(metavar="N", help="Seed of what is drawn at random.")] = 0,
+    threads: Annotated[int, typer.Option(metavar="N", min=1, help="Threads; they do not change the result.")] = 1,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of what is drawn at random.")] = 0,
     json: JsonOutput = None,
     plot: Annotated[Path | None, typer.Option(metavar="OUT.png", help="Draw the bound against time.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but the bound.")] = False,
@@ -79,8 +81,8 @@ def bound_command(
         with progress(quiet=quiet, stream=stream) as callback:
             result = bound(
                 question.model,
-                question.maximize,
-                question.evidence,
+                evidence=question.evidence,
+                query=question.query,
                 order=question.order,
                 method=method,
                 sweeps=sweeps,

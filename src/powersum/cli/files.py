@@ -15,6 +15,7 @@ import typer
 from powersum.arrays import IntArray
 from powersum.errors import InputError
 from powersum.model import Model, VariableKey
+from powersum.query import Query
 
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="The model: .uai, .uai.gz or .uai.xz.")]
 QueryFile = Annotated[
@@ -37,7 +38,7 @@ class Question:
     """What was asked about which model."""
 
     model: Model
-    maximize: list[VariableKey] | str | None
+    query: Query
     evidence: dict[int, int]
     order: IntArray | None
     hints: tuple[str, ...]
@@ -77,7 +78,7 @@ def read_question(
         hints.append(f"{beside.evidence} is not used; to use it: --evid {beside.evidence}")
     if beside.query is not None and maximize is None:
         hints.append(f"{beside.query} is not used; to use it: --query {beside.query}")
-    return Question(model, maximize, evidence, order, tuple(hints))
+    return Question(model, Query.of(model, maximize), evidence, order, tuple(hints))
 
 
 def print_hints(question: Question) -> None:

@@ -20,7 +20,6 @@ from powersum.cli.files import (
     print_hints,
     read_question,
 )
-from powersum.query import Query
 from powersum.report.facts import Facts, ModelSize, describe
 from powersum.result import strict_json
 
@@ -40,9 +39,8 @@ def info_command(
     check_outputs([json], [model, query, evid, order])
     question = read_question(model, query, max_names, evid, evidence, order)
     print_hints(question)
-    weights = Query.of(question.model, question.maximize)
-    given = None if question.order is None else original_order(question.model, weights, question.order)
-    facts = describe(question.model, weights, question.evidence, given)
+    given = None if question.order is None else original_order(question.model, question.query, question.order)
+    facts = describe(question.model, question.query, question.evidence, given)
     if json is not None:
         text = strict_json(asdict(facts)) + "\n"
         if json == "-":
