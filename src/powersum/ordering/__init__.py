@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 
 import numpy as np
@@ -21,6 +22,9 @@ MIN_FILL_VARIABLES = 10_000
 
 MIN_FILL_WORK = 150_000_000
 """Steps of min-fill that all tries together may take unless told otherwise: about a third of a second."""
+
+MIN_FILL_TRIES = 1000
+"""Most tries unless told otherwise: small models gain nothing from more."""
 
 MIN_DEGREE_WORK = 1_000_000
 """The same for minimum degree, in variables and edges."""
@@ -86,8 +90,9 @@ def _by_min_fill(model: Model, group: IntArray, seed: int, restarts: int | None,
         work += work_now
         tries += 1
         # The number of tries follows from counted steps, not from a clock: the same seed gives the same order.
-        enough = work + work // tries > MIN_FILL_WORK if restarts is None else tries >= restarts
-        if not len(best) or enough or time.monotonic() >= end:
+        if restarts is None and work + work // tries > MIN_FILL_WORK:
+            return best
+        if not len(best) or tries >= (MIN_FILL_TRIES if restarts is None else restarts) or time.monotonic() >= end:
             return best
 
 
@@ -95,7 +100,7 @@ def _by_min_degree(model: Model, group: IntArray, seed: int, restarts: int | Non
     """The best of several orders by approximate minimum degree; large graphs get one."""
     graph = adjacency(model.n_variables, model.scope_starts, model.scope_variables)
     weight = np.maximum(np.rint(np.log2(model.cardinalities)), 1)
-    dense = max(16, int(10 * np.sqrt(model.n_variables)))
+    dense = max(64, 2 * math.isqrt(model.n_variables))
     if restarts is None:
         restarts = MIN_DEGREE_WORK // (model.n_variables + len(graph.neighbours) + 1)
     generator = np.random.default_rng(seed)

@@ -23,6 +23,13 @@ def _insert(variable: int, degree: int, head: IntArray, following: IntArray, pre
     head[degree] = variable
 
 
+@inlined
+def _scattered(number: int) -> int:
+    """A hash whose sums tell sets apart; sums of the numbers themselves, or of multiples, would often agree."""
+    mixed = number * 0x1E3779B97F4A7C15
+    return (mixed ^ (mixed >> 32)) * 0x2545F4914F6CDD1D
+
+
 @compiled
 def min_degree(
     starts: IntArray, neighbours: IntArray, group: IntArray, by_group: IntArray, weight: IntArray, dense: int
@@ -178,14 +185,14 @@ def min_degree(
                 i = pool[place]
                 write = starts[i]
                 beyond = 0
-                mixed = p
+                mixed = 0
                 for at in range(starts[i], starts[i] + n_variables[i]):
                     j = lists[at]
                     if alive[j] > 0 and in_element[j] != p:
                         lists[write] = j
                         write += 1
                         beyond += alive[j]
-                        mixed += j
+                        mixed += _scattered(j)
                 elements_from = starts[i] + n_variables[i]
                 elements_to = elements_from + n_elements[i]
                 n_variables[i] = write - starts[i]
@@ -197,7 +204,7 @@ def min_degree(
                         lists[write] = e
                         write += 1
                         beyond += outside[e] - stamp
-                        mixed += n + e
+                        mixed += _scattered(n + e)
                     else:
                         # All of it lies within the new element.
                         element_length[e] = -1
