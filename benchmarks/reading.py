@@ -24,21 +24,18 @@ def _entries(rng: np.random.Generator, count: int, style: str) -> list[str]:
 def _write_model(path: Path, megabytes: float, order: int, style: str) -> None:
     """A Markov model of binary variables with factors of ``order`` neighbours, about ``megabytes`` long."""
     rng = np.random.default_rng(0)
-    block = 1000
     size = 2**order
-    n_factors = block
+    # A thousand different tables, repeated: only the length of the file matters.
+    texts = [f"\n{size}\n {' '.join(_entries(rng, size, style))}\n" for _ in range(1000)]
+    per_factor = sum(map(len, texts)) / len(texts) + 8 * order + 2
+    n_factors = max(1, int(megabytes * 1e6 / per_factor))
     with path.open("w", encoding="ascii") as out:
-        texts = [
-            f"\n{size}\n {' '.join(_entries(rng, size, style))}\n" for _ in range(block)
-        ]  # repeated below: only the length of the file matters
-        per_factor = sum(map(len, texts)) / block + sum(len(str(10**6)) + 1 for _ in range(order)) + 2
-        n_factors = max(1, int(megabytes * 1e6 / per_factor))
         n_variables = n_factors + order
         out.write(f"MARKOV\n{n_variables}\n{' '.join(['2'] * n_variables)}\n{n_factors}\n")
         for k in range(n_factors):
             out.write(f"{order} {' '.join(str(k + j) for j in range(order))}\n")
         for k in range(n_factors):
-            out.write(texts[k % block])
+            out.write(texts[k % len(texts)])
 
 
 def _seconds(action: Callable[[], object], repeats: int = 3) -> float:

@@ -166,3 +166,18 @@ def test_what_is_no_regular_file_is_not_replaced() -> None:
     write_query([1, 2], os.devnull)
     assert os.stat(os.devnull).st_rdev == before.st_rdev
     assert "not a file" in refusal(read_query, Path(os.devnull))
+
+
+def test_a_link_stays_one(tmp_path: Path) -> None:
+    target = saved(tmp_path, "0", "real.query")
+    link = tmp_path / "link.query"
+    link.symlink_to(target)
+    write_query([5], link)
+    assert link.is_symlink()
+    assert read_query(target) == [5]
+
+
+def test_longest_name(tmp_path: Path) -> None:
+    path = tmp_path / ("é" * 120 + ".query")
+    write_query([5], path)
+    assert read_query(path) == [5]

@@ -35,7 +35,10 @@ def read_evidence(path: PathLike, model: Model | None = None, *, sample: int | N
     tokens = numbers.wholes(0, len(numbers), "a token of evidence")
     records = _records(path, tokens, [len(line.split()) for line in text.splitlines() if line.strip()])
     if sample is None and len(records) > 1:
-        raise InputError(f"{shown(path)}: holds {len(records)} samples of evidence: choose one from 0")
+        last = len(records) - 1
+        raise InputError(
+            f"{shown(path)}: holds {last + 1} samples of evidence, one is needed: choose sample 0 to {last}"
+        )
     if sample is not None and not 0 <= sample < len(records):
         raise InputError(f"{shown(path)}: has no sample {sample}: its samples are 0 to {len(records) - 1}")
     return _pairs(numbers, tokens, records[sample or 0], model)

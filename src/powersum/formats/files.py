@@ -48,11 +48,11 @@ def load(path: PathLike) -> bytes:
         with _opener(path)(path, "rb") as handle:
             data = cast(bytes, handle.read(MAX_BYTES + 1))
     except (EOFError, LZMAError, zlib.error) as error:
-        raise InputError(f"{shown(path)}: the compressed data are damaged ({_reason(error)})") from None
+        raise InputError(f"{shown(path)}: the compressed data are damaged ({reason(error)})") from None
     except (OSError, ValueError, MemoryError) as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(f"{shown(path)}: cannot be read ({_reason(error)})") from None
+        raise InputError(f"{shown(path)}: cannot be read ({reason(error)})") from None
     if len(data) > MAX_BYTES:
         raise InputError(f"{shown(path)}: holds more than {MAX_BYTES >> 30} GiB of text, too much for one model")
     return data
@@ -67,8 +67,9 @@ def saving(path: PathLike) -> Iterator[IO[bytes]]:
     """
     try:
         special = os.path.exists(path) and not os.path.isfile(path)
-        place = Path(path)
-        target = place if special else place.with_name(f".{place.name[:64]}.{token_hex(6)}.part")
+        # The file behind a link is the one to replace; its name is cut, for a longer one may be too long.
+        place = Path(os.path.realpath(path))
+        target = place if special else place.with_name(f".{place.name[:32]}.{token_hex(6)}.part")
         try:
             with open(target, "wb") as raw:
                 if _opener(path) is open:
@@ -77,7 +78,7 @@ def saving(path: PathLike) -> Iterator[IO[bytes]]:
                     with _packer(path, raw) as packed:
                         yield packed
             if not special:
-                os.replace(target, path)
+                os.replace(target, place)
         finally:
             if not special:
                 with suppress(OSError):
@@ -85,7 +86,7 @@ def saving(path: PathLike) -> Iterator[IO[bytes]]:
     except (OSError, ValueError) as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(f"{shown(path)}: cannot be written ({_reason(error)})") from None
+        raise InputError(f"{shown(path)}: cannot be written ({reason(error)})") from None
 
 
 def _opener(path: PathLike) -> Callable[..., Any]:
@@ -114,7 +115,7 @@ def _packer(path: PathLike, raw: IO[bytes]) -> IO[bytes]:
     return lzma.LZMAFile(raw, "wb")
 
 
-def _reason(error: BaseException) -> str:
+def reason(error: BaseException) -> str:
     """Why something failed, in a few words on one line."""
     text = (error.strerror if isinstance(error, OSError) and error.strerror else str(error)) or type(error).__name__
     return " ".join(text.split())

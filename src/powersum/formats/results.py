@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -13,7 +12,7 @@ import numpy as np
 
 from powersum.arrays import FloatArray
 from powersum.errors import InputError
-from powersum.formats.files import PathLike, load, shown
+from powersum.formats.files import PathLike, load, reason, shown
 from powersum.formats.tokens import readable
 
 TASKS = ("PR", "MAR", "MAP", "MMAP")
@@ -148,8 +147,7 @@ class ResultWriter:
             raise self._unwritable(error) from None
 
     def _unwritable(self, error: BaseException) -> InputError:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        return InputError(f"{shown(os.fspath(self._path))}: cannot be written ({reason})")
+        return InputError(f"{shown(self._path)}: cannot be written ({reason(error)})")
 
 
 class _CutOff(InputError):

@@ -8,6 +8,7 @@ import numpy as np
 
 from powersum.arrays import FloatArray, IntArray
 from powersum.compiled import compiled
+from powersum.formats.scopes import walk
 
 # Powers of ten up to here are doubles without error, and so is a whole number up to 2**53: their product or quotient
 # is rounded once, which is what a correct reader does.
@@ -16,6 +17,8 @@ _POWERS = np.array([10.0**k for k in range(_LARGEST_POWER + 1)])
 _LARGEST_WHOLE = 1 << 53
 _MOST_DIGITS = 18
 _MOST_EXPONENT = 9999
+
+compiled_walk = compiled(walk)
 
 
 @compiled

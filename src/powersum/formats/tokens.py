@@ -27,8 +27,9 @@ _LN10_HIGH = math.floor(math.log(10.0) * 2.0**30) / 2.0**30
 _LN10_LOW = 6.208533736847395e-10
 
 _LARGEST_WHOLE = 1 << 53
-_BLANK = b" \t\n\r\v\f"
-_COMMENT = re.compile(rb"(?:\A|(?<=[\r\n]))[ \t\v\f]*[c#][^\r\n]*")
+_LINE_END = re.compile(rb"[\r\n]")
+_FIRST_COMMENT = re.compile(rb"\A[ \t\v\f]*[c#][^\r\n]*")
+_COMMENT = re.compile(rb"[\r\n][ \t\v\f]*[c#][^\r\n]*")
 _WORD = re.compile(rb"\S+")
 _NOT_NUMERIC = re.compile(rb"[^0-9eE+\-.\s]")
 _HARD_AT_ONCE = 1 << 16
@@ -63,6 +64,11 @@ class Numbers:
     def __len__(self) -> int:
         return self.values.size
 
+    @property
+    def large(self) -> bool:
+        """Whether there is so much text that compiled code is worth loading."""
+        return _is_large(self.text, self.start)
+
     def error(self, index: int, message: str) -> InputError:
         """The error that says ``message`` about one number; ``{}`` in it stands for the number as written."""
         word, place = _locate(self.text, self.start, self.skipped, index)
@@ -95,7 +101,13 @@ def read_text(path: PathLike) -> bytes:
 
 def without_comments(text: bytes) -> bytes:
     """``text`` with comment lines emptied."""
-    return _COMMENT.sub(b"", text) if b"#" in text or b"c" in text else text
+    last = max(text.rfind(b"#"), text.rfind(b"c"))
+    if last < 0:
+        return text
+    # Comments are mostly at the top: what comes after the last of them need not be searched.
+    found = _LINE_END.search(text, last)
+    end = found.start() if found else len(text)
+    return _COMMENT.sub(b"\n", _FIRST_COMMENT.sub(b"", text[:end])) + text[end:]
 
 
 def first_word(text: bytes) -> tuple[str, int]:
@@ -106,9 +118,13 @@ def first_word(text: bytes) -> tuple[str, int]:
 
 def read_numbers(path: PathLike, text: bytes, start: int = 0, skipped: int = 0) -> Numbers:
     """All of ``text[start:]`` as numbers; refuses what is not a finite decimal number."""
-    convert = _convert_compiled if len(text) - start >= COMPILED_FROM_BYTES else _convert_plain
+    convert = _convert_compiled if _is_large(text, start) else _convert_plain
     hard = _Hard(path, text, start, skipped, {})
     return Numbers(path, text, start, skipped, convert(text, start, hard), hard.tiny)
+
+
+def _is_large(text: bytes, start: int) -> bool:
+    return len(text) - start >= COMPILED_FROM_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,24 +182,11 @@ def log_of_decimal(word: bytes) -> float:
 def _convert_plain(text: bytes, start: int, hard: _Hard) -> FloatArray:
     """Numbers by way of Python's float."""
     words = text[start:].split()
-    suspects: Sequence[int]
-    try:
-        if _NOT_NUMERIC.search(text, start):
-            raise ValueError
-        values = np.fromiter(map(float, words), np.float64, count=len(words))
-        # A zero without an exponent is a zero, or has hundreds of digits.
-        odd = np.flatnonzero(~((np.abs(values) >= MIN_NORMAL) & np.isfinite(values))).tolist()
-        suspects = [k for k in odd if len(words[k]) > 300 or b"e" in words[k].lower()]
-    except ValueError:
-        values = np.zeros(len(words))
-        suspects = range(len(words))
-    for k in suspects:
-        values[k] = hard.value(k, words[k])
-    return values
+    return _doubles(words, range(len(words)), _NOT_NUMERIC.search(text, start) is None, hard)
 
 
 def _convert_compiled(text: bytes, start: int, hard: _Hard) -> FloatArray:
-    """Numbers by way of the compiled scanner."""
+    """Numbers by way of the compiled scanner, which leaves long ones to Python's float."""
     from powersum.formats.scan_kernels import count_tokens, scan
 
     array: Any = np.frombuffer(text, np.uint8)[start:]
@@ -195,8 +198,28 @@ def _convert_compiled(text: bytes, start: int, hard: _Hard) -> FloatArray:
         if n_hard == 0:
             return values
         begins, ends = (starts[:n_hard] + start).tolist(), (stops[:n_hard] + start).tolist()
-        for k, begin, end in zip(index[:n_hard].tolist(), begins, ends, strict=True):
-            values[k] = hard.value(k, text[begin:end])
+        words = [text[begin:end] for begin, end in zip(begins, ends, strict=True)]
+        numeric = _NOT_NUMERIC.search(text, begins[0], ends[-1]) is None
+        values[index[:n_hard]] = _doubles(words, index[:n_hard].tolist(), numeric, hard)
+
+
+def _doubles(words: list[bytes], indices: Sequence[int], numeric: bool, hard: _Hard) -> FloatArray:
+    """The doubles for words with these indices; ``numeric`` where nothing but signs and digits is in them."""
+    suspects: Sequence[int] = range(len(words))
+    values = np.zeros(len(words))
+    # Python's float would also take nan, inf and 1_000; of words without such letters it takes the numbers only.
+    if numeric:
+        try:
+            values = np.fromiter(map(float, words), np.float64, count=len(words))
+        except ValueError:
+            pass
+        else:
+            odd = np.flatnonzero(~((np.abs(values) >= MIN_NORMAL) & np.isfinite(values))).tolist()
+            # A zero without an exponent is a zero, or has hundreds of digits.
+            suspects = [k for k in odd if len(words[k]) > 300 or b"e" in words[k].lower()]
+    for k in suspects:
+        values[k] = hard.value(indices[k], words[k])
+    return values
 
 
 def _locate(text: bytes, start: int, skipped: int, index: int) -> tuple[str, str]:

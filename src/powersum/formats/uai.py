@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from powersum.arrays import FloatArray, IntArray, starts_of
 from powersum.errors import InputError
 from powersum.formats.files import PathLike, saving, shown
+from powersum.formats.scopes import walk
 from powersum.formats.tokens import (
     LARGEST_EXPONENT,
     MIN_NORMAL,
@@ -84,19 +85,14 @@ def _read_scopes(numbers: Numbers, position: int, n_variables: int) -> tuple[Int
         raise numbers.error(position, f"{{}} factors declared, but only {left} tokens follow")
     begin = position = position + 1
     counts = np.zeros(n_factors, dtype=np.int64)
-    value_at = numbers.values.item
     total = len(numbers)
-    for factor in range(n_factors):
-        if position >= total:
-            raise numbers.ends_early(f"the scope of factor {factor}")
-        count = value_at(position)
-        if not 0 <= count <= n_variables or count != int(count):
-            raise numbers.error(
-                position,
-                f"factor {factor}: a scope of {{}} variables: expected a whole number from 0 to {n_variables}",
-            )
-        counts[factor] = count
-        position += 1 + int(count)
+    found, position = _walk_of(numbers)(numbers.values, position, n_variables, counts)
+    if found < n_factors and position >= total:
+        raise numbers.ends_early(f"the scope of factor {found}")
+    if found < n_factors:
+        raise numbers.error(
+            position, f"factor {found}: a scope of {{}} variables: expected a whole number from 0 to {n_variables}"
+        )
     if position > total:
         raise numbers.ends_early("the last scope is complete")
 
@@ -123,6 +119,15 @@ def _read_scopes(numbers: Numbers, position: int, n_variables: int) -> tuple[Int
     return starts, variables, position
 
 
+def _walk_of(numbers: Numbers) -> Callable[[FloatArray, int, int, IntArray], tuple[int, int]]:
+    """The walk over scopes, compiled where the scanner is anyway."""
+    if not numbers.large:
+        return walk
+    from powersum.formats.scan_kernels import compiled_walk
+
+    return compiled_walk
+
+
 def _read_tables(
     numbers: Numbers, begin: int, scope_starts: IntArray, axis_lengths: IntArray
 ) -> tuple[IntArray, FloatArray]:
@@ -142,14 +147,15 @@ def _read_tables(
     if wrong.any():
         factor = int(np.argmax(wrong))
         raise numbers.error(
-            int(places[factor]), f"factor {factor}: a table of {{}} entries, but its scope asks for {sizes[factor]:.0f}"
+            int(places[factor]),
+            f"factor {factor}: a table of {{}} entries, but its scope asks for {sizes[factor]:.15g}",
         )
     if present < n_factors:
         raise numbers.ends_early(f"the table of factor {present}")
     needed = int(ends[-1]) if n_factors and np.isfinite(ends[-1]) else begin
     if n_factors and ends[-1] > total:
         left = total - int(places[-1]) - 1
-        raise numbers.ends_early(f"the table of factor {n_factors - 1} is complete: {left} of {sizes[-1]:.0f} entries")
+        raise numbers.ends_early(f"the table of factor {n_factors - 1} is complete: {left} of {sizes[-1]:.15g} entries")
     if needed < total:
         raise numbers.error(needed, f"{{}} is surplus: the last table is complete, {total - needed} tokens are left")
 
@@ -165,9 +171,9 @@ def _read_tables(
             f"factor {factor}, entry {entry - int(starts[factor])}: {{}} is negative",
         )
     logs = log_of_probabilities(entries)
-    for place, log in numbers.tiny.items():
-        # As many sizes as tables come before the entry at this place.
-        logs[place - begin - int(np.searchsorted(places, place))] = log
+    tiny = np.fromiter(numbers.tiny.keys(), np.int64, len(numbers.tiny))
+    # As many sizes as tables come before an entry.
+    logs[tiny - begin - np.searchsorted(places, tiny)] = np.fromiter(numbers.tiny.values(), np.float64, len(tiny))
     return starts, logs
 
 
@@ -210,7 +216,7 @@ def _tiny_word(log: float) -> str:
 
 
 def _pieces(model: Model, words: list[str], which: IntArray) -> Iterator[str]:
-    """The file, a bounded part at a time."""
+    """The file in pieces; text is made for some factors at a time, not for all at once."""
     yield "BAYES\n" if model.directed else "MARKOV\n"
     yield f"{model.n_variables}\n{' '.join(map(str, model.cardinalities.tolist()))}\n{model.n_factors}\n"
     for first in range(0, model.n_factors, _FACTORS_AT_ONCE):
