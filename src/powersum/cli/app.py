@@ -67,7 +67,7 @@ def run_app(arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         # Whoever read our output has seen enough. What is still buffered must not fail again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return 1
     except MemoryError:
         return _complain("there is not enough memory for this model")
     except Exception as error:

@@ -31,7 +31,9 @@ def progress(*, quiet: bool, stream: TextIO) -> Iterator[Callback | None]:
     if console.is_dumb_terminal:
         yield PlainLines(stream)
         return
-    with Live("[dim]preparing[/dim]", console=console, auto_refresh=False, transient=True) as live:
+    with Live(
+        "[dim]preparing (the first run ever compiles)[/dim]", console=console, auto_refresh=False, transient=True
+    ) as live:
         live.refresh()
         yield LiveLine(live)
 
@@ -40,7 +42,7 @@ def line(snapshot: Snapshot, change: float) -> str:
     """Sweep, bound, its change since the last line, and time."""
     return (
         f"sweep {snapshot.sweep:>6}   log value ≤ {snapshot.log_upper:>14.6f}   "
-        f"change {change:>+12.3g}   {snapshot.seconds:>8.2f} s"
+        f"change {change:>+10.3g}  {snapshot.seconds:>8.2f} s"
     )
 
 

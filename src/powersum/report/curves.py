@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 UPPER, LOWER, INK, PALE = "#1f5fa8", "#c4572b", "#333333", "#d9d9d9"
 LABELS = {"seconds": "seconds", "sweep": "sweep"}
-# The first bound is often far off and would flatten the rest: the picture opens with the last part of the fall.
-SHOWN_SHARE = 0.97
+# A start this many times as far off as the bound after one sweep is left out: it would flatten all that follows.
+FAR_OFF = 3.0
 
 
 def plot_history(result: Result, ax: Axes | None = None, *, against: str = "seconds") -> Axes:
@@ -52,7 +52,7 @@ def plot_history(result: Result, ax: Axes | None = None, *, against: str = "seco
     return ax
 
 
-def save_plot(result: Result, path: str | Path) -> None:
+def save_plot(result: Result, path: str | Path, *, against: str = "seconds") -> None:
     """Draw the history and write it as a picture, the format by the file's ending; needs no display."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -61,7 +61,7 @@ def save_plot(result: Result, path: str | Path) -> None:
 
     figure = Figure(figsize=(6.4, 3.8), layout="constrained")
     FigureCanvasAgg(figure)
-    plot_history(result, figure.subplots())
+    plot_history(result, figure.subplots(), against=against)
     with saving(path) as handle:
         figure.savefig(handle, format=Path(path).suffix.lstrip(".").lower(), dpi=150)
 
@@ -97,13 +97,13 @@ def _curve(ax: Axes, result: Result, against: str, field: str, colour: str, labe
 
 
 def _limit_view(ax: Axes, result: Result) -> None:
-    """Leave the start of a long fall outside the picture, but never the bounds at its end."""
+    """Leave a start that is far off outside the picture, but nothing else of the upper bound."""
     upper = [s.log_upper for s in result.history if math.isfinite(s.log_upper)]
     lower = [s.log_lower for s in result.history if math.isfinite(s.log_lower)]
     if len(upper) < 3 or upper[0] == upper[-1]:
         return
     bottom = min(upper[-1], lower[-1] if lower else upper[-1])
-    # The highest value after the first few percent of the sweeps.
-    top = upper[max(1, round((1 - SHOWN_SHARE) * len(upper)))]
+    far_off = upper[0] - bottom > FAR_OFF * (upper[1] - bottom) > 0
+    top = upper[1] if far_off else upper[0]
     height = max(top - bottom, 1e-6)
     ax.set_ylim(bottom - 0.12 * height, top + 0.08 * height)
