@@ -26,7 +26,7 @@ MIN_FILL_WORK = 150_000_000
 MIN_FILL_TRIES = 1000
 """Most tries unless told otherwise: small models gain nothing from more."""
 
-MIN_DEGREE_WORK = 1_000_000
+MIN_DEGREE_WORK = 500_000
 """The same for minimum degree, in variables and edges."""
 
 
