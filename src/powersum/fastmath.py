@@ -6,6 +6,7 @@ together by integer arithmetic are plain instructions that run on four numbers a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
@@ -25,8 +26,9 @@ _LN2_LOW = 1.90821492927058770002e-10
 _ROUNDER = 6755399441055744.0
 
 
-# Numba's stubs take an intrinsic for the function that types it, which has one more argument.
-_intrinsic: Any = intrinsic
+def _intrinsic(function: Callable[..., Any]) -> Any:
+    """Numba's decorator without its types, which take an intrinsic for the function that describes it."""
+    return intrinsic(function)
 
 
 @_intrinsic
@@ -82,7 +84,8 @@ def exp_of(x: float) -> float:
         _fused(r, 2.7557319223985893e-06, 2.48015873015873e-05),
     )
     y = _fused(_fused(high, r4, middle), r4, low)
-    return _double_of(_bits_of(y) + (_bits_of(shifted) << 52))
+    result: float = _double_of(_bits_of(y) + (_bits_of(shifted) << 52))
+    return result
 
 
 @compiled
@@ -104,4 +107,5 @@ def log_of(x: float) -> float:
     y = _fused(_fused(high, z2 * z2, middle), z2 * z2, low)
     # The integer as a double without a conversion instruction, which older vector units lack.
     k = _double_of(_bits_of(_ROUNDER) + steps) - _ROUNDER
-    return _fused(k, _LN2_HIGH, _fused(y, f, k * _LN2_LOW))
+    result: float = _fused(k, _LN2_HIGH, _fused(y, f, k * _LN2_LOW))
+    return result

@@ -17,8 +17,9 @@ from powersum.problem import Problem
 from powersum.query import Query
 from powersum.simplify import simplify
 from powersum.tighten.tree import CoveringTree
-from powersum.tighten.tree.partition import partition, scopes_in_order
+from powersum.tighten.tree.partition import limits_of, partition
 from powersum.tighten.tree.passes import Passes
+from powersum.tighten.tree.scopes import scopes_in_order
 from powersum.tighten.tree.wiring import lay_out
 from tests.oracle import assignment_value, exact_value
 from tests.strategies import random_model, weighted_models
@@ -37,7 +38,7 @@ def tree_of(problem: Problem, ibound: int | None = None, threads: int = 1) -> Co
 def passes_of(model: Model, tau: FloatArray, ibound: int, threads: int = 1, seed: int | None = None) -> Passes:
     order = np.argsort(-tau, kind="stable")
     scopes = scopes_in_order(model, order)
-    layout = lay_out(partition(scopes, ibound + 1, np.inf), scopes, model.cardinalities[order])
+    layout = lay_out(partition(scopes, limits_of(ibound)), scopes, model.cardinalities[order])
     passes = Passes(layout, model, tau, order, threads=threads)
     if seed is not None:
         passes.parameters[:] = np.random.default_rng(seed).normal(0.0, 0.5, passes.parameters.size)

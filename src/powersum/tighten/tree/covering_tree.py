@@ -12,8 +12,9 @@ from powersum.result import Residuals
 from powersum.tighten.tree.annealing import Annealing
 from powersum.tighten.tree.decoding import decode
 from powersum.tighten.tree.descent import Descent
-from powersum.tighten.tree.partition import partition, scopes_in_order
+from powersum.tighten.tree.partition import limits_of, partition
 from powersum.tighten.tree.passes import Passes
+from powersum.tighten.tree.scopes import scopes_in_order
 from powersum.tighten.tree.wiring import lay_out
 
 ROUND = 5
@@ -61,7 +62,7 @@ class CoveringTree:
         self._problem = problem
         self._order = np.asarray(order, dtype=np.int64)
         scopes = scopes_in_order(model, self._order)
-        parts = partition(scopes, (ibound if ibound is not None else 10) + 1, np.inf)
+        parts = partition(scopes, limits_of(ibound if ibound is not None else 10))
         self._layout = lay_out(parts, scopes, model.cardinalities[self._order])
         self._passes = Passes(self._layout, model, problem.tau, self._order, threads=threads)
         self.exact = self._layout.n_parameters == 0

@@ -53,7 +53,8 @@ def _decode(
     node = bucket.size - 1
     while node >= 0:
         variable = bucket[node]
-        score[: cardinalities[variable]] = 0.0
+        for a in range(cardinalities[variable]):
+            score[a] = 0.0
         while node >= 0 and bucket[node] == variable:
             if is_max[variable]:
                 column = 0
@@ -63,7 +64,11 @@ def _decode(
                 _add_column(wiring, node, column, pool, score)
             node -= 1
         if is_max[variable]:
-            states[variable] = np.argmax(score[: cardinalities[variable]])
+            best = 0
+            for a in range(1, cardinalities[variable]):
+                if score[a] > score[best]:
+                    best = a
+            states[variable] = best
 
 
 @compiled

@@ -133,6 +133,12 @@ def dot(a: FloatArray, b: FloatArray) -> float:
 
 
 @compiled
+def _add_multiple(target: FloatArray, amount: float, values: FloatArray) -> None:
+    for i in range(target.size):
+        target[i] += amount * values[i]
+
+
+@compiled
 def _two_loops(
     steps: FloatArray,
     changes: FloatArray,
@@ -145,12 +151,12 @@ def _two_loops(
     """Quasi-Newton direction; returns its slope."""
     memory = products.size
     amounts = np.empty(memory)
-    direction[:] = -gradient
+    for i in range(direction.size):
+        direction[i] = -gradient[i]
     for back in range(count):
         k = (newest - back) % memory
         amounts[k] = dot(steps[k], direction) / products[k]
-        for i in range(direction.size):
-            direction[i] -= amounts[k] * changes[k, i]
+        _add_multiple(direction, -amounts[k], changes[k])
     if count > 0:
         scale = products[newest] / dot(changes[newest], changes[newest])
         for i in range(direction.size):
@@ -158,6 +164,5 @@ def _two_loops(
     for back in range(count - 1, -1, -1):
         k = (newest - back) % memory
         amount = amounts[k] - dot(changes[k], direction) / products[k]
-        for i in range(direction.size):
-            direction[i] += amount * steps[k, i]
+        _add_multiple(direction, amount, steps[k])
     return dot(direction, gradient)

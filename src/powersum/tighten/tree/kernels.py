@@ -257,7 +257,9 @@ def backward(
         for k in range(first, last):
             if wiring.slope[k] >= 0:
                 size = wiring.stride[k] * states if rows > 1 else wiring.present[wiring.pattern[k]]
-                slopes[wiring.slope[k] : wiring.slope[k] + size] = 0.0
+                fresh = slopes[wiring.slope[k] : wiring.slope[k] + size]
+                for i in range(size):
+                    fresh[i] = 0.0
         if wiring.entropy[node] >= 0:
             begin = wiring.entropy[node]
             entropy = entropies[begin : begin + columns]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -175,10 +176,12 @@ def _softmax(logits: FloatArray, starts: IntArray, shares: FloatArray) -> None:
     """Shares of each group, at least ``LEAST_SHARE`` each, that sum to 1."""
     for group in range(starts.size - 1):
         start, end = starts[group], starts[group + 1]
-        top = logits[start:end].max()
+        top = logits[start]
+        for i in range(start, end):
+            top = max(top, logits[i])
         total = 0.0
         for i in range(start, end):
-            shares[i] = np.exp(logits[i] - top)
+            shares[i] = math.exp(logits[i] - top)
             total += shares[i]
         free = 1.0 - (end - start) * LEAST_SHARE
         for i in range(start, end):

@@ -24,8 +24,9 @@ def grown(array: NDArray[Any], needed: int) -> NDArray[Any]:
     """``array`` with room for ``needed`` entries."""
     if needed <= array.size:
         return array
-    larger = np.empty(max(2 * array.size, needed), array.dtype)
-    larger[: array.size] = array
+    larger = np.empty(2 * needed, array.dtype)
+    for i in range(array.size):
+        larger[i] = array[i]
     return larger
 
 
@@ -135,20 +136,20 @@ def wire(
     low = np.empty(n_inputs, np.int64)
     high = np.empty(n_inputs, np.int64)
     source = np.empty(n_inputs, np.int64)
-    slope = np.full(n_inputs, -1, np.int64)
-    sign = np.ones(n_inputs)
+    slope = np.empty(n_inputs, np.int64)
+    sign = np.empty(n_inputs)
     cursor = input_starts[:-1].copy()
     for group in range(group_node.size):
         k = cursor[group_node[group]]
         cursor[group_node[group]] += 1
         origin[k], low[k], high[k] = 0, group_starts[group], group_starts[group + 1]
-        source[k] = static_source[group]
+        source[k], slope[k], sign[k] = static_source[group], -1, 1.0
     for node in range(n_nodes):
         if parent[node] >= 0:
             k = cursor[parent[node]]
             cursor[parent[node]] += 1
             origin[k], low[k], high[k] = 1, starts[node] + 1, starts[node + 1]
-            source[k], slope[k] = message_source[node], message_slope[node]
+            source[k], slope[k], sign[k] = message_source[node], message_slope[node], 1.0
     for edge in range(edge_nodes.shape[0]):
         for end in range(2):
             k = cursor[edge_nodes[edge, end]]
@@ -168,7 +169,9 @@ def wire(
     capacity = 64
     while capacity < 2 * n_inputs:
         capacity *= 2
-    slots = np.full(capacity, -1, np.int64)
+    slots = np.empty(capacity, np.int64)
+    for slot in range(capacity):
+        slots[slot] = -1
     n_patterns = 0
     key_starts = np.zeros(n_inputs + 1, np.int64)
     keys = np.empty(256, np.int64)
@@ -224,7 +227,8 @@ def wire(
             stride[k] = axis_stride[0] if inner > 0 else 0
             bases = grown(bases, base_starts[k] + blocks[node])
             base_starts[k + 1] = base_starts[k] + blocks[node]
-            digits[:] = 0
+            for axis in range(digits.size):
+                digits[axis] = 0
             for block in range(blocks[node]):
                 base = 0
                 for axis in range(1, inner):

@@ -15,8 +15,9 @@ import numpy as np
 
 from powersum.arrays import FloatArray, IntArray, starts_of
 from powersum.compiled import compiled
-from powersum.tighten.tree.partition import Partition, Scopes
+from powersum.tighten.tree.partition import Partition
 from powersum.tighten.tree.patterns import Index32Array, wire
+from powersum.tighten.tree.scopes import Scopes, intersection_of, log_size_of
 
 
 class Wiring(NamedTuple):
@@ -204,17 +205,10 @@ def _intersections(edges: IntArray, starts: IntArray, positions: IntArray) -> tu
     shared = np.empty(room, np.int64)
     n = 0
     for e in range(edges.shape[0]):
-        i, j = starts[edges[e, 0]], starts[edges[e, 1]]
-        while i < starts[edges[e, 0] + 1] and j < starts[edges[e, 1] + 1]:
-            if positions[i] == positions[j]:
-                shared[n] = positions[i]
-                n += 1
-                i += 1
-                j += 1
-            elif positions[i] < positions[j]:
-                i += 1
-            else:
-                j += 1
+        one, two = edges[e, 0], edges[e, 1]
+        n += intersection_of(
+            positions[starts[one] : starts[one + 1]], positions[starts[two] : starts[two + 1]], shared[n:]
+        )
         shared_starts[e + 1] = n
     return shared_starts, shared[:n].copy()
 
@@ -226,47 +220,52 @@ def _group_factors(parts: Partition, scopes: Scopes) -> tuple[IntArray, IntArray
     Fewer inputs make a pass quicker; a static table as large as the node's would cost memory instead.
     """
     n_factors = parts.factor_home.size
-    by_node = np.argsort(parts.factor_home, kind="mergesort")
-    group_of = np.full(n_factors, -1, np.int64)
+    n_nodes = parts.bucket.size
+    # Factors by node: a linked list each.
+    head = np.empty(n_nodes, np.int64)
+    for node in range(n_nodes):
+        head[node] = -1
+    following = np.empty(n_factors, np.int64)
+    group_of = np.empty(n_factors, np.int64)
+    for factor in range(n_factors - 1, -1, -1):
+        node = parts.factor_home[factor]
+        group_of[factor] = -1
+        if node >= 0:
+            following[factor] = head[node]
+            head[node] = factor
     group_node = np.empty(n_factors, np.int64)
     group_starts = np.zeros(n_factors + 1, np.int64)
     group_positions = np.empty(scopes.positions.size, np.int64)
     n_groups, filled = 0, 0
     member = np.zeros(scopes.log_sizes.size, np.bool_)
-    i = 0
-    while i < n_factors:
-        factor = by_node[i]
-        node = parts.factor_home[factor]
-        i += 1
-        if node < 0:
-            continue
+    for node in range(n_nodes):
         own = parts.positions[parts.starts[node] : parts.starts[node + 1]]
-        most = max(scopes.log_sizes[own].sum() - np.log(8.0), np.log(256.0))
-        scope = scopes.positions[scopes.starts[factor] : scopes.starts[factor + 1]]
-        member[scope] = True
-        size = scopes.log_sizes[scope].sum()
-        group_of[factor] = n_groups
-        while i < n_factors and parts.factor_home[by_node[i]] == node:
-            factor = by_node[i]
-            scope = scopes.positions[scopes.starts[factor] : scopes.starts[factor + 1]]
-            more = 0.0
-            for p in scope:
-                if not member[p]:
-                    more += scopes.log_sizes[p]
-            if more > 0.0 and size + more > most:
-                break
-            size += more
-            member[scope] = True
-            group_of[factor] = n_groups
-            i += 1
-        for p in own:
-            if member[p]:
-                group_positions[filled] = p
-                filled += 1
-                member[p] = False
-        group_node[n_groups] = node
-        n_groups += 1
-        group_starts[n_groups] = filled
+        most = max(log_size_of(own, own.size, scopes.log_sizes) - np.log(8.0), np.log(256.0))
+        factor = head[node]
+        while factor >= 0:
+            size, first = 0.0, True
+            while factor >= 0:
+                scope = scopes.positions[scopes.starts[factor] : scopes.starts[factor + 1]]
+                more = 0.0
+                for p in scope:
+                    if not member[p]:
+                        more += scopes.log_sizes[p]
+                if more > 0.0 and not first and size + more > most:
+                    break
+                size += more
+                first = False
+                for p in scope:
+                    member[p] = True
+                group_of[factor] = n_groups
+                factor = following[factor]
+            for p in own:
+                if member[p]:
+                    group_positions[filled] = p
+                    filled += 1
+                    member[p] = False
+            group_node[n_groups] = node
+            n_groups += 1
+            group_starts[n_groups] = filled
     return (
         group_starts[: n_groups + 1].copy(),
         group_positions[:filled].copy(),
