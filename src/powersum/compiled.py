@@ -20,7 +20,7 @@ def inner(function: Function) -> Function:
 
     It gets no entry from Python, whose unpacking of many arrays takes longer to compile than the function itself.
     """
-    options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    options: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     return cast(Function, numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function))
 
 

@@ -64,7 +64,7 @@ class Model:
     def from_factors(
         cls,
         cardinalities: Sequence[int],
-        factors: Iterable[tuple[Sequence[int], Any]],
+        factors: Iterable[tuple[Iterable[int], Any]],
         *,
         log: bool = False,
         directed: bool = False,
@@ -146,7 +146,7 @@ class Model:
         try:
             index = int(key)
         except ValueError:
-            raise InputError(f"no variable is called {key!r}{_closest(key, self.names or ())}") from None
+            raise InputError(f"no variable is called {key!r}{_closest(str(key), self.names or ())}") from None
         if not 0 <= index < self.n_variables:
             raise InputError(f"variable {key} is out of range: the model has variables 0 to {self.n_variables - 1}")
         return index

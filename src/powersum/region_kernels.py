@@ -151,3 +151,48 @@ def colour_blocks(sequence: IntArray, block_start: IntArray, member_region: IntA
             free += 1
         colour[b] = free
     return colour
+
+
+@compiled
+def remove_impossible_tuples(
+    block_start: IntArray,
+    block_size: IntArray,
+    member_region: IntArray,
+    member_entries: IntArray,
+    member_map: IntArray,
+    separator_map: IntArray,
+    table_start: IntArray,
+    theta: FloatArray,
+) -> None:
+    """Make a separator's tuple ``-inf`` in all its regions once any of them excludes it, to a fixpoint.
+
+    Afterwards every max-marginal and every belief of a block is either positive in all its members or in none, so
+    that no shift is ever infinite. Tuples of one variable are states, which simplification has already removed.
+    """
+    largest = 1
+    for b in range(len(block_size)):
+        largest = max(largest, block_size[b])
+    possible = np.empty(largest, dtype=np.bool_)
+    supported = np.empty(largest, dtype=np.bool_)
+    again = True
+    while again:
+        again = False
+        for b in range(len(block_size)):
+            if block_size[b] == 0 or member_map[block_start[b]] < 0:
+                continue
+            possible[: block_size[b]] = True
+            for m in range(block_start[b], block_start[b + 1]):
+                supported[: block_size[b]] = False
+                start = table_start[member_region[m]]
+                for j in range(table_start[member_region[m] + 1] - start):
+                    if theta[start + j] > -np.inf:
+                        supported[separator_map[member_map[m] + j % member_entries[m]]] = True
+                for x in range(block_size[b]):
+                    possible[x] &= supported[x]
+            for m in range(block_start[b], block_start[b + 1]):
+                start = table_start[member_region[m]]
+                for j in range(table_start[member_region[m] + 1] - start):
+                    if not possible[separator_map[member_map[m] + j % member_entries[m]]]:
+                        if theta[start + j] > -np.inf:
+                            theta[start + j] = -np.inf
+                            again = True

@@ -16,7 +16,7 @@ import numpy as np
 
 from powersum.arrays import FloatArray, IntArray, starts_of
 from powersum.problem import Problem
-from powersum.region_kernels import add_factors, colour_blocks, fill_separator_maps
+from powersum.region_kernels import add_factors, colour_blocks, fill_separator_maps, remove_impossible_tuples
 
 NO_MAP = -1
 """In ``member_map``: the separator is the leading axis of the remaining table, no index map is needed."""
@@ -148,6 +148,10 @@ def junction_graph(
         block_start, member_region, block_size, block_variable, n_clusters,
         axis_start, axis_variable, axis_card,
     )  # fmt: skip
+    if separator_map.size and np.isneginf(theta).any():
+        remove_impossible_tuples(
+            block_start, block_size, member_region, member_entries, member_map, separator_map, table_start, theta
+        )
     shifted = np.repeat(block_size, np.diff(block_start))
     shifted[member_region >= n_clusters] = 0
     delta_start = starts_of(shifted)

@@ -17,8 +17,8 @@ from powersum.tighten.gdd_kernels import (
     State,
     Workspace,
     evaluate_regions,
+    gradients,
     max_marginals,
-    mismatch,
     rebuild_tables,
     update_blocks,
 )
@@ -157,10 +157,21 @@ class GDD:
             model.n_variables, starts, self._problem.tau, self._wiring.regions, self._state, self._scratch
         )
 
+    def gradients(self) -> tuple[FloatArray, FloatArray]:
+        """Derivatives of the bound at the present point by every shift and by every weight."""
+        of_delta, of_weights = np.zeros_like(self._state.delta), np.zeros_like(self._state.weights)
+        gradients(self._wiring.regions, self._state, self._workspaces[0], of_delta, of_weights)
+        return of_delta, of_weights
+
     def residuals(self) -> Residuals:
-        """Violation of the optimality conditions at the present point."""
-        moment, entropy = mismatch(self._problem.tau, self._wiring.regions, self._state, self._workspaces[0])
-        return Residuals(moment=moment, entropy=entropy)
+        """Violation of moment matching (eq. 8) and of entropy matching (eq. 10) at the present point."""
+        of_delta, entropies = self.gradients()
+        variable, weights = self._wiring.regions.axis_variable, self._state.weights
+        tau = self._problem.tau
+        total = np.bincount(variable, weights * entropies, minlength=len(tau))
+        mean = np.divide(total, tau, out=np.zeros_like(tau), where=tau > 0)
+        mismatch = weights * np.abs(entropies - mean[variable])
+        return Residuals(float(np.abs(of_delta).max(initial=0.0)), float(mismatch.max(initial=0.0)))
 
     def sizes(self) -> dict[str, int | float]:
         """Numbers of regions, table entries and parameters, and the bytes of all arrays."""
@@ -224,6 +235,7 @@ def _workspace(regions: Regions) -> Workspace:
         table_at=np.empty(members, dtype=np.int64),
         entries=np.empty(members, dtype=np.int64),
         marginal=np.empty(shifts),
+        scaled=np.empty(shifts),
         direction=np.empty(shifts),
         move=np.empty(shifts),
         entropy=np.empty(members),

@@ -19,7 +19,10 @@ from powersum.kernels import power_sum, power_sum_with_beliefs
 from powersum.regions import Regions
 
 LOG_OF_NOTHING = -200.0
-"""Stands in for log 0 in the matching direction, where a belief has underflowed."""
+"""Stands in for log 0 in the matching direction of wide separators, and bounds it elsewhere."""
+
+UNDERFLOW = 1e-80
+"""Beliefs below this are too small for their logarithm to be trusted."""
 
 
 class State(NamedTuple):
@@ -43,6 +46,7 @@ class Workspace(NamedTuple):
     table_at: IntArray  # where each member starts in ``table`` and ``belief``
     entries: IntArray  # number of remaining entries of each member
     marginal: FloatArray  # beliefs on the separator, member by member
+    scaled: FloatArray  # weight times log belief on a one-variable separator, exact also where beliefs underflow
     direction: FloatArray
     move: FloatArray  # accumulated change of each member's table
     entropy: FloatArray
@@ -116,7 +120,7 @@ def _forward(b: int, i: int, weight: float, regions: Regions, state: State, work
         )  # fmt: skip
         at += size
         size = rest
-    return work.table[at]
+    return float(work.table[at])
 
 
 @inner
@@ -202,6 +206,20 @@ def _backward(b: int, i: int, weight: float, n_shifts: int, regions: Regions, st
                 else:
                     work.marginal[d + regions.separator_map[mapped + k * rest + j]] += joint
     work.entropy[i] = entropy / weight if weight > 0.0 else 0.0
+    if mapped < 0:
+        for x in range(n_shifts):
+            if work.marginal[d + x] > UNDERFLOW:
+                work.scaled[d + x] = weight * math.log(work.marginal[d + x])
+                continue
+            # w log Σ_j μ_j exp((t_j − m_j)/w) tends to the largest exponent as w → 0: this is the finite move that a
+            # member of vanishing weight must make, and that its underflowed belief no longer shows.
+            top = LOG_OF_NOTHING
+            for j in range(rest):
+                later = 1.0 if lower < 0 else work.belief[lower + j]
+                if later > 0.0:
+                    excess = work.table[at + x * rest + j] - work.table[below + j]
+                    top = max(top, excess + weight * math.log(later))
+            work.scaled[d + x] = top
 
 
 @inner
@@ -212,8 +230,9 @@ def _set_direction(
 
     Matching: each member moves by −ω (log b − log q), where log q is the ω-average of the members' log beliefs. Its
     slope −Σ ω KL(b‖q) is never positive, whatever the ω ≥ 0; with ω the member's weight of the variable the full step
-    is exact when that variable is the last in every member. For a separator of several variables ω is the mean of the
-    positive weights.
+    is exact when that variable is the last in every member. Where ω is 0 the move is the limit: the member's whole
+    dependence on the variable goes to the others, as a message would carry it. For a separator of several variables ω
+    is the mean of the positive weights.
     """
     slope = 0.0
     if gradient == 1:
@@ -227,21 +246,21 @@ def _set_direction(
         sum_omega = 0.0
         for i in range(n_members):
             m = regions.block_start[b] + i
-            if regions.member_map[m] < 0:
-                omega = work.weight[i]
-            else:
+            omega = work.weight[i]
+            if regions.member_map[m] >= 0:
                 omega = _mean_weight(m, regions, state, regions.member_region[regions.block_start[b]])
+                for x in range(n_shifts):
+                    belief = work.marginal[i * n_shifts + x]
+                    work.scaled[i * n_shifts + x] = omega * (math.log(belief) if belief > UNDERFLOW else LOG_OF_NOTHING)
             work.trial_weight[i] = omega
             sum_omega += omega
         for x in range(n_shifts):
-            log_q = 0.0
+            total = 0.0
             for i in range(n_members):
-                belief = work.marginal[i * n_shifts + x]
-                work.direction[i * n_shifts + x] = math.log(belief) if belief > 1e-80 else LOG_OF_NOTHING
-                log_q += work.trial_weight[i] * work.direction[i * n_shifts + x]
-            log_q /= sum_omega
+                total += work.scaled[i * n_shifts + x]
             for i in range(n_members):
-                work.direction[i * n_shifts + x] = work.trial_weight[i] * (log_q - work.direction[i * n_shifts + x])
+                share = work.trial_weight[i] / sum_omega * total
+                work.direction[i * n_shifts + x] = share - work.scaled[i * n_shifts + x]
     for j in range(n_members * n_shifts):
         slope += work.marginal[j] * work.direction[j]
     return slope
@@ -479,27 +498,24 @@ def evaluate_regions(regions: Regions, state: State, scratch: FloatArray) -> Non
 
 
 @compiled
-def mismatch(tau: FloatArray, regions: Regions, state: State, work: Workspace) -> tuple[float, float]:
-    """Largest violations of moment matching (eq. 8) and of entropy matching (eq. 10) over all blocks."""
-    moment = 0.0
-    entropy = 0.0
+def gradients(regions: Regions, state: State, work: Workspace, of_delta: FloatArray, of_weights: FloatArray) -> None:
+    """Derivatives of the bound with respect to every shift (eq. 8) and every weight (eq. 9).
+
+    Weights of a variable that lies in a single region have no choice; their derivative is left as it is.
+    """
     for b in range(len(regions.block_start) - 1):
         n_members = regions.block_start[b + 1] - regions.block_start[b]
         n_shifts = regions.block_size[b]
         _load(b, regions, state, work)
         _trial(b, 0.0, n_members, n_shifts, work.weight, regions, state, work)
         for i in range(n_members):
+            m = regions.block_start[b] + i
             _backward(b, i, work.weight[i], n_shifts, regions, state, work)
-            for x in range(n_shifts):
-                moment = max(moment, abs(work.marginal[i * n_shifts + x] - work.marginal[x]))
-        if regions.block_variable[b] >= 0:
-            mean = 0.0
-            for i in range(n_members):
-                mean += work.weight[i] * work.entropy[i]
-            mean /= tau[regions.block_variable[b]]
-            for i in range(n_members):
-                entropy = max(entropy, work.weight[i] * abs(work.entropy[i] - mean))
-    return moment, entropy
+            if regions.block_variable[b] >= 0:
+                of_weights[regions.axis_start[regions.member_region[m]] + regions.member_first[m]] = work.entropy[i]
+            if regions.member_delta[m] >= 0:
+                for x in range(n_shifts):
+                    of_delta[regions.member_delta[m] + x] = work.marginal[x] - work.marginal[i * n_shifts + x]
 
 
 @compiled
