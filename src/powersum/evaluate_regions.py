@@ -19,6 +19,9 @@ from powersum.ordering.min_fill import min_fill
 TOO_WIDE = np.inf
 """What :func:`maximise_region` returns when the region does not fit the work or memory allowed."""
 
+ORDER_WORK = 50_000_000
+"""Steps that ordering one region may take: a tenth of a second."""
+
 
 @compiled
 def order_region(
@@ -30,8 +33,11 @@ def order_region(
     factors: Factors,
     weights: FloatArray,
     sizes: IntArray,
-) -> IntArray:
-    """Elimination order of the active variables by min-fill, sum variables first; ``position`` numbers them."""
+) -> tuple[IntArray, float]:
+    """Elimination order of the active variables by min-fill, sum variables first, and log2 of its table entries.
+
+    ``position`` numbers the active variables. The order is empty where min-fill itself would take too long.
+    """
     # Neighbours of each active variable by way of the factors: counted, then listed without repetition.
     counts = np.zeros(n_active + 1, np.int64)
     for k in range(n_factors):
@@ -86,10 +92,12 @@ def order_region(
         else:
             back -= 1
             by_group[back] = p
-    order, _, _, _ = min_fill(starts, listed, group, by_group, weight, log2_sizes, 1, n_active, np.inf)
-    for p in range(n_active):
+    order, _, log2_total, _ = min_fill(
+        starts, listed, group, by_group, weight, log2_sizes, 1, 0, n_active, np.inf, ORDER_WORK
+    )
+    for p in range(len(order)):
         order[p] = active[order[p]]
-    return order
+    return order, log2_total
 
 
 @compiled
@@ -143,6 +151,7 @@ def maximise_region(
         if count == 0:
             return -np.inf
     height = 0
+    queue.trail[0] = 0
     for k in range(n_factors):
         height = push(region_factors[k], height, supports, queue)
     if not propagate(height, factors, supports, alive, domains.sizes, queue):
@@ -159,15 +168,19 @@ def maximise_region(
             position[v] = n_active
             active[n_active] = v
             n_active += 1
-    order = order_region(active, n_active, position, region_factors, n_factors, factors, weights, domains.sizes)
+    order, log2_total = order_region(
+        active, n_active, position, region_factors, n_factors, factors, weights, domains.sizes
+    )
+    if len(order) < n_active or log2_total > np.log2(work_limit):
+        for p in range(n_active):
+            position[active[p]] = -1
+        return TOO_WIDE
     for p in range(n_active):
         position[order[p]] = p
     wiring, factor_buckets = wire(order, position, region_factors[:n_factors], factors)
     for p in range(n_active):
         position[order[p]] = -1
-    entries, work = message_sizes(wiring, domains.sizes, 2.0 * work_limit)
-    if work > work_limit:
-        return TOO_WIDE
+    entries, _ = message_sizes(wiring, domains.sizes, np.inf)
     is_max = np.empty(n_active, np.bool_)
     for p in range(n_active):
         is_max[p] = weights[order[p]] == 0.0

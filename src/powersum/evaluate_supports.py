@@ -33,6 +33,8 @@ class Supports(NamedTuple):
     factor_starts: IntArray
     factors: IntArray
     state_starts: IntArray
+    owner: IntArray
+    """Variable of each flat state."""
 
 
 def supports_of(model: Model) -> Supports:
@@ -62,23 +64,30 @@ def supports_of(model: Model) -> Supports:
         frozen(starts_of(np.bincount(variables, minlength=model.n_variables)), np.int64),
         frozen(factors[by_variable], np.int64),
         frozen(state_starts, np.int64),
+        frozen(np.repeat(np.arange(model.n_variables), model.cardinalities), np.int64),
     )
 
 
 class Queue(NamedTuple):
-    """Factors that wait for revision: a stack and a flag for each factor on it; and marks for states seen."""
+    """Factors that wait for revision: a stack and a flag for each factor on it; and marks for states seen.
+
+    ``trail`` lists the states taken out, their number first, so that they can be put back.
+    """
 
     stack: IntArray
     waiting: IntArray
     seen: IntArray
+    trail: IntArray
 
 
 def new_queue(model: Model) -> Queue:
     """Working memory of :func:`propagate`."""
+    n_states = int(model.cardinalities.sum())
     return Queue(
         np.zeros(model.n_factors, dtype=np.int64),
         np.zeros(model.n_factors, dtype=np.int64),
-        np.zeros(int(model.cardinalities.sum()), dtype=np.int64),
+        np.zeros(n_states, dtype=np.int64),
+        np.zeros(n_states + 1, dtype=np.int64),
     )
 
 
@@ -124,6 +133,8 @@ def propagate(
                 if alive[state] and not queue.seen[state]:
                     alive[state] = 0
                     killed += 1
+                    queue.trail[0] += 1
+                    queue.trail[queue.trail[0]] = state
                 queue.seen[state] = 0
             if killed:
                 sizes[v] -= killed
@@ -136,3 +147,22 @@ def propagate(
                 queue.waiting[queue.stack[h]] = 0
             return False
     return True
+
+
+@compiled
+def remove(state: int, supports: Supports, alive: IntArray, sizes: IntArray, queue: Queue) -> None:
+    """Take one state out by hand."""
+    alive[state] = 0
+    sizes[supports.owner[state]] -= 1
+    queue.trail[0] += 1
+    queue.trail[queue.trail[0]] = state
+
+
+@compiled
+def put_back(height: int, supports: Supports, alive: IntArray, sizes: IntArray, queue: Queue) -> None:
+    """Undo until only ``height`` states are out."""
+    for i in range(queue.trail[0], height, -1):
+        state = queue.trail[i]
+        alive[state] = 1
+        sizes[supports.owner[state]] += 1
+    queue.trail[0] = height

@@ -1,0 +1,167 @@
+"""Feasible assignments from preferences: the preferred states, repaired where hard zeros forbid them.
+
+Rounding beliefs breaks zeros, and a model full of them (pedigrees, grids, planning) then has value 0. Here variables
+are set one after another to their preferred states with propagation of zeros after each, sum variables included, so
+that a whole configuration of positive probability stands behind the assignment. Dead ends are undone; variables that
+cause them are set earlier next time.
+"""
+
+from __future__ import annotations
+
+import enum
+import time
+
+import numpy as np
+
+from powersum.arrays import BoolArray, FloatArray, IntArray
+from powersum.compiled import compiled
+from powersum.eliminate_wiring import Factors
+from powersum.evaluate import Evaluator
+from powersum.evaluate_supports import Queue, Supports, new_queue, propagate, push, put_back, remove
+
+FIRST_LIMIT = 200
+"""Dead ends after which the first try is given up; doubled with every try."""
+
+
+class Completion(enum.IntEnum):
+    """How the search for a feasible assignment ended."""
+
+    FOUND = 0
+    GIVEN_UP = 1
+    IMPOSSIBLE = 2
+
+
+def complete(
+    evaluator: Evaluator, preferences: FloatArray, *, deadline: float, seed: int = 0
+) -> tuple[Completion, IntArray]:
+    """A configuration of all variables that no zero forbids, close to the preferred states.
+
+    Parameters
+    ----------
+    evaluator
+        The problem and its supports.
+    preferences
+        One number for each state of each variable, as in ``evaluator.supports.state_starts``; larger is better.
+    deadline
+        When to give up, on the clock of ``time.monotonic``.
+    seed
+        Breaks ties among variables.
+
+    Returns
+    -------
+    Completion, IntArray
+        How it ended, and a state for every variable where one was found. ``IMPOSSIBLE`` is a proof.
+    """
+    model = evaluator.problem.model
+    supports, factors = evaluator.supports, evaluator.factors
+    rng = np.random.default_rng(seed)
+    conflicts = np.zeros(model.n_variables)
+    states = np.empty(model.n_variables, dtype=np.int64)
+    limit = FIRST_LIMIT
+    while True:
+        alive = evaluator.base_alive.copy()
+        # Max variables go first: it is their states that matter.
+        priority = 0.5 * rng.random(model.n_variables) + 0.5 * evaluator.is_max
+        ended = _search(
+            preferences,
+            priority,
+            conflicts,
+            limit,
+            factors,
+            supports,
+            new_queue(model),
+            alive,
+            evaluator.is_max,
+            states,
+        )
+        if ended != Completion.GIVEN_UP or time.monotonic() > deadline:
+            return Completion(ended), states
+        limit *= 2
+
+
+def preferring(evaluator: Evaluator, states: IntArray, rng: np.random.Generator | None = None) -> FloatArray:
+    """Preferences for given states (-1 for none); all others are equal, or random with ``rng``."""
+    starts = evaluator.supports.state_starts
+    preferences = np.zeros(int(starts[-1])) if rng is None else 0.5 * rng.random(int(starts[-1]))
+    known = states >= 0
+    preferences[starts[:-1][known] + states[known]] = 1.0
+    return preferences
+
+
+@compiled
+def _push_all(v: int, supports: Supports, queue: Queue) -> int:
+    """All factors with zeros of one variable on the empty stack."""
+    height = 0
+    for at in range(supports.factor_starts[v], supports.factor_starts[v + 1]):
+        height = push(supports.factors[at], height, supports, queue)
+    return height
+
+
+@compiled
+def _search(
+    preferences: FloatArray,
+    priority: FloatArray,
+    conflicts: FloatArray,
+    limit: int,
+    factors: Factors,
+    supports: Supports,
+    queue: Queue,
+    alive: IntArray,
+    is_max: BoolArray,
+    states: IntArray,
+) -> int:
+    """Depth-first search with propagation; ends after ``limit`` dead ends."""
+    n = len(priority)
+    starts = supports.state_starts
+    sizes = np.zeros(n, np.int64)
+    for state in range(len(alive)):
+        sizes[supports.owner[state]] += alive[state]
+    height = 0
+    for f in range(len(supports.counts)):
+        height = push(f, height, supports, queue)
+    if not propagate(height, factors, supports, alive, sizes, queue):
+        return 2
+    levels = np.empty(n, np.int64)
+    trails = np.empty(n, np.int64)
+    depth = 0
+    dead_ends = 0
+    while True:
+        best = -1
+        for v in range(n):
+            if sizes[v] > 1 and (best < 0 or conflicts[v] + priority[v] > conflicts[best] + priority[best]):
+                best = v
+        if best < 0:
+            break
+        v = best
+        chosen = -1
+        for state in range(starts[v], starts[v + 1]):
+            if alive[state] and (chosen < 0 or preferences[state] > preferences[chosen]):
+                chosen = state
+        trails[depth] = queue.trail[0]
+        levels[depth] = chosen
+        depth += 1
+        for state in range(starts[v], starts[v + 1]):
+            if alive[state] and state != chosen:
+                remove(state, supports, alive, sizes, queue)
+        consistent = propagate(_push_all(v, supports, queue), factors, supports, alive, sizes, queue)
+        while not consistent:
+            dead_ends += 1
+            if depth == 0:
+                return 2
+            if dead_ends > limit:
+                return 1
+            # The last decision was wrong under those before it: its state is out for as long as they stand.
+            depth -= 1
+            put_back(trails[depth], supports, alive, sizes, queue)
+            state = levels[depth]
+            u = supports.owner[state]
+            conflicts[u] += 1.0
+            remove(state, supports, alive, sizes, queue)
+            consistent = sizes[u] > 0 and propagate(
+                _push_all(u, supports, queue), factors, supports, alive, sizes, queue
+            )
+    for v in range(n):
+        for state in range(starts[v], starts[v + 1]):
+            if alive[state]:
+                states[v] = state - starts[v]
+    return 0
