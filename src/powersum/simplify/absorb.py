@@ -56,6 +56,7 @@ def _absorb(
     # Factors before this point of a variable's list are done: only longer scopes, and later equal ones, can be hosts.
     done = incident_starts[:-1].copy()
     stride_of = np.zeros(len(cardinalities), np.int64)
+    digits = np.empty(len(cardinalities), np.int64)
     for k in by_length:
         first, last = scope_starts[k], scope_starts[k + 1]
         if first == last:
@@ -87,14 +88,23 @@ def _absorb(
         for place in range(last - 1, first - 1, -1):
             stride_of[scope_variables[place]] = stride
             stride *= cardinalities[scope_variables[place]]
+        # An odometer over the host's entries, the last axis fastest; `source` follows it through the absorbed table.
+        source = table_starts[k]
+        width = scope_starts[host + 1] - scope_starts[host]
+        for axis in range(width):
+            digits[axis] = 0
         for entry in range(table_starts[host], table_starts[host + 1]):
-            rest = entry - table_starts[host]
-            source = table_starts[k]
-            for place in range(scope_starts[host + 1] - 1, scope_starts[host] - 1, -1):
-                v = scope_variables[place]
-                source += rest % cardinalities[v] * stride_of[v]
-                rest //= cardinalities[v]
             log_values[entry] += log_values[source]
+            axis = width - 1
+            while axis >= 0:
+                v = scope_variables[scope_starts[host] + axis]
+                if digits[axis] + 1 < cardinalities[v]:
+                    digits[axis] += 1
+                    source += stride_of[v]
+                    break
+                source -= digits[axis] * stride_of[v]
+                digits[axis] = 0
+                axis -= 1
         for place in range(first, last):
             stride_of[scope_variables[place]] = 0
     return keep

@@ -71,30 +71,33 @@ def _propagate(
     for place in range(len(scope_variables)):
         count_starts[place + 1] = count_starts[place] + cardinalities[scope_variables[place]]
     counts = np.zeros(count_starts[-1], np.int32)
-    dead = np.zeros(len(log_values), np.bool_)
+    dead = np.empty(len(log_values), np.bool_)
     stack = np.empty(len(possible), np.int64)
     owner = np.empty(len(possible), np.int64)
     for v in range(len(cardinalities)):
         owner[state_starts[v] : state_starts[v + 1]] = v
     height = 0
 
+    digits = np.empty(len(cardinalities), np.int64)
     for k in range(n_factors):
-        first, last = scope_starts[k], scope_starts[k + 1]
+        first, width = scope_starts[k], scope_starts[k + 1] - scope_starts[k]
+        for axis in range(width):
+            digits[axis] = 0
         for entry in range(table_starts[k], table_starts[k + 1]):
             alive = log_values[entry] != -np.inf
-            rest = entry - table_starts[k]
-            for place in range(last - 1, first - 1, -1):
-                v = scope_variables[place]
-                alive = alive and possible[state_starts[v] + rest % cardinalities[v]]
-                rest //= cardinalities[v]
-            if not alive:
-                dead[entry] = True
-                continue
-            rest = entry - table_starts[k]
-            for place in range(last - 1, first - 1, -1):
-                v = scope_variables[place]
-                counts[count_starts[place] + rest % cardinalities[v]] += 1
-                rest //= cardinalities[v]
+            for axis in range(width):
+                alive = alive and possible[state_starts[scope_variables[first + axis]] + digits[axis]]
+            dead[entry] = not alive
+            if alive:
+                for axis in range(width):
+                    counts[count_starts[first + axis] + digits[axis]] += 1
+            axis = width - 1
+            while axis >= 0:
+                digits[axis] += 1
+                if digits[axis] < cardinalities[scope_variables[first + axis]]:
+                    break
+                digits[axis] = 0
+                axis -= 1
     for place in range(len(scope_variables)):
         v = scope_variables[place]
         for s in range(cardinalities[v]):
