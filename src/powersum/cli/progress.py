@@ -6,10 +6,13 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from powersum.result import Snapshot
 from powersum.tighten.run import Callback
+
+if TYPE_CHECKING:
+    from rich.live import Live
 
 # Seconds between two refreshings of the live line, and between two plain lines that are not worth one by themselves.
 LIVE_INTERVAL, PLAIN_INTERVAL = 0.1, 2.0
@@ -66,10 +69,7 @@ class PlainLines:
 class LiveLine:
     """One line that is overwritten, at most ten times a second; the change is that of the last sweep."""
 
-    def __init__(self, live: object) -> None:
-        from rich.live import Live
-
-        assert isinstance(live, Live)
+    def __init__(self, live: Live) -> None:
         self._live = live
         self._last: Snapshot | None = None
         self._shown = 0.0
