@@ -23,7 +23,7 @@ MIN_FILL_VARIABLES = 10_000
 MIN_FILL_WORK = 150_000_000
 """Steps of min-fill that all tries together may take unless told otherwise: about a third of a second."""
 
-MIN_FILL_TRIES = 1000
+MIN_FILL_TRIES = 300
 """Most tries unless told otherwise: small models gain nothing from more."""
 
 MIN_DEGREE_WORK = 500_000
