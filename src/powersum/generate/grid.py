@@ -32,8 +32,8 @@ def grid(
         The size of the grid and the number of states of each variable.
     kind
         ``"mixed"`` and ``"attractive"``: neighbours that agree get the factor ``exp(θ)``, where θ is uniform on
-        (−strength, strength) or (0, strength). ``"bayes"``: each variable depends on its upper and its left neighbour, as
-        in the grid networks of the UAI competitions.
+        (−strength, strength) or (0, strength). ``"bayes"``: each variable depends on its upper and its left
+        neighbour, as in the grid networks of the UAI competitions.
     strength, field
         Of the Markov kinds: the largest |θ| of a pair and of a state.
     deterministic
