@@ -143,6 +143,10 @@ class CoveringTree:
             "temperature": self._annealing.temperature if self._passes.has_max else 0.0,
         }
 
+    def one_pass(self) -> float:
+        """Bound at the present temperature and all gradients at the present point, for measurements."""
+        return self._passes.value_and_gradient(self._annealing.temperature)
+
     def _go_to_best(self) -> None:
         """Bring the best point back; descent, if it goes on, goes on from there."""
         if not np.array_equal(self._passes.parameters, self._best):

@@ -21,6 +21,9 @@ from powersum.arrays import FloatArray, IntArray
 from powersum.compiled import compiled
 from powersum.tighten.tree.scopes import Scopes, copy_to, grown, intersection_of, log_size_of, union_of
 
+# Columns of the table of items while partitioning.
+LOW, HIGH, HOME, NEXT = 0, 1, 2, 3
+
 
 class Limits(NamedTuple):
     """How large mini-buckets may be: numbers of variables and logs of table sizes."""
@@ -68,8 +71,9 @@ def partition(scopes: Scopes, limits: Limits) -> Partition:
     exact = Limits(
         int(max(room, 1.0)), limits.log_size + slack, int(limits.extended_variables), limits.extended_log_size + slack
     )
-    bucket, starts, positions, parent, factor_home, edges = _partition(scopes, exact)
-    return Partition(bucket, starts, positions, parent, factor_home, edges.reshape(-1, 2))
+    bucket, starts, positions, parent, factor_home = _partition(scopes, exact)
+    edges = _span(bucket, starts, positions, scopes.log_sizes)
+    return Partition(bucket, starts, positions, parent, factor_home, edges)
 
 
 @compiled
@@ -85,17 +89,25 @@ def _sort_by_size(items: IntArray, sizes: FloatArray) -> None:
 
 
 @compiled
-def _partition(scopes: Scopes, limits: Limits) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray, IntArray]:
+def _grown_rows(rows: IntArray, needed: int) -> IntArray:
+    """Like :func:`grown` for the rows of a matrix."""
+    if needed <= rows.shape[0]:
+        return rows
+    larger = np.empty((2 * needed, rows.shape[1]), np.int64)
+    for i in range(rows.shape[0]):
+        for j in range(rows.shape[1]):
+            larger[i, j] = rows[i, j]
+    return larger
+
+
+@compiled
+def _partition(scopes: Scopes, limits: Limits) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray]:
     starts, log_sizes = scopes.starts, scopes.log_sizes
     n_variables, n_factors = log_sizes.size, starts.size - 1
-    # Items are factors, then the messages of mini-buckets by number: scopes in one buffer, a linked list a bucket.
-    # A mini-bucket's own scope is its message's with the bucket's variable in front.
-    low = np.empty(2 * n_factors + 16, np.int64)
-    high = np.empty(2 * n_factors + 16, np.int64)
-    home = np.empty(2 * n_factors + 16, np.int64)
-    following = np.empty(2 * n_factors + 16, np.int64)
-    bucket = np.empty(n_factors + 16, np.int64)
-    edges = np.empty(n_factors + 16, np.int64)
+    # Items are factors, then the messages of mini-buckets by number: where their scope starts and ends in one buffer,
+    # their home, and the next item of their bucket. A mini-bucket's own scope is its message's with the bucket's
+    # variable in front.
+    items = np.empty((2 * n_factors + 16, 4), np.int64)
     positions = np.empty(2 * scopes.positions.size + 16, np.int64)
     filled = scopes.positions.size
     copy_to(positions, 0, scopes.positions, filled)
@@ -103,11 +115,11 @@ def _partition(scopes: Scopes, limits: Limits) -> tuple[IntArray, IntArray, IntA
     for variable in range(n_variables):
         head[variable] = -1
     for factor in range(n_factors):
-        low[factor], high[factor], home[factor] = starts[factor], starts[factor + 1], -1
+        items[factor, LOW], items[factor, HIGH], items[factor, HOME] = starts[factor], starts[factor + 1], -1
         if starts[factor] < starts[factor + 1]:
-            following[factor] = head[positions[starts[factor]]]
+            items[factor, NEXT] = head[positions[starts[factor]]]
             head[positions[starts[factor]]] = factor
-    n_nodes, n_edges = 0, 0
+    n_nodes = 0
     union = np.empty(n_variables, np.int64)
     best_union = np.empty(n_variables, np.int64)
     for variable in range(n_variables):
@@ -115,136 +127,127 @@ def _partition(scopes: Scopes, limits: Limits) -> tuple[IntArray, IntArray, IntA
         item = head[variable]
         while item >= 0:
             count += 1
-            item = following[item]
-        items = np.empty(count, np.int64)
+            item = items[item, NEXT]
+        here = np.empty(count, np.int64)
         sizes = np.empty(count)
         item = head[variable]
         for i in range(count):
-            items[i] = item
-            sizes[i] = log_size_of(positions[low[item] : high[item]], high[item] - low[item], log_sizes)
-            item = following[item]
-        _sort_by_size(items, sizes)
-        needed = n_factors + n_nodes + count
-        low, high, home = grown(low, needed), grown(high, needed), grown(home, needed)
-        following, bucket = grown(following, needed), grown(bucket, needed)
-        edges = grown(edges, n_edges + 2 * count)
+            here[i] = item
+            low, high = items[item, LOW], items[item, HIGH]
+            sizes[i] = log_size_of(positions[low:high], high - low, log_sizes)
+            item = items[item, NEXT]
+        _sort_by_size(here, sizes)
+        items = _grown_rows(items, n_factors + n_nodes + count)
         first = n_nodes
-        for item in items:
-            scope = positions[low[item] : high[item]]
-            best, best_score, best_length = -1, -1.0, 0
+        for i in range(count):
+            scope = positions[items[here[i], LOW] : items[here[i], HIGH]]
+            best, best_score, best_length = -1, 0.0, 0
             for node in range(first, n_nodes):
-                own = positions[low[n_factors + node] - 1 : high[n_factors + node]]
+                own = positions[items[n_factors + node, LOW] - 1 : items[n_factors + node, HIGH]]
                 length = union_of(own, scope, union)
-                fits = length <= limits.variables and log_size_of(union, length, log_sizes) <= limits.log_size
-                if fits or length == own.size:
-                    # The smaller the union beside what goes in, the more is shared.
-                    score = 1.0 + log_size_of(own, own.size, log_sizes) + log_size_of(scope, scope.size, log_sizes)
-                    score -= log_size_of(union, length, log_sizes)
-                    if score > best_score:
+                size = log_size_of(union, length, log_sizes)
+                if (length <= limits.variables and size <= limits.log_size) or length == own.size:
+                    # The smaller the union beside the two that go in, the more they share.
+                    score = log_size_of(own, own.size, log_sizes) + sizes[i] - size
+                    if best < 0 or score > best_score:
                         best, best_score, best_length = node, score, length
                         copy_to(best_union, 0, union, length)
             if best < 0:
                 best, best_length = n_nodes, scope.size
                 copy_to(best_union, 0, scope, best_length)
-                bucket[best] = variable
                 n_nodes += 1
                 # Room for the largest scope this mini-bucket can grow to.
                 room = max(limits.variables, best_length)
                 positions = grown(positions, filled + room)
-                low[n_factors + best] = filled + 1
+                items[n_factors + best, LOW] = filled + 1
                 filled += room
-            start = low[n_factors + best] - 1
+            start = items[n_factors + best, LOW] - 1
             copy_to(positions, start, best_union, best_length)
-            high[n_factors + best] = start + best_length
-            home[item] = best
+            items[n_factors + best, HIGH] = start + best_length
+            items[here[i], HOME] = best
         if n_nodes - first > 1:
-            _extend(low[n_factors:], high[n_factors:], first, n_nodes, positions, log_sizes, limits)
-            n_edges = _span(low[n_factors:], high[n_factors:], first, n_nodes, positions, log_sizes, edges, n_edges)
-        for node in range(first, n_nodes):
-            item = n_factors + node
-            home[item] = -1
-            if low[item] < high[item]:
-                following[item] = head[positions[low[item]]]
-                head[positions[low[item]]] = item
-    node_starts = np.empty(n_nodes + 1, np.int64)
-    node_starts[0] = 0
+            _extend(items, n_factors + first, n_factors + n_nodes, positions, log_sizes, limits)
+        for item in range(n_factors + first, n_factors + n_nodes):
+            items[item, HOME] = -1
+            if items[item, LOW] < items[item, HIGH]:
+                following = positions[items[item, LOW]]
+                items[item, NEXT] = head[following]
+                head[following] = item
+    bucket = np.empty(n_nodes, np.int64)
+    parent = np.empty(n_nodes, np.int64)
+    node_starts = np.zeros(n_nodes + 1, np.int64)
     for node in range(n_nodes):
-        node_starts[node + 1] = node_starts[node] + high[n_factors + node] - low[n_factors + node] + 1
+        item = n_factors + node
+        node_starts[node + 1] = node_starts[node] + items[item, HIGH] - items[item, LOW] + 1
+        parent[node] = items[item, HOME]
     node_positions = np.empty(node_starts[n_nodes], np.int64)
     for node in range(n_nodes):
-        start = low[n_factors + node] - 1
-        copy_to(node_positions, node_starts[node], positions[start:], high[n_factors + node] - start)
-    parent = home[n_factors : n_factors + n_nodes].copy()
-    return bucket[:n_nodes].copy(), node_starts, node_positions, parent, home[:n_factors].copy(), edges[:n_edges].copy()
+        start = items[n_factors + node, LOW] - 1
+        copy_to(node_positions, node_starts[node], positions[start:], items[n_factors + node, HIGH] - start)
+        bucket[node] = positions[start]
+    home = np.empty(n_factors, np.int64)
+    for factor in range(n_factors):
+        home[factor] = items[factor, HOME]
+    return bucket, node_starts, node_positions, parent, home
 
 
 @compiled
-def _extend(
-    low: IntArray,
-    high: IntArray,
-    first: int,
-    end: int,
-    positions: IntArray,
-    log_sizes: FloatArray,
-    limits: Limits,
-) -> None:
+def _extend(items: IntArray, first: int, end: int, positions: IntArray, log_sizes: FloatArray, limits: Limits) -> None:
     """Extend mini-buckets ``first`` to ``end`` of one variable by variables of each other, last eliminated first."""
     total = 0
-    for node in range(first, end):
-        total += high[node] - low[node] + 1
+    for item in range(first, end):
+        total += items[item, HIGH] - items[item, LOW] + 1
     everything = np.empty(total, np.int64)
     union = np.empty(total, np.int64)
     count = 0
-    for node in range(first, end):
-        length = union_of(everything[:count], positions[low[node] - 1 : high[node]], union)
+    for item in range(first, end):
+        length = union_of(everything[:count], positions[items[item, LOW] - 1 : items[item, HIGH]], union)
         copy_to(everything, 0, union, length)
         count = length
-    for node in range(first, end):
+    most = min(limits.extended_variables, limits.variables)
+    for item in range(first, end):
+        start = items[item, LOW] - 1
         for k in range(count - 1, -1, -1):
-            own = positions[low[node] - 1 : high[node]]
-            if own.size >= min(limits.extended_variables, limits.variables):
+            own = positions[start : items[item, HIGH]]
+            if own.size >= most:
                 break
             length = union_of(own, everything[k : k + 1], union)
             if length > own.size and log_size_of(union, length, log_sizes) <= limits.extended_log_size:
-                copy_to(positions, low[node] - 1, union, length)
-                high[node] += 1
+                copy_to(positions, start, union, length)
+                items[item, HIGH] = start + length
 
 
 @compiled
-def _span(
-    low: IntArray,
-    high: IntArray,
-    first: int,
-    end: int,
-    positions: IntArray,
-    log_sizes: FloatArray,
-    edges: IntArray,
-    n_edges: int,
-) -> int:
-    """Append a spanning tree of mini-buckets ``first`` to ``end``, of largest intersections (Prim's algorithm)."""
-    count = end - first
-    inside = np.zeros(count, np.bool_)
-    nearest = np.zeros(count, np.int64)
-    weight = np.zeros(count)
-    newest = 0
-    inside[0] = True
-    for _ in range(count - 1):
-        mine = positions[low[first + newest] - 1 : high[first + newest]]
-        shared = np.empty(mine.size, np.int64)
-        best = -1
-        for k in range(count):
-            if inside[k]:
-                continue
-            length = intersection_of(mine, positions[low[first + k] - 1 : high[first + k]], shared)
-            size = log_size_of(shared, length, log_sizes)
-            if size > weight[k]:
-                weight[k] = size
-                nearest[k] = newest
-            if best < 0 or weight[k] > weight[best]:
-                best = k
-        inside[best] = True
-        edges[n_edges] = first + nearest[best]
-        edges[n_edges + 1] = first + best
-        n_edges += 2
-        newest = best
-    return n_edges
+def _span(bucket: IntArray, starts: IntArray, positions: IntArray, log_sizes: FloatArray) -> IntArray:
+    """Spanning trees over the mini-buckets of each variable, of largest intersections (Prim's algorithm)."""
+    edges = np.empty((bucket.size, 2), np.int64)
+    shared = np.empty(log_sizes.size, np.int64)
+    n_edges, first = 0, 0
+    while first < bucket.size:
+        end = first + 1
+        while end < bucket.size and bucket[end] == bucket[first]:
+            end += 1
+        nearest = np.zeros(end - first, np.int64)
+        # What is already in the tree has a negative weight.
+        weight = np.zeros(end - first)
+        weight[0] = -1.0
+        newest = first
+        for _ in range(end - first - 1):
+            mine = positions[starts[newest] : starts[newest + 1]]
+            best = first
+            for k in range(first + 1, end):
+                if weight[k - first] < 0.0:
+                    continue
+                length = intersection_of(mine, positions[starts[k] : starts[k + 1]], shared)
+                size = log_size_of(shared, length, log_sizes)
+                if size > weight[k - first]:
+                    weight[k - first] = size
+                    nearest[k - first] = newest
+                if best == first or weight[k - first] > weight[best - first]:
+                    best = k
+            weight[best - first] = -1.0
+            edges[n_edges, 0], edges[n_edges, 1] = nearest[best - first], best
+            n_edges += 1
+            newest = best
+        first = end
+    return edges[:n_edges].copy()

@@ -247,7 +247,8 @@ def wire(
                 n_patterns += 1
                 slots[slot] = number
                 keys = grown(keys, key_starts[number] + key.size)
-                keys[key_starts[number] : key_starts[number] + key.size] = key
+                for i in range(key.size):
+                    keys[key_starts[number] + i] = key[i]
                 key_starts[number + 1] = key_starts[number] + key.size
                 kind[number] = SAME if missing == 1 else (CONSTANT if met == 1 else GATHER)
                 present[number] = met
