@@ -1,0 +1,126 @@
+"""The covering tree as a search heuristic: bounds of partial assignments by table look-up.
+
+Max variables are set from the last eliminated to the first. When variable ``v`` is reached, all others in its
+mini-buckets are set, so each of them offers one column of its table, and the message it sent was the maximum over that
+column. Setting ``v`` to state ``s`` replaces these messages by the entries of ``s``:
+
+    bound(x, v = s) = bound(x) - Σ message(column) + Σ table(s, column)
+
+The sum over mini-buckets is over those of ``v`` alone. The bound falls or stays along every path and is valid at every
+node, because fixing a variable is one term of each maximum.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from powersum.arrays import FloatArray, IntArray, frozen, starts_of
+from powersum.compiled import compiled
+from powersum.problem import Problem
+from powersum.tighten.tree.covering_tree import CoveringTree
+from powersum.tighten.tree.patterns import CONSTANT, SAME
+from powersum.tighten.tree.wiring import Wiring
+
+
+class Heuristic(NamedTuple):
+    """Tables of the mini-buckets of max variables, by depth: the last eliminated variable has depth 0.
+
+    Mini-buckets of depth ``d``: ``bucket_starts[d]`` to ``bucket_starts[d + 1]``. Bucket ``b`` has the other variables
+    ``others[other_starts[b]:other_starts[b + 1]]``, given by their depths, and ``columns[b]`` columns; its table starts
+    at ``table_starts[b]`` in ``tables``, its message at ``message_starts[b]`` in ``messages``.
+    """
+
+    variables: IntArray
+    cardinalities: IntArray
+    bucket_starts: IntArray
+    other_starts: IntArray
+    others: IntArray
+    columns: IntArray
+    table_starts: IntArray
+    tables: FloatArray
+    message_starts: IntArray
+    messages: FloatArray
+
+
+def heuristic_of(tree: CoveringTree, problem: Problem, order: IntArray) -> Heuristic:
+    """Read the heuristic off a tree, at its best point."""
+    tree.bound()
+    passes = tree._passes
+    layout = passes.layout
+    wiring = layout.wiring
+    is_max = problem.tau[order] == 0.0
+    nodes = np.flatnonzero(is_max[layout.bucket])[::-1]
+    n = len(order)
+    positions = layout.bucket[nodes]
+    depth_of = np.full(n, -1, dtype=np.int64)
+    max_positions = np.flatnonzero(is_max)[::-1]
+    depth_of[max_positions] = np.arange(len(max_positions))
+    lengths = layout.scope_starts[nodes + 1] - layout.scope_starts[nodes] - 1
+    other_starts = starts_of(lengths)
+    others = np.empty(int(other_starts[-1]), dtype=np.int64)
+    for k, node in enumerate(nodes.tolist()):
+        scope = layout.scope_positions[layout.scope_starts[node] + 1 : layout.scope_starts[node + 1]]
+        others[other_starts[k] : other_starts[k + 1]] = depth_of[scope]
+    columns = wiring.columns[nodes]
+    table_starts = starts_of(columns * wiring.states[nodes])
+    message_starts = starts_of(columns)
+    tables = np.zeros(int(table_starts[-1]))
+    messages = np.empty(int(message_starts[-1]))
+    for k, node in enumerate(nodes.tolist()):
+        messages[message_starts[k] : message_starts[k + 1]] = passes.message(node)
+        _fill(wiring, node, passes.pool, tables[table_starts[k] : table_starts[k + 1]])
+    return Heuristic(
+        frozen(order[max_positions], np.int64),
+        frozen(problem.model.cardinalities[order[max_positions]], np.int64),
+        frozen(starts_of(np.bincount(depth_of[positions], minlength=len(max_positions))), np.int64),
+        frozen(other_starts, np.int64),
+        frozen(others, np.int64),
+        frozen(columns, np.int64),
+        frozen(table_starts, np.int64),
+        frozen(tables, np.float64),
+        frozen(message_starts, np.int64),
+        frozen(messages, np.float64),
+    )
+
+
+@compiled
+def _fill(wiring: Wiring, node: int, pool: FloatArray, table: FloatArray) -> None:
+    """Add up the inputs of one mini-bucket, column by column."""
+    rows, columns, states = wiring.rows[node], wiring.columns[node], wiring.states[node]
+    width = wiring.row_length[node] if rows > 1 else columns
+    for k in range(wiring.input_starts[node], wiring.input_starts[node + 1]):
+        number = wiring.pattern[k]
+        kind = wiring.kind[number]
+        for column in range(columns):
+            within = column % width
+            start = wiring.source[k] + wiring.bases[wiring.base_starts[k] + column // width]
+            for s in range(states):
+                entry = within if rows > 1 else s * columns + within
+                if kind == SAME:
+                    place = entry
+                elif kind == CONSTANT:
+                    place = 0
+                else:
+                    place = np.int64(wiring.maps[wiring.map_starts[number] + entry])
+                table[s * columns + column] += (
+                    wiring.sign[k] * pool[start + place + (s * wiring.stride[k] if rows > 1 else 0)]
+                )
+
+
+@compiled
+def branch(heuristic: Heuristic, depth: int, bound: float, states: IntArray, children: FloatArray) -> None:
+    """Bounds of the children of a node: ``states`` holds the states set so far, by depth."""
+    card = heuristic.cardinalities[depth]
+    for s in range(card):
+        children[s] = bound
+    for b in range(heuristic.bucket_starts[depth], heuristic.bucket_starts[depth + 1]):
+        column = 0
+        for i in range(heuristic.other_starts[b], heuristic.other_starts[b + 1]):
+            other = heuristic.others[i]
+            column = column * heuristic.cardinalities[other] + states[other]
+        message = heuristic.messages[heuristic.message_starts[b] + column]
+        place = heuristic.table_starts[b] + column
+        for s in range(card):
+            children[s] += heuristic.tables[place + s * heuristic.columns[b]] - message
