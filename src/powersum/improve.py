@@ -211,6 +211,10 @@ class Portfolio:
     def run(self, deadline: float) -> bool:
         """Search until the deadline; True when a better assignment was found."""
         before = self.log_value
+        if not self._evaluator.is_max.any():
+            if self.log_value == -np.inf:
+                self.log_value = self._evaluator.value(self.assignment)
+            return self.log_value > before
         while time.monotonic() < deadline:
             if self._search is None or self._search.idle >= self._patience:
                 self._finish()

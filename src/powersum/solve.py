@@ -1,0 +1,262 @@
+"""``solve``: an assignment, its certified value, an upper bound, and the gap between them closed while time lasts."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from powersum.errors import InputError
+from powersum.model import Model, StateKey, VariableKey
+from powersum.query import Query
+from powersum.result import Result, Snapshot, Status
+from powersum.tighten.run import interruptible
+
+if TYPE_CHECKING:
+    from powersum.solve_stages import State
+
+DEFAULT_TIME = 60.0
+DEFAULT_MEMORY = 2e9
+LEAST_MEMORY = 2e7
+
+SAME = 1e-6
+"""Bounds this close count as equal: the answer is then optimal. Rounding of long sums stays far below it."""
+
+
+def solve(
+    model: Model,
+    maximize: Iterable[VariableKey] | str | None = None,
+    evidence: Mapping[Any, Any] | None = None,
+    *,
+    query: Query | None = None,
+    time_limit: float | None = DEFAULT_TIME,
+    memory: float = DEFAULT_MEMORY,
+    gap: float = 0.0,
+    threads: int = 1,
+    seed: int = 0,
+    callback: Callable[[Snapshot], None] | None = None,
+) -> Result:
+    """Find the best states of the maximised variables, with a proof or with bounds on both sides.
+
+    Parameters
+    ----------
+    model
+        The model; it is not changed.
+    maximize
+        Names or numbers of the variables to maximise; ``"all"`` for MAP, ``None`` for the log partition function.
+    evidence
+        Observed states, by names or numbers.
+    query
+        Weights 0 and 1, in place of ``maximize``.
+    time_limit
+        Seconds after which to return the best so far; ``None`` for no limit.
+    memory
+        Bytes that tables may take.
+    gap
+        Stop once upper and lower bound are this close (natural logs).
+    threads
+        Threads that tighten the bound.
+    seed
+        Seed of all that is drawn at random.
+    callback
+        Called with a :class:`~powersum.result.Snapshot` whenever a bound has moved.
+
+    Returns
+    -------
+    Result
+        ``log_lower`` is the value of ``assignment``, or where summing is too wide a lower bound on it; ``log_upper``
+        holds for every assignment. Status ``optimal``, ``bounded``, ``infeasible`` or ``interrupted``.
+
+    Examples
+    --------
+    >>> import powersum as ps
+    >>> from powersum.solve import solve
+    >>> rain = ps.Model.from_factors([2, 2], [((0,), [0.8, 0.2]), ((0, 1), [[0.9, 0.1], [0.3, 0.7]])],
+    ...                              names=["rain", "wet"], states=[["no", "yes"], ["no", "yes"]])
+    >>> result = solve(rain, maximize=["rain"], evidence={"wet": "yes"})
+    >>> result.status.value, dict(result.assignment)
+    ('optimal', {'rain': 'yes'})
+    """
+    solver = Solver(
+        model,
+        maximize,
+        evidence,
+        query=query,
+        time_limit=time_limit,
+        memory=memory,
+        gap=gap,
+        threads=threads,
+        seed=seed,
+    )
+    with interruptible() as interrupt:
+        for snapshot in solver:
+            if callback is not None:
+                callback(snapshot)
+            if interrupt.cause is not None:
+                solver.interrupt(f"Stopped by {interrupt.cause}.")
+                break
+    return solver.result()
+
+
+class Solver:
+    """The same as an iterator of snapshots: stop whenever you like, go on later, ask for the :meth:`result` any time.
+
+    Parameters are those of :func:`solve`. The time limit counts only the time spent inside the iteration.
+
+    Examples
+    --------
+    >>> import powersum as ps
+    >>> from powersum.solve import Solver
+    >>> coin = ps.Model.from_factors([2], [((0,), [0.3, 0.7])])
+    >>> [round(snapshot.log_lower, 4) for snapshot in Solver(coin, maximize="all")][-1]
+    -0.3567
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        maximize: Iterable[VariableKey] | str | None = None,
+        evidence: Mapping[Any, Any] | None = None,
+        *,
+        query: Query | None = None,
+        time_limit: float | None = DEFAULT_TIME,
+        memory: float = DEFAULT_MEMORY,
+        gap: float = 0.0,
+        threads: int = 1,
+        seed: int = 0,
+    ) -> None:
+        self.model = model
+        self.query = _question(model, maximize, query)
+        self._evidence = model.evidence(evidence)
+        _check(time_limit, memory, gap, threads, seed)
+        self._options: dict[str, Any] = {
+            "time_limit": time_limit,
+            "memory": memory,
+            "gap": gap,
+            "threads": threads,
+            "seed": seed,
+        }
+        self._history: list[Snapshot] = []
+        self._stages: Iterator[State] | None = None
+        self._state: State | None = None
+        self._spent = 0.0
+        self._finished = False
+        self._interrupted: str | None = None
+
+    def __iter__(self) -> Iterator[Snapshot]:
+        """Snapshots, one whenever a bound has moved and one at the end."""
+        while not self._finished:
+            snapshot = self._advance()
+            if snapshot is not None:
+                yield snapshot
+
+    def interrupt(self, reason: str) -> None:
+        """End here; ``reason`` is the sentence that the result gives for it."""
+        self._interrupted = reason
+        self._finished = True
+
+    def _advance(self) -> Snapshot | None:
+        """One slice of work; the snapshot if a bound moved."""
+        # Compiled modules are imported where they are used, so that ``import powersum`` stays quick.
+        from powersum.solve_stages import stages
+
+        begun = time.monotonic()
+        limit = self._options["time_limit"]
+        deadline = math.inf if limit is None else begun + limit - self._spent
+        if self._stages is None:
+            self._stages = stages(
+                self.model,
+                self.query,
+                self._evidence,
+                memory=self._options["memory"],
+                threads=self._options["threads"],
+                seed=self._options["seed"],
+                clock=lambda: self._spent,
+                time_limit=math.inf if limit is None else limit,
+            )
+        state = next(self._stages, None)
+        self._spent += time.monotonic() - begun
+        if state is None:
+            self._finished = True
+            return None
+        self._state = state
+        lower, upper = state.log_lower, state.log_upper
+        if self._history:
+            lower = max(lower, self._history[-1].log_lower)
+            upper = min(upper, self._history[-1].log_upper)
+        if state.settled or upper - lower <= max(self._options["gap"], SAME) or time.monotonic() >= deadline:
+            self._finished = True
+        moved = not self._history or (lower, upper) != (self._history[-1].log_lower, self._history[-1].log_upper)
+        if not moved and not self._finished:
+            return None
+        snapshot = Snapshot(self._spent, len(self._history), upper, lower)
+        self._history.append(snapshot)
+        return snapshot
+
+    def result(self) -> Result:
+        """The answer as it stands."""
+        from powersum import __version__
+
+        state = self._state
+        history = tuple(self._history)
+        upper = history[-1].log_upper if history else math.inf
+        lower = history[-1].log_lower if history else -math.inf
+        status, reason = self._status(lower, upper)
+        return Result(
+            log_upper=upper,
+            log_lower=lower,
+            assignment={} if state is None or lower == -math.inf else self._assignment(state),
+            status=status,
+            reason=reason,
+            history=history,
+            method="solve",
+            options=self._options,
+            sizes={} if state is None else state.sizes,
+            version=__version__,
+            notes=() if state is None else state.notes,
+        )
+
+    def _status(self, lower: float, upper: float) -> tuple[Status, str]:
+        state = self._state
+        if upper == -math.inf:
+            return Status.INFEASIBLE, "Nothing has positive probability: zeros and evidence exclude every state."
+        if state is not None and upper - lower <= SAME:
+            return Status.OPTIMAL, state.reason
+        if self._interrupted is not None or not self._finished:
+            return Status.INTERRUPTED, self._interrupted or "Stopped before the end."
+        if upper - lower <= self._options["gap"]:
+            return Status.BOUNDED, f"The gap asked for, {self._options['gap']:g}, was reached."
+        if state is not None and state.exhausted:
+            return Status.BOUNDED, state.reason
+        return Status.BOUNDED, f"The time limit of {self._options['time_limit']:g} s was reached."
+
+    def _assignment(self, state: State) -> dict[str, StateKey]:
+        restored = state.states
+        return {self.model.name(v): self.model.label(v, int(restored[v])) for v in self.query.max_variables.tolist()}
+
+
+def _question(model: Model, maximize: Iterable[VariableKey] | str | None, query: Query | None) -> Query:
+    """The query, which must consist of sums and maxima."""
+    if query is None:
+        return Query.of(model, maximize)
+    if maximize is not None:
+        raise InputError("give maximize or query, not both")
+    if len(query.weights) != model.n_variables:
+        raise InputError(f"the query has {len(query.weights)} weights, the model {model.n_variables} variables")
+    if query.task == "power-sum":
+        raise InputError("solve takes weights 0 and 1 only; bound takes any")
+    return query
+
+
+def _check(time_limit: float | None, memory: float, gap: float, threads: int, seed: int) -> None:
+    if time_limit is not None and not time_limit > 0:
+        raise InputError(f"time_limit is {time_limit}: it must be above 0")
+    if not memory >= LEAST_MEMORY:
+        raise InputError(f"memory is {memory:g} bytes: at least {LEAST_MEMORY:g} are needed")
+    if not gap >= 0:
+        raise InputError(f"gap is {gap}: it must be 0 or more")
+    if threads < 1:
+        raise InputError(f"threads is {threads}: it must be 1 or more")
+    if seed < 0:
+        raise InputError(f"seed is {seed}: it must be 0 or more")

@@ -1,0 +1,260 @@
+"""The stages of ``solve``: exact elimination where it fits, else tighten, decode, improve and search by turns.
+
+Each stage yields a :class:`State` after a slice of work; whoever drives them keeps the time.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from powersum.arrays import IntArray
+from powersum.decode import Completion, complete, preferring
+from powersum.eliminate import Elimination
+from powersum.evaluate import Evaluator
+from powersum.evaluate_cutset import hold_cutset
+from powersum.evaluate_regions import TOO_WIDE
+from powersum.improve import Portfolio
+from powersum.model import Model
+from powersum.ordering import elimination_order
+from powersum.problem import Problem
+from powersum.query import Query
+from powersum.search import BestFirst, heuristic_of
+from powersum.simplify import simplify
+from powersum.tighten.tree.covering_tree import CoveringTree
+
+NANOSECONDS_PER_ENTRY = 15.0
+"""What one entry of a bucket table costs at worst, for judging beforehand whether exact elimination is affordable."""
+
+FIRST_LOG2_TABLE = 12.0
+"""Log2 of the largest table of the first tree; each further tree may have tables larger by the next number."""
+NEXT_LOG2_TABLE = 3.0
+
+SLICE = 0.2
+"""Seconds of work between two looks at the outside."""
+
+HELD_TABLE = 2.0**18
+"""Largest table of the sum that is left when a cutset is held."""
+
+
+@dataclass(slots=True)
+class State:
+    """Where the work stands; values include the problem's constant."""
+
+    log_lower: float = -math.inf
+    log_upper: float = math.inf
+    states: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    settled: bool = False
+    exhausted: bool = False
+    reason: str = "Upper and lower bound met."
+    sizes: dict[str, int | float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def stages(
+    model: Model,
+    query: Query,
+    evidence: Mapping[int, int],
+    *,
+    memory: float,
+    threads: int,
+    seed: int,
+    clock: Callable[[], float],
+    time_limit: float,
+) -> Iterator[State]:
+    """All the work on one question, in slices.
+
+    ``clock`` tells the seconds spent on slices before the present one.
+    """
+    begun = time.monotonic()
+    problem = simplify(model, query, evidence)
+    state = State(
+        sizes={
+            "variables": model.n_variables,
+            "max_variables": len(query.max_variables),
+            "reduced_variables": problem.model.n_variables,
+            "reduced_max_variables": int((problem.tau == 0.0).sum()),
+            "components": problem.n_components,
+        }
+    )
+    if not problem.feasible:
+        state.log_lower = state.log_upper = -math.inf
+        state.settled = True
+        yield state
+        return
+    if problem.model.n_variables == 0:
+        state.log_lower = state.log_upper = problem.log_constant
+        state.states = problem.restore(np.zeros(0, dtype=np.int64))
+        state.settled, state.reason = True, "Simplification alone gave the exact value."
+        yield state
+        return
+    order = elimination_order(problem.model, problem.tau, seed=seed, time_limit=min(0.3, 0.05 * time_limit))
+    elimination = Elimination(problem.model, order, problem.tau)
+    state.sizes["constrained_width"] = elimination.width
+    seconds = elimination.work * NANOSECONDS_PER_ENTRY * 1e-9
+    affordable = seconds < 0.5 * (time_limit - (time.monotonic() - begun))
+    if elimination.bytes <= 0.9 * memory and affordable:
+        exact = elimination.run()
+        state.log_lower = state.log_upper = exact.log_value + problem.log_constant
+        state.states = problem.restore(exact.states)
+        state.settled, state.reason = True, f"Exact elimination, of constrained width {elimination.width}."
+        if state.log_upper == -math.inf:
+            state.states = np.zeros(0, dtype=np.int64)
+        yield state
+        return
+    del elimination
+    work = _Work(problem, order, state, memory=memory, threads=threads, seed=seed)
+    yield from work.run(clock, time_limit)
+
+
+class _Work:
+    """The anytime part: a tree, a portfolio of local searches and a branch and bound that take turns."""
+
+    def __init__(
+        self, problem: Problem, order: IntArray, state: State, *, memory: float, threads: int, seed: int
+    ) -> None:
+        self.problem, self.order, self.state = problem, order, state
+        self.memory, self.threads, self.seed = memory, threads, seed
+        self.evaluator = Evaluator(problem, memory=0.25 * memory)
+        # Where sums are too wide, the portfolio works on another problem whose value is a lower bound.
+        self.held: Evaluator | None = None
+        self.portfolio = Portfolio(self.evaluator, seed=seed)
+        self.search: BestFirst | None = None
+        self.log2_table = FIRST_LOG2_TABLE
+        self.entries = 0.0
+
+    def run(self, clock: Callable[[], float], time_limit: float) -> Iterator[State]:
+        """Turns of tightening, local search and branch and bound until something settles it."""
+        tree = self._next_tree()
+        assert tree is not None
+        yield from self._first_assignment(tree)
+        if self.state.settled:
+            return
+        stage_end = 0.1 * time_limit
+        tightening, searching_until = True, 0.0
+        while True:
+            deadline = time.monotonic() + SLICE
+            if tightening:
+                tightening = self._tighten(tree, deadline)
+                yield self.state
+            close = self.state.log_upper - self.state.log_lower < 1.0
+            if not tightening or clock() > stage_end or (close and self.search is None):
+                if self.search is None and self.held is None and self.state.log_lower > -math.inf:
+                    self._begin_search(tree)
+                    share = 0.3 if close else 0.1
+                    searching_until = clock() + max(0.5, share * min(time_limit, 60.0))
+                if self.search is not None:
+                    self._branch_and_bound(time.monotonic() + SLICE)
+                    yield self.state
+                    if self.state.settled:
+                        return
+            self._improve(time.monotonic() + SLICE)
+            yield self.state
+            worn_out = self.search is None or clock() > searching_until
+            if worn_out and (not tightening or clock() > stage_end):
+                following = self._next_tree()
+                stage_end = clock() + max(0.3 * time_limit, 1.0)
+                if following is not None:
+                    tree, tightening = following, True
+                    self.search = None
+                elif self.search is None and not tightening:
+                    if not (self.problem.tau == 0.0).any() and self.held is None:
+                        self.state.exhausted = True
+                        self.state.reason = "Nothing is left to tighten within the memory given."
+                        yield self.state
+                        return
+                    searching_until = math.inf
+
+    def _next_tree(self) -> CoveringTree | None:
+        """A covering tree with larger tables than the last one; None where memory would not do."""
+        mean = float(np.log2(self.problem.model.cardinalities).mean())
+        ibound = max(2, round(self.log2_table / mean) - 1)
+        growth = 2.0 ** (NEXT_LOG2_TABLE + 0.5)
+        if self.entries and self.entries * growth * 40.0 > 0.5 * self.memory:
+            return None
+        tree = CoveringTree(self.problem, self.order, threads=self.threads, seed=self.seed, ibound=ibound)
+        self.entries = float(tree.sizes()["entries"])
+        self.log2_table += NEXT_LOG2_TABLE
+        self.state.sizes["ibound"] = ibound
+        self._raise_to(tree)
+        return tree
+
+    def _raise_to(self, tree: CoveringTree) -> None:
+        self.state.log_upper = min(self.state.log_upper, tree.log_upper + self.problem.log_constant)
+
+    def _first_assignment(self, tree: CoveringTree) -> Iterator[State]:
+        """A feasible assignment from the tree, or the proof that there is none."""
+        self._tighten(tree, time.monotonic() + SLICE)
+        yield self.state
+        evaluator = self.evaluator
+        decoded = tree.decode()
+        while True:
+            ended, states = complete(
+                evaluator, preferring(evaluator, decoded), deadline=time.monotonic() + 1.0, seed=self.seed
+            )
+            if ended is Completion.IMPOSSIBLE:
+                self.state.log_upper = self.state.log_lower = -math.inf
+                self.state.settled = True
+                yield self.state
+                return
+            if ended is Completion.FOUND:
+                break
+            yield self.state
+        if evaluator.value(np.where(evaluator.is_max, states, -1)) == TOO_WIDE:
+            held = hold_cutset(self.problem, entries=HELD_TABLE, seed=self.seed)
+            self.held = Evaluator(held, memory=0.25 * self.memory)
+            self.portfolio = Portfolio(self.held, seed=self.seed)
+            self.state.notes = (
+                "Summing is too wide for the memory given: log_lower is a lower bound on the value of the assignment.",
+            )
+            self.portfolio.suggest(states)
+        else:
+            self.portfolio.suggest(decoded)
+        self._improve(time.monotonic() + SLICE)
+        yield self.state
+
+    def _tighten(self, tree: CoveringTree, deadline: float) -> bool:
+        more = True
+        while more and time.monotonic() < deadline:
+            more = tree.step(deadline + 10.0 * SLICE)
+        self._raise_to(tree)
+        return more
+
+    def _improve(self, deadline: float) -> None:
+        if not self.portfolio.run(deadline):
+            return
+        evaluator = self.held or self.evaluator
+        # Recomputed from scratch: the running value has the rounding of all its updates.
+        self._record(evaluator.value(self.portfolio.assignment), self.portfolio.assignment)
+        if self.search is not None:
+            self.search.offer(self.state.log_lower - self.problem.log_constant, self.portfolio.assignment)
+
+    def _record(self, value: float, assignment: IntArray) -> None:
+        if value + self.problem.log_constant > self.state.log_lower:
+            self.state.log_lower = value + self.problem.log_constant
+            known = np.where(self.evaluator.is_max, assignment, -1)
+            self.state.states = self.problem.restore(known)
+
+    def _begin_search(self, tree: CoveringTree) -> None:
+        self.search = BestFirst(
+            heuristic_of(tree, self.problem, self.order),
+            self.evaluator,
+            log_upper=tree.log_upper,
+            log_lower=self.state.log_lower - self.problem.log_constant,
+            assignment=self.portfolio.assignment,
+            memory=0.25 * self.memory,
+        )
+
+    def _branch_and_bound(self, deadline: float) -> None:
+        search, constant = self.search, self.problem.log_constant
+        assert search is not None
+        search.run(deadline)
+        self._record(search.log_lower, search.assignment)
+        self.state.log_upper = min(self.state.log_upper, search.log_upper + constant)
+        if search.done:
+            self.state.log_upper = max(self.state.log_lower, min(self.state.log_upper, search.log_upper + constant))
+            self.state.settled, self.state.reason = True, "Branch and bound: nothing better is left."
