@@ -1,8 +1,8 @@
 """Cost of a sweep of Algorithm 1: ``python -m benchmarks.sweep``.
 
 For every pedigree (half of the variables maximised at random, as in the paper) and for generated grids up to 1000×1000:
-time to read, simplify, order and build, milliseconds for each sweep with one and with two threads, peak memory. Each row
-runs in a process of its own, so that memory is that row's; times are warm (compiled code comes from the cache).
+time to read, simplify, order and build, milliseconds for each sweep with one and with two threads, peak memory. Each
+row runs in a process of its own, so that memory is that row's; times are warm (compiled code comes from the cache).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 from benchmarks.instances import DATA
@@ -29,17 +30,17 @@ COLUMNS = (
 def instances(folder: Path) -> Iterator[tuple[str, Path, Path]]:
     """Model and query files of every row: the pedigrees where the data is here, then grids written to ``folder``."""
     for model in sorted((DATA / "pedigree").glob("*.uai"), key=lambda path: int(path.stem[8:])):
-        query = sorted(model.parent.glob(f"{model.stem}.Q0.5.I[1-4].map"))
-        if query:
-            yield query[0].stem, model, query[0]
+        queries = sorted(model.parent.glob(f"{model.stem}.Q0.5.I[1-4].map"))
+        if queries:
+            yield queries[0].stem, model, queries[0]
     from powersum import generate
     from powersum.formats import write, write_query
 
     for side in (12, 100, 1000):
         model_path, query_path = folder / f"grid{side}.uai", folder / f"grid{side}.query"
-        model, query = generate.grid(side, side, seed=0)
-        write(model, model_path)
-        write_query(query, query_path)
+        grid = generate.grid(side, side, seed=0)
+        write(grid.model, model_path)
+        write_query(grid.query, query_path)
         yield f"grid {side}×{side}", model_path, query_path
 
 
@@ -71,7 +72,7 @@ def measure(name: str, model_path: Path, query_path: Path, sweeps: int) -> list[
         milliseconds.append((time.perf_counter() - start) * 1000 / sweeps)
     assert methods[0].log_upper == methods[1].log_upper
     entries = int(methods[0].sizes()["table_entries"])
-    seconds = [f"{after - before:.3f}" for before, after in zip(marks, marks[1:], strict=False)]
+    seconds = [f"{after - before:.3f}" for before, after in pairwise(marks)]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return [
         name, str(problem.model.n_variables), str(entries), *seconds, *(f"{m:.2f}" for m in milliseconds),

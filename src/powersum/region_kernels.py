@@ -124,36 +124,6 @@ def fill_separator_maps(
 
 
 @compiled
-def colour_blocks(sequence: IntArray, block_start: IntArray, member_region: IntArray, n_regions: int) -> IntArray:
-    """Greedy colouring: no two blocks of one colour touch the same region, so they can be updated side by side."""
-    n_blocks = len(block_start) - 1
-    start = np.zeros(n_regions + 1, dtype=np.int64)
-    for m in range(len(member_region)):
-        start[member_region[m] + 1] += 1
-    for region in range(n_regions):
-        start[region + 1] += start[region]
-    fill = start[:-1].copy()
-    blocks_of = np.empty(len(member_region), dtype=np.int64)
-    for b in range(n_blocks):
-        for m in range(block_start[b], block_start[b + 1]):
-            blocks_of[fill[member_region[m]]] = b
-            fill[member_region[m]] += 1
-    colour = np.full(n_blocks, -1, dtype=np.int64)
-    taken_by = np.full(n_blocks + 1, -1, dtype=np.int64)
-    for b in sequence:
-        for m in range(block_start[b], block_start[b + 1]):
-            for j in range(start[member_region[m]], start[member_region[m] + 1]):
-                other = colour[blocks_of[j]]
-                if other >= 0:
-                    taken_by[other] = b
-        free = 0
-        while taken_by[free] == b:
-            free += 1
-        colour[b] = free
-    return colour
-
-
-@compiled
 def remove_impossible_tuples(
     block_start: IntArray,
     block_size: IntArray,
@@ -192,7 +162,7 @@ def remove_impossible_tuples(
             for m in range(block_start[b], block_start[b + 1]):
                 start = table_start[member_region[m]]
                 for j in range(table_start[member_region[m] + 1] - start):
-                    if not possible[separator_map[member_map[m] + j % member_entries[m]]]:
-                        if theta[start + j] > -np.inf:
-                            theta[start + j] = -np.inf
-                            again = True
+                    supports = possible[separator_map[member_map[m] + j % member_entries[m]]]
+                    if not supports and theta[start + j] > -np.inf:
+                        theta[start + j] = -np.inf
+                        again = True

@@ -15,8 +15,9 @@ from typing import NamedTuple
 import numpy as np
 
 from powersum.arrays import FloatArray, IntArray, starts_of
+from powersum.graph import colour_classes, incidence
 from powersum.problem import Problem
-from powersum.region_kernels import add_factors, colour_blocks, fill_separator_maps, remove_impossible_tuples
+from powersum.region_kernels import add_factors, fill_separator_maps, remove_impossible_tuples
 
 NO_MAP = -1
 """In ``member_map``: the separator is the leading axis of the remaining table, no index map is needed."""
@@ -157,13 +158,12 @@ def junction_graph(
     delta_start = starts_of(shifted)
     member_delta = np.where(shifted > 0, delta_start[:-1], -1)
     sequence = _sweep_sequence(position, axis_start, axis_variable, n_clusters, n_separators, block_variable)
-    colour = colour_blocks(sequence, block_start, member_region, len(sizes))
-    sweep = sequence[np.argsort(colour[sequence], kind="stable")]
+    colour_start, sweep = _coloured(sequence, block_start, member_region, len(sizes))
     regions = Regions(
         axis_start, axis_variable, axis_card, table_start, block_start, member_region, member_first,
         member_entries, member_map, member_delta, separator_map, block_size, block_variable, block_closed, n_clusters,
     )  # fmt: skip
-    return Wiring(regions, theta, int(delta_start[-1]), starts_of(np.bincount(colour)), sweep)
+    return Wiring(regions, theta, int(delta_start[-1]), colour_start, sweep)
 
 
 class _Blocks(NamedTuple):
@@ -223,3 +223,14 @@ def _sweep_sequence(
     first = axis_variable[axis_start[n_clusters : n_clusters + n_separators]]
     variable = np.concatenate([first, block_variable[n_separators:]])
     return np.argsort(position[variable], kind="stable")
+
+
+def _coloured(
+    sequence: IntArray, block_start: IntArray, member_region: IntArray, n_regions: int
+) -> tuple[IntArray, IntArray]:
+    """Starts of the colours, and the blocks sorted by them: no two blocks of one colour touch the same region."""
+    rank = np.empty_like(sequence)
+    rank[sequence] = np.arange(len(sequence))
+    blocks_of = incidence(n_regions, block_start, member_region)
+    classes = colour_classes(len(sequence), blocks_of.starts, rank[blocks_of.factors])
+    return classes.starts, sequence[classes.variables]

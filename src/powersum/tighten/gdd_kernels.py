@@ -15,6 +15,7 @@ import numpy as np
 
 from powersum.arrays import FloatArray, IntArray
 from powersum.compiled import compiled, inner
+from powersum.fastmath import exp_of, log_of
 from powersum.kernels import power_sum, power_sum_with_beliefs
 from powersum.regions import Regions
 
@@ -66,23 +67,24 @@ class Rules(NamedTuple):
     least_share: float  # no weight falls below this share of tau, so that it can come back
 
 
+# The innermost functions take only the arrays they use: a call that hands over all of them costs more than its work.
+
+
 @inner
 def _eliminate(
-    region: int, n_axes: int, tables: FloatArray, target: FloatArray, at: int, regions: Regions, state: State
-) -> None:
-    """Eliminate the first ``n_axes`` axes of a region's table into ``target``; none means a copy."""
-    start = regions.table_start[region]
-    size = regions.table_start[region + 1] - start
-    if n_axes == 0:
+    tables: FloatArray, start: int, size: int, first: int, last: int,
+    axis_card: IntArray, weights: FloatArray, target: FloatArray, at: int,
+) -> None:  # fmt: skip
+    """Eliminate the axes ``first`` to ``last - 1`` of a table of ``size`` entries into ``target``; none: copy it."""
+    if last == first:
         for j in range(size):
             target[at + j] = tables[start + j]
         return
-    first = regions.axis_start[region]
-    size //= regions.axis_card[first]
-    power_sum(tables, start, regions.axis_card[first], size, state.weights[first], target, at)
-    for a in range(first + 1, first + n_axes):
-        size //= regions.axis_card[a]
-        power_sum(target, at, regions.axis_card[a], size, state.weights[a], target, at)
+    size //= axis_card[first]
+    power_sum(tables, start, axis_card[first], size, weights[first], target, at)
+    for a in range(first + 1, last):
+        size //= axis_card[a]
+        power_sum(target, at, axis_card[a], size, weights[a], target, at)
 
 
 @inner
@@ -94,7 +96,11 @@ def _load(b: int, regions: Regions, state: State, work: Workspace) -> None:
         m = regions.block_start[b] + i
         region = regions.member_region[m]
         first = regions.axis_start[region]
-        _eliminate(region, regions.member_first[m], state.tables, work.base, at, regions, state)
+        start = regions.table_start[region]
+        _eliminate(
+            state.tables, start, regions.table_start[region + 1] - start, first, first + regions.member_first[m],
+            regions.axis_card, state.weights, work.base, at,
+        )  # fmt: skip
         work.at[i] = at
         work.table_at[i] = table_at
         work.entries[i] = regions.member_entries[m]
@@ -105,22 +111,17 @@ def _load(b: int, regions: Regions, state: State, work: Workspace) -> None:
 
 
 @inner
-def _forward(b: int, i: int, weight: float, regions: Regions, state: State, work: Workspace) -> float:
-    """Power sum of member ``i``'s trial table, its first axis with ``weight``; leaves the conditional beliefs."""
-    m = regions.block_start[b] + i
-    region = regions.member_region[m]
-    first = regions.axis_start[region] + regions.member_first[m]
-    at = work.table_at[i]
-    size = work.entries[i]
-    for a in range(first, regions.axis_start[region + 1]):
-        rest = size // regions.axis_card[a]
-        power_sum_with_beliefs(
-            work.table, work.belief, at, regions.axis_card[a], rest, weight if a == first else state.weights[a],
-            at + size,
-        )  # fmt: skip
+def _forward(
+    table: FloatArray, belief: FloatArray, at: int, size: int,
+    axis_card: IntArray, weights: FloatArray, first: int, last: int, weight: float,
+) -> float:  # fmt: skip
+    """Power sum of the table at ``at`` over all its axes, the first with ``weight``; leaves conditional beliefs."""
+    for a in range(first, last):
+        rest = size // axis_card[a]
+        power_sum_with_beliefs(table, belief, at, axis_card[a], rest, weight if a == first else weights[a], at + size)
         at += size
         size = rest
-    return float(work.table[at])
+    return float(table[at])
 
 
 @inner
@@ -150,76 +151,88 @@ def _trial(
                 for j in range(size):
                     move = step * work.direction[d + regions.separator_map[mapped + j]]
                     work.table[table_at + j] = work.base[at + j] + move
-        work.trial_value[i] = _forward(b, i, weights[i], regions, state, work)
+        m = regions.block_start[b] + i
+        region = regions.member_region[m]
+        work.trial_value[i] = _forward(
+            work.table, work.belief, table_at, size, regions.axis_card, state.weights,
+            regions.axis_start[region] + regions.member_first[m], regions.axis_start[region + 1], weights[i],
+        )  # fmt: skip
         total += work.trial_value[i]
     return total
 
 
 @inner
-def _backward(b: int, i: int, weight: float, n_shifts: int, regions: Regions, state: State, work: Workspace) -> None:
-    """Beliefs of member ``i`` on the separator, and the conditional entropy of its first axis, at the last trial."""
-    m = regions.block_start[b] + i
-    region = regions.member_region[m]
-    first = regions.axis_start[region] + regions.member_first[m]
-    last = regions.axis_start[region + 1] - 1
-    at = work.table_at[i]
-    size = work.entries[i]
-    for a in range(first, last):
+def _backward(
+    table: FloatArray, belief: FloatArray, at: int, size: int,
+    axis_card: IntArray, first: int, last: int, weight: float,
+    separator_map: IntArray, mapped: int, n_shifts: int, marginal: FloatArray, scaled: FloatArray, d: int,
+) -> float:  # fmt: skip
+    """Beliefs of one member on the separator; returns the conditional entropy of its first axis.
+
+    Works on what :func:`_forward` left of the same table and weight.
+    """
+    start = at
+    entries = size
+    for a in range(first, last - 1):
         at += size
-        size //= regions.axis_card[a]
+        size //= axis_card[a]
     # Now at the partial power sum whose only axis is the last; walk back to the full table, turning conditional
     # beliefs into joint ones.
-    for a in range(last - 1, first, -1):
+    for a in range(last - 2, first, -1):
         rest = size
-        size *= regions.axis_card[a]
+        size *= axis_card[a]
         lower = at
         at -= size
-        for k in range(regions.axis_card[a]):
+        for k in range(axis_card[a]):
             for j in range(rest):
-                work.belief[at + k * rest + j] *= work.belief[lower + j]
-    if last > first:
-        rest = size
-        size *= regions.axis_card[first]
-        lower = at
-        at -= size
-    else:
-        rest = 1
-        lower = -1
-    card = regions.axis_card[first]
-    below = at + size
-    mapped = regions.member_map[m]
-    d = i * n_shifts
+                belief[at + k * rest + j] *= belief[lower + j]
+    card = axis_card[first]
+    rest = entries // card
+    below = start + entries
+    alone = last == first + 1
     for x in range(n_shifts):
-        work.marginal[d + x] = 0.0
+        marginal[d + x] = 0.0
     entropy = 0.0
     for k in range(card):
         for j in range(rest):
-            conditional = work.belief[at + k * rest + j]
-            joint = conditional if lower < 0 else conditional * work.belief[lower + j]
+            entry = start + k * rest + j
+            joint = belief[entry] if alone else belief[entry] * belief[below + j]
             if joint == 0.0:
                 continue
             if weight > 0.0:
-                entropy += joint * (work.table[below + j] - work.table[at + k * rest + j])
+                entropy += joint * (table[below + j] - table[entry])
             if n_shifts > 0:
-                if mapped < 0:
-                    work.marginal[d + k] += joint
-                else:
-                    work.marginal[d + regions.separator_map[mapped + k * rest + j]] += joint
-    work.entropy[i] = entropy / weight if weight > 0.0 else 0.0
+                x = k if mapped < 0 else separator_map[mapped + k * rest + j]
+                marginal[d + x] += joint
     if mapped < 0:
         for x in range(n_shifts):
-            if work.marginal[d + x] > UNDERFLOW:
-                work.scaled[d + x] = weight * math.log(work.marginal[d + x])
+            if marginal[d + x] > UNDERFLOW:
+                scaled[d + x] = weight * log_of(marginal[d + x])
                 continue
             # w log Σ_j μ_j exp((t_j − m_j)/w) tends to the largest exponent as w → 0: this is the finite move that a
             # member of vanishing weight must make, and that its underflowed belief no longer shows.
             top = LOG_OF_NOTHING
             for j in range(rest):
-                later = 1.0 if lower < 0 else work.belief[lower + j]
+                later = 1.0 if alone else belief[below + j]
                 if later > 0.0:
-                    excess = work.table[at + x * rest + j] - work.table[below + j]
+                    excess = table[start + x * rest + j] - table[below + j]
                     top = max(top, excess + weight * math.log(later))
-            work.scaled[d + x] = top
+            scaled[d + x] = top
+    return entropy / weight if weight > 0.0 else 0.0
+
+
+@inner
+def _beliefs(b: int, n_members: int, n_shifts: int, regions: Regions, work: Workspace) -> None:
+    """Beliefs and entropies of all members at the last trial, which must have been at ``work.weight``."""
+    for i in range(n_members):
+        m = regions.block_start[b] + i
+        region = regions.member_region[m]
+        work.entropy[i] = _backward(
+            work.table, work.belief, work.table_at[i], work.entries[i],
+            regions.axis_card, regions.axis_start[region] + regions.member_first[m], regions.axis_start[region + 1],
+            work.weight[i], regions.separator_map, regions.member_map[m], n_shifts, work.marginal, work.scaled,
+            i * n_shifts,
+        )  # fmt: skip
 
 
 @inner
@@ -251,7 +264,7 @@ def _set_direction(
                 omega = _mean_weight(m, regions, state, regions.member_region[regions.block_start[b]])
                 for x in range(n_shifts):
                     belief = work.marginal[i * n_shifts + x]
-                    work.scaled[i * n_shifts + x] = omega * (math.log(belief) if belief > UNDERFLOW else LOG_OF_NOTHING)
+                    work.scaled[i * n_shifts + x] = omega * (log_of(belief) if belief > UNDERFLOW else LOG_OF_NOTHING)
             work.trial_weight[i] = omega
             sum_omega += omega
         for x in range(n_shifts):
@@ -307,7 +320,7 @@ def _try_weights(n_members: int, tau: float, step: float, least_share: float, wo
         pull = share * (work.entropy[i] - mean)
         slope -= tau * pull * pull
         # Bounded, so that a long step cannot overflow.
-        share *= math.exp(min(max(-step * pull, -30.0), 30.0))
+        share *= exp_of(min(max(-step * pull, -30.0), 30.0))
         work.trial_weight[i] = share
         total += share
     # The smallest share a weight may fall to keeps it able to grow again: at zero this update would freeze it.
@@ -331,7 +344,7 @@ def _descend(b: int, tau: float, regions: Regions, state: State, work: Workspace
     value = _trial(b, 0.0, n_members, n_shifts, work.weight, regions, state, work)
     for i in range(n_members):
         work.value[i] = work.trial_value[i]
-        _backward(b, i, work.weight[i], n_shifts, regions, state, work)
+    _beliefs(b, n_members, n_shifts, regions, work)
     changed = False
     for _ in range(rules.inner_steps):
         progress = False
@@ -346,8 +359,7 @@ def _descend(b: int, tau: float, regions: Regions, state: State, work: Workspace
                         value = trial
                         progress = True
                         state.shift_step[b] = min(2.0 * step, 1e6) if attempt == 0 else step
-                        for i in range(n_members):
-                            _backward(b, i, work.weight[i], n_shifts, regions, state, work)
+                        _beliefs(b, n_members, n_shifts, regions, work)
                         break
                     step *= 0.5
                 else:
@@ -366,7 +378,7 @@ def _descend(b: int, tau: float, regions: Regions, state: State, work: Workspace
                     for i in range(n_members):
                         work.weight[i] = work.trial_weight[i]
                         work.value[i] = work.trial_value[i]
-                        _backward(b, i, work.weight[i], n_shifts, regions, state, work)
+                    _beliefs(b, n_members, n_shifts, regions, work)
                     state.weight_step[b] = min(2.0 * step, 1e9) if attempt == 0 else step
                     break
                 step *= 0.25
@@ -492,8 +504,12 @@ def evaluate_regions(regions: Regions, state: State, scratch: FloatArray) -> Non
     """Power sum of every region from its current table and weights."""
     at = regions.table_start[0]
     for region in range(len(regions.table_start) - 1):
-        n_axes = regions.axis_start[region + 1] - regions.axis_start[region]
-        _eliminate(region, n_axes, state.tables, scratch, at, regions, state)
+        start = regions.table_start[region]
+        _eliminate(
+            state.tables, start, regions.table_start[region + 1] - start,
+            regions.axis_start[region], regions.axis_start[region + 1],
+            regions.axis_card, state.weights, scratch, at,
+        )  # fmt: skip
         state.log_values[region] = scratch[0]
 
 
@@ -508,9 +524,9 @@ def gradients(regions: Regions, state: State, work: Workspace, of_delta: FloatAr
         n_shifts = regions.block_size[b]
         _load(b, regions, state, work)
         _trial(b, 0.0, n_members, n_shifts, work.weight, regions, state, work)
+        _beliefs(b, n_members, n_shifts, regions, work)
         for i in range(n_members):
             m = regions.block_start[b] + i
-            _backward(b, i, work.weight[i], n_shifts, regions, state, work)
             if regions.block_variable[b] >= 0:
                 of_weights[regions.axis_start[regions.member_region[m]] + regions.member_first[m]] = work.entropy[i]
             if regions.member_delta[m] >= 0:
@@ -527,12 +543,15 @@ def max_marginals(
     at = regions.table_start[0]
     for region in range(len(regions.table_start) - 1):
         n_sum = 0
-        size = regions.table_start[region + 1] - regions.table_start[region]
+        start = regions.table_start[region]
+        whole = regions.table_start[region + 1] - start
+        size = whole
         for a in range(regions.axis_start[region], regions.axis_start[region + 1]):
             if tau[regions.axis_variable[a]] > 0.0:
                 n_sum += 1
                 size //= regions.axis_card[a]
-        _eliminate(region, n_sum, state.tables, scratch, at, regions, state)
+        first = regions.axis_start[region]
+        _eliminate(state.tables, start, whole, first, first + n_sum, regions.axis_card, state.weights, scratch, at)
         rest = size
         for a in range(regions.axis_start[region] + n_sum, regions.axis_start[region + 1]):
             variable = regions.axis_variable[a]
