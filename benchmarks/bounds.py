@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from tests.data import DATA
 
 from powersum.formats import read, read_order, read_query
 from powersum.ordering import elimination_order
 from powersum.query import Query
 from powersum.simplify import simplify
 from powersum.tighten.tree import CoveringTree
-from tests.data import DATA
 
 DEFAULT_MEMORY = 2**30
 

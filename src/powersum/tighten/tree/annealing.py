@@ -25,16 +25,23 @@ class Annealing:
 
     def __init__(self, *, first: float = 0.5, last: float = 0.005, factor: float = 0.5, patience: float = 0.1) -> None:
         self.temperature = first
-        self._last, self._factor, self._patience = last, factor, patience
+        self._first, self._last, self._factor, self._patience = first, last, factor, patience
 
     @property
     def finished(self) -> bool:
         """True at the last temperature."""
         return self.temperature <= self._last
 
-    def cooled(self, gain: float, cost: float) -> bool:
-        """Judge a round of iterations; True when the temperature has been lowered."""
-        if self.finished or gain > self._patience * cost:
+    def cooled(self, gain: float, cost: float, time_share: float) -> bool:
+        """Judge a round of iterations; True when the temperature has been lowered.
+
+        Where ``time_share`` of the time allowed is over, the temperature is at most what equal times for all
+        temperatures would make it, so that a run does not end warm.
+        """
+        if self.finished:
+            return False
+        planned = self._first * (2.0 * self._last / self._first) ** min(time_share, 1.0)
+        if gain > self._patience * cost and self.temperature <= planned:
             return False
         self.temperature = max(self.temperature * self._factor, self._last)
         return True

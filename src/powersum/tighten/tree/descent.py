@@ -17,6 +17,9 @@ from powersum.compiled import compiled
 _ARMIJO = 1e-4
 _MOST_TRIALS = 12
 
+MEMORY = 10
+"""Number of curvature pairs kept."""
+
 
 class Descent:
     """One line of descent: point, gradient, curvature pairs.
@@ -29,18 +32,14 @@ class Descent:
         Where ``evaluate`` leaves the gradient.
     evaluate
         Computes value and gradient at ``point``.
-    memory
-        Number of curvature pairs kept.
     """
 
-    def __init__(
-        self, point: FloatArray, gradient: FloatArray, evaluate: Callable[[], float], *, memory: int = 10
-    ) -> None:
+    def __init__(self, point: FloatArray, gradient: FloatArray, evaluate: Callable[[], float]) -> None:
         self._point, self._gradient, self._evaluate = point, gradient, evaluate
         n = point.size
-        self._steps = np.empty((memory, n))
-        self._changes = np.empty((memory, n))
-        self._products = np.empty(memory)
+        self._steps = np.empty((MEMORY, n))
+        self._changes = np.empty((MEMORY, n))
+        self._products = np.empty(MEMORY)
         self._count, self._newest = 0, -1
         self._start = np.empty(n)
         self._old_gradient = np.empty(n)

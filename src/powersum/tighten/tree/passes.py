@@ -86,6 +86,10 @@ class Passes:
         )
         return self._total()
 
+    def release(self) -> None:
+        """Give back what only gradients need; it is allocated again when one is asked for."""
+        self._tables = self._entropies = self._slopes = _NO_TABLES
+
     def refill(self) -> None:
         """Compute the static tables anew from the model."""
         fill_static(self.layout, self._model, self._order, self.pool)

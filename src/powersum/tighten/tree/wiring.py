@@ -112,16 +112,16 @@ def lay_out(parts: Partition, scopes: Scopes, cardinalities: IntArray) -> Layout
     n_nodes = len(parts.bucket)
     group_starts, group_positions, group_node, factor_group = _group_factors(parts, scopes)
     groups = (group_starts, group_positions, group_node)
-    sizes = _products(parts.starts, parts.positions, cardinalities)
+    sizes = products(parts.starts, parts.positions, cardinalities)
     states = cardinalities[parts.bucket]
     columns = sizes // states
-    group_sizes = _products(group_starts, group_positions, cardinalities)
+    group_sizes = products(group_starts, group_positions, cardinalities)
     group_source = starts_of(group_sizes)
     n_static = int(group_source[-1])
     message = starts_of(columns)
     n_messages = int(message[-1])
-    edge_starts, edge_positions = _intersections(parts.edges, parts.starts, parts.positions)
-    shift = starts_of(_products(edge_starts, edge_positions, cardinalities))
+    edge_starts, edge_positions = intersections(parts.edges, parts.starts, parts.positions)
+    shift = starts_of(products(edge_starts, edge_positions, cardinalities))
     n_shifts = int(shift[-1])
 
     counts = np.zeros(n_nodes, dtype=np.int64)
@@ -186,7 +186,7 @@ def lay_out(parts: Partition, scopes: Scopes, cardinalities: IntArray) -> Layout
 
 
 @compiled
-def _products(starts: IntArray, positions: IntArray, cardinalities: IntArray) -> IntArray:
+def products(starts: IntArray, positions: IntArray, cardinalities: IntArray) -> IntArray:
     """Number of table entries of each scope."""
     sizes = np.ones(starts.size - 1, np.int64)
     for k in range(sizes.size):
@@ -196,7 +196,7 @@ def _products(starts: IntArray, positions: IntArray, cardinalities: IntArray) ->
 
 
 @compiled
-def _intersections(edges: IntArray, starts: IntArray, positions: IntArray) -> tuple[IntArray, IntArray]:
+def intersections(edges: IntArray, starts: IntArray, positions: IntArray) -> tuple[IntArray, IntArray]:
     """Scopes that the two ends of each edge share."""
     shared_starts = np.zeros(edges.shape[0] + 1, np.int64)
     room = 0

@@ -1,0 +1,143 @@
+"""One covering tree of fixed structure while its shifts and weights are optimised."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from powersum.arrays import IntArray
+from powersum.problem import Problem
+from powersum.result import Residuals
+from powersum.tighten.tree.annealing import Annealing
+from powersum.tighten.tree.decoding import decode
+from powersum.tighten.tree.descent import Descent
+from powersum.tighten.tree.partition import Partition
+from powersum.tighten.tree.passes import Passes
+from powersum.tighten.tree.scopes import Scopes
+from powersum.tighten.tree.wiring import lay_out
+
+ROUND = 5
+"""Iterations between two evaluations of the true bound."""
+
+CONVERGED = 1e-7
+"""A round that gains less than this share of the bound, at the last temperature, is the last one."""
+
+
+class FixedTree:
+    """Shifts and weights of one partition, optimised jointly by annealed descent.
+
+    Attributes
+    ----------
+    log_upper
+        The true bound at the best point so far.
+    exact
+        True when no variable is split: ``log_upper`` is then the value itself.
+    done
+        True when nothing is left to gain.
+    """
+
+    def __init__(self, problem: Problem, order: IntArray, scopes: Scopes, parts: Partition, *, threads: int) -> None:
+        self._problem, self._order = problem, order
+        self.layout = lay_out(parts, scopes, problem.model.cardinalities[order])
+        self._passes = Passes(self.layout, problem.model, problem.tau, order, threads=threads)
+        self.exact = self.layout.n_parameters == 0
+        self.log_upper = self._passes.value()
+        self.done = self.exact or self.log_upper == -np.inf
+        self._best = self._passes.parameters.copy()
+        self._annealing = Annealing()
+        self._descent: Descent | None = None
+        self._start = np.inf
+        self.last_gain = np.inf
+        """What the latest round gained, as a share of the bound."""
+
+    def step(self, deadline: float) -> None:
+        """A round of iterations at the present temperature."""
+        passes = self._passes
+        if self._descent is None:
+            self._start = min(self._start, time.monotonic())
+            self._descent = Descent(
+                passes.parameters, passes.gradient, lambda: passes.value_and_gradient(self._annealing.temperature)
+            )
+            if time.monotonic() > deadline:
+                return
+            self._descent.restart(forget=True)
+        descent = self._descent
+        before = descent.value
+        for _ in range(ROUND):
+            if time.monotonic() + descent.seconds > deadline or not descent.iterate(deadline):
+                break
+        value = passes.value(sums_are_fresh=True) if passes.has_max else descent.value
+        if value < self.log_upper:
+            self.log_upper = value
+            self._best[:] = passes.parameters
+        now = time.monotonic()
+        if now + descent.seconds > deadline:
+            return
+        gain = before - descent.value
+        self.last_gain = gain / max(1.0, abs(descent.value))
+        if passes.has_max and self._annealing.cooled(
+            gain, descent.value - value, (now - self._start) / max(deadline - self._start, 1e-9)
+        ):
+            descent.restart(forget=True)
+            self.last_gain = np.inf
+        elif self.last_gain < CONVERGED and self.cold:
+            self.done = True
+
+    @property
+    def cold(self) -> bool:
+        """True when max variables have reached their last temperature."""
+        return not self._passes.has_max or self._annealing.finished
+
+    @property
+    def seconds_per_entry(self) -> float:
+        """What the latest pass took for each table entry; 0 before the first."""
+        return 0.0 if self._descent is None else self._descent.seconds / max(self.layout.n_entries, 1)
+
+    def rest(self) -> None:
+        """Give back all memory that is not needed to evaluate and decode the best point."""
+        self._descent = None
+        self._passes.release()
+
+    def bound(self) -> float:
+        """The bound at the best point, from the problem's own tables."""
+        self._go_to_best()
+        self._passes.refill()
+        return self._passes.value()
+
+    def decode(self) -> IntArray:
+        """States of max variables, last eliminated first, each the best given those already set."""
+        self._go_to_best()
+        self._passes.value()
+        return decode(self._passes, self._problem, self._order)
+
+    def residuals(self) -> Residuals:
+        """Largest mismatch of beliefs and of weighted entropies between mini-buckets of one variable."""
+        if self.exact or self.log_upper == -np.inf:
+            return Residuals(0.0, 0.0)
+        self._go_to_best()
+        self._passes.value_and_gradient(self._annealing.temperature)
+        gradient = np.abs(self._passes.gradient)
+        n = self.layout.n_shifts
+        return Residuals(float(gradient[:n].max(initial=0.0)), float(gradient[n:].max(initial=0.0)))
+
+    def sizes(self) -> dict[str, int | float]:
+        """Mini-buckets, table entries and parameters."""
+        layout = self.layout
+        return {
+            "mini_buckets": layout.n_nodes,
+            "split_variables": len(layout.shared_starts) - 1,
+            "entries": layout.n_entries,
+            "largest_mini_bucket": int((layout.wiring.states * layout.wiring.columns).max(initial=0)),
+            "parameters": layout.n_parameters,
+            "temperature": self._annealing.temperature if self._passes.has_max and not self.exact else 0.0,
+        }
+
+    def one_pass(self) -> float:
+        """Bound at the present temperature and all gradients at the present point, for measurements."""
+        return self._passes.value_and_gradient(self._annealing.temperature)
+
+    def _go_to_best(self) -> None:
+        """Bring the best point back; descent, if it goes on, goes on from there."""
+        self._passes.parameters[:] = self._best
+        self._descent = None
