@@ -24,6 +24,8 @@ from powersum.tighten.run import PATIENCE, Limits, interruptible, run
 class Scripted:
     """A method whose bound follows a list; the last value of it repeats."""
 
+    exact = False
+
     def __init__(self, values: Sequence[float], *, recomputed: float | None = None, more: bool = True) -> None:
         self._values = list(values)
         self._recomputed = recomputed

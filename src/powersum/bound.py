@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from powersum.errors import InputError
 from powersum.model import Model, StateKey, VariableKey
 from powersum.query import Query
+from powersum.repair import repaired
 from powersum.result import Result, Snapshot, Status
 from powersum.tighten import DEFAULT_METHOD, check_options, start_method
 from powersum.tighten.run import Callback, Limits, Outcome, interruptible, run
@@ -134,8 +136,16 @@ def bound(
                 interrupt=interrupt,
                 callback=callback,
             )
-            states, residuals = tightener.decode(), tightener.residuals()
+            residuals = tightener.residuals()
             sizes.update(tightener.sizes())
+            # An exact method decodes an optimum, which needs no repair.
+            decoded = tightener.decode()
+            repair = None if tightener.exact else repaired(problem, decoded, seconds=_repair_time(limits), seed=seed)
+            if tightener.exact:
+                outcome = replace(outcome, exact=True, reason="One table holds every bucket: the value is exact.")
+            elif repair is None:
+                outcome = _impossible(outcome)
+            states = decoded if repair is None else repair
     status = _status(problem, outcome)
     from powersum import __version__
 
@@ -202,10 +212,22 @@ def _without_search(problem: Problem, started: float, callback: Callback | None)
     return Outcome(problem.log_constant, (snapshot,), reason, interrupted=False, notes=())
 
 
+def _repair_time(limits: Limits) -> float:
+    """Seconds for making the decoded assignment feasible."""
+    return 1.0 if limits.time_limit is None else min(1.0, 0.02 * limits.time_limit)
+
+
+def _impossible(outcome: Outcome) -> Outcome:
+    """The outcome once a search has shown that the zeros leave no configuration at all."""
+    history = (*outcome.history[:-1], replace(outcome.history[-1], log_upper=-math.inf))
+    reason = "Nothing has positive probability: a search through the zeros of the model found no way around them."
+    return Outcome(-math.inf, history, reason, interrupted=False, notes=outcome.notes)
+
+
 def _status(problem: Problem, outcome: Outcome) -> Status:
     if outcome.log_upper == -math.inf:
         return Status.INFEASIBLE
-    if problem.model.n_variables == 0:
+    if problem.model.n_variables == 0 or outcome.exact:
         return Status.OPTIMAL
     return Status.INTERRUPTED if outcome.interrupted else Status.BOUNDED
 

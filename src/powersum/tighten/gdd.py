@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 
 import numpy as np
 
@@ -31,6 +33,9 @@ SHARE = 0.01
 SMALLEST_PARALLEL_COLOUR = 64
 """Fewer blocks than this are quicker on one thread than handed out to several."""
 
+BLOCKS_AT_ONCE = 8192
+"""Blocks updated between two looks at the clock: some hundredths of a second."""
+
 REBUILD_EVERY = 25
 """Sweeps between two rebuildings of the tables from the model's own numbers, which stop rounding from piling up."""
 
@@ -56,6 +61,8 @@ class GDD:
     wiring
         Clusters and separators; the factor graph unless given.
     """
+
+    exact = False
 
     def __init__(
         self,
@@ -106,8 +113,7 @@ class GDD:
         """One sweep over all blocks, colour by colour."""
         wiring = self._wiring
         with _pool(self._threads) as pool:
-            for colour in range(len(wiring.colour_start) - 1):
-                blocks = wiring.sweep[wiring.colour_start[colour] : wiring.colour_start[colour + 1]]
+            for blocks in self._portions():
                 self._update(blocks, pool)
                 if time.monotonic() > deadline:
                     break
@@ -119,6 +125,13 @@ class GDD:
         fallen = value < self.log_upper
         self.log_upper = min(self.log_upper, value)
         return fallen
+
+    def _portions(self) -> Iterator[IntArray]:
+        """The blocks of a sweep in portions of one colour each, small enough to look at the clock in between."""
+        starts, sweep = self._wiring.colour_start, self._wiring.sweep
+        for first, last in pairwise(starts.tolist()):
+            for at in range(first, last, BLOCKS_AT_ONCE):
+                yield sweep[at : min(at + BLOCKS_AT_ONCE, last)]
 
     def _update(self, blocks: IntArray, pool: ThreadPoolExecutor | None) -> None:
         regions, tau = self._wiring.regions, self._problem.tau

@@ -19,6 +19,11 @@ class Tightener(Protocol):
     log_upper: float
     """The best valid upper bound so far. It never rises."""
 
+    @property
+    def exact(self) -> bool:
+        """True when ``log_upper`` is known to be the value itself."""
+        ...
+
     def step(self, deadline: float) -> bool:
         """Do one sweep, or part of one if ``time.monotonic()`` passes ``deadline``.
 

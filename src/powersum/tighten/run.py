@@ -65,6 +65,7 @@ class Outcome:
     reason: str
     interrupted: bool
     notes: tuple[str, ...]
+    exact: bool = False
 
 
 class Interrupt:
