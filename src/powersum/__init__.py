@@ -9,6 +9,7 @@ from powersum.errors import InputError
 from powersum.model import Model
 from powersum.query import Query
 from powersum.result import Residuals, Result, Snapshot, Status
+from powersum.solve import Solver, solve
 
 if TYPE_CHECKING:
     from powersum import generate
@@ -23,6 +24,7 @@ __all__ = [
     "Residuals",
     "Result",
     "Snapshot",
+    "Solver",
     "Status",
     "__version__",
     "bound",
@@ -31,6 +33,7 @@ __all__ = [
     "read_evidence",
     "read_order",
     "read_query",
+    "solve",
     "write",
 ]
 

@@ -15,7 +15,7 @@ from powersum.model import Model, StateKey, VariableKey
 from powersum.query import Query
 from powersum.repair import repaired
 from powersum.result import Result, Snapshot, Status
-from powersum.tighten import DEFAULT_METHOD, check_options, start_method
+from powersum.tighten import DEFAULT_METHOD, check_options, method_named, start_method
 from powersum.tighten.run import Callback, Limits, Outcome, interruptible, run
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def bound(
     sweeps: int | None = None,
     time_limit: float | None = None,
     target: float | None = None,
-    change: float | None = DEFAULT_CHANGE,
+    change: float | None = None,
     threads: int = 1,
     seed: int = 0,
     callback: Callback | None = None,
@@ -67,8 +67,8 @@ def bound(
         How the bound is tightened; see ``powersum.tighten.METHODS``.
     sweeps, time_limit, target, change
         When to stop: after so many sweeps; after so many seconds; once the bound is at or below ``target``; once ten
-        sweeps together gain less than ``change · max(1, |bound|)``. ``None`` switches a rule off, but with neither
-        ``sweeps`` nor ``time_limit`` there are 500 sweeps.
+        sweeps together gain less than ``change · max(1, |bound|)``. With neither ``sweeps`` nor ``time_limit`` there
+        are 500 sweeps, or fewer once ten of them gain less than a millionth.
     threads, seed
         Number of threads, which does not change the result, and the seed of what is drawn at random.
     callback
@@ -93,9 +93,11 @@ def bound(
     started = time.monotonic()
     if sweeps is None and time_limit is None:
         sweeps = DEFAULT_SWEEPS
+        change = DEFAULT_CHANGE if change is None else change
     limits = Limits(sweeps=sweeps, time_limit=time_limit, target=target, change=change)
     given = {name: value for name, value in options.items() if value is not None}
     _check(model, maximize, query, threads, seed)
+    method = method_named(method)
     check_options(method, given)
     if query is None:
         query = Query.of(model, maximize)

@@ -7,6 +7,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from powersum.arrays import IntArray
 from powersum.errors import InputError
 from powersum.model import Model, StateKey, VariableKey
 from powersum.query import Query
@@ -193,6 +196,17 @@ class Solver:
         snapshot = Snapshot(self._spent, len(self._history), upper, lower)
         self._history.append(snapshot)
         return snapshot
+
+    @property
+    def log_lower(self) -> float:
+        """The certified value of the best assignment so far; ``-inf`` before there is one."""
+        return self._history[-1].log_lower if self._history else -math.inf
+
+    def states(self) -> IntArray:
+        """States of all original variables in the best assignment so far; -1 where a variable has none."""
+        if self._state is None:
+            return np.full(self.model.n_variables, -1, dtype=np.int64)
+        return self._state.states
 
     def result(self) -> Result:
         """The answer as it stands."""

@@ -14,6 +14,7 @@ from powersum.cli.bound import bound_command
 from powersum.cli.generate import generate_app
 from powersum.cli.help import examples
 from powersum.cli.info import info_command
+from powersum.cli.solve import solve_command
 from powersum.errors import InputError
 
 app = typer.Typer(
@@ -30,6 +31,13 @@ app.command(
         "powersum bound model.uai --max 0,3,7 --evidence 1=0,4=1 --time 10 --json -",
     ),
 )(bound_command)
+app.command(
+    "solve",
+    epilog=examples(
+        "powersum solve model.uai --query model.uai.query --time 20 --json answer.json",
+        "powersum solve model.uai --max all --evid model.uai.evid --uai model.uai.MAP",
+    ),
+)(solve_command)
 app.command(
     "info",
     epilog=examples("powersum info model.uai", "powersum info model.uai --query model.uai.query --json -"),

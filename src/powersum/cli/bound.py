@@ -3,31 +3,33 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Annotated, Any, TextIO
 
 import typer
 
-from powersum.bound import DEFAULT_CHANGE, bound
+from powersum.bound import bound
+from powersum.cli.answer import print_assignment, print_status
 from powersum.cli.files import (
     EvidenceFile,
     EvidencePairs,
     JsonOutput,
     MaxNames,
+    Memory,
     ModelFile,
     OrderFile,
+    PlotOutput,
     QueryFile,
+    Seed,
+    Threads,
     check_outputs,
+    memory_size,
     print_hints,
     read_question,
 )
-from powersum.cli.progress import output_stream, progress
+from powersum.cli.progress import output_stream, progress, upper_line
 from powersum.result import Result, Status
-from powersum.tighten import DEFAULT_METHOD, METHODS, check_options
+from powersum.tighten import DEFAULT_METHOD, METHODS, check_options, method_named
 from powersum.tighten.run import Limits, interruptible
-
-# More states than this are not printed: the JSON has them all.
-SHOWN_STATES = 12
 
 
 def bound_command(
@@ -37,23 +39,27 @@ def bound_command(
     evid: EvidenceFile = None,
     evidence: EvidencePairs = None,
     order: OrderFile = None,
-    method: Annotated[str, typer.Option(help=f"How to tighten: {', '.join(METHODS)}.")] = DEFAULT_METHOD,
+    method: Annotated[str, typer.Option(help=f"How to tighten: auto, {', '.join(METHODS)}.")] = DEFAULT_METHOD,
     sweeps: Annotated[
         int | None, typer.Option(metavar="N", help="Stop after N sweeps; 500 if there is no --time.")
     ] = None,
     time_limit: Annotated[float | None, typer.Option("--time", metavar="S", help="Stop after S seconds.")] = None,
     target: Annotated[float | None, typer.Option(metavar="X", help="Stop at a bound of X or less.")] = None,
     change: Annotated[
-        float, typer.Option(metavar="X", help="Stop when ten sweeps gain less than X · max(1, |bound|).")
-    ] = DEFAULT_CHANGE,
+        float | None, typer.Option(metavar="X", help="Stop when ten sweeps gain less than X · max(1, |bound|).")
+    ] = None,
     start: Annotated[str | None, typer.Option(metavar="NAME", help="First weights: share, wmb or uniform.")] = None,
     direction: Annotated[
         str | None, typer.Option(metavar="NAME", help="Steps: matching, or the plain gradient of the paper.")
     ] = None,
-    threads: Annotated[int, typer.Option(metavar="N", min=1, help="Threads; they do not change the result.")] = 1,
-    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of what is drawn at random.")] = 0,
+    ibound: Annotated[
+        int | None, typer.Option(metavar="K", min=0, help="Regions of at most K + 1 variables (method tree).")
+    ] = None,
+    memory: Memory = None,
+    threads: Threads = 1,
+    seed: Seed = 0,
     json: JsonOutput = None,
-    plot: Annotated[Path | None, typer.Option(metavar="OUT.png", help="Draw the bound against time.")] = None,
+    plot: PlotOutput = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but the bound.")] = False,
 ) -> None:
     """Bound a model's marginal MAP value, its partition function (no query) or its MAP value (--max all) from above.
@@ -61,10 +67,17 @@ def bound_command(
     Values are natural logarithms. Ctrl-C ends the run early and keeps the best bound so far.
     """
     options: dict[str, Any] = {
-        name: value for name, value in (("start", start), ("direction", direction)) if value is not None
+        name: value
+        for name, value in (
+            ("start", start),
+            ("direction", direction),
+            ("ibound", ibound),
+            ("memory", memory_size(memory)),
+        )
+        if value is not None
     }
     Limits(sweeps=sweeps, time_limit=time_limit, target=target, change=change)
-    check_options(method, options)
+    check_options(method_named(method), options)
     check_outputs([json, plot], [model, query, evid, order])
     if plot is not None:
         from powersum.report.curves import check_picture
@@ -78,7 +91,7 @@ def bound_command(
 
     # The flag stays up while files are written: a signal that comes then must not cost the answer.
     with interruptible():
-        with progress(quiet=quiet, stream=stream) as callback:
+        with progress(quiet=quiet, stream=stream, line=upper_line) as callback:
             result = bound(
                 question.model,
                 evidence=question.evidence,
@@ -119,17 +132,10 @@ def _described(variables: int, factors: int) -> str:
 def _print_answer(result: Result, stream: TextIO) -> None:
     """The answer in a few lines."""
     from rich.console import Console
-    from rich.markup import escape
 
     console = Console(file=stream, highlight=False, soft_wrap=True)
     sign = "=" if result.status in (Status.OPTIMAL, Status.INFEASIBLE) else "≤"
     log10 = f"   (log10 {sign} {result.log_upper / math.log(10):.6g})" if math.isfinite(result.log_upper) else ""
     console.print(f"[bold]log value {sign} {result.log_upper:.10g}[/bold]{log10}")
-    console.print(f"{result.status}: {escape(result.reason)} ({result.seconds:.2f} s)")
-    for note in result.notes:
-        console.print(f"note: {escape(note)}")
-    if result.assignment:
-        pairs = [f"{name}={state}" for name, state in list(result.assignment.items())[:SHOWN_STATES]]
-        rest = len(result.assignment) - len(pairs)
-        more = f" … and {rest} more (--json has all)" if rest else ""
-        console.print(f"decoded: {escape(' '.join(pairs))}{more}")
+    print_status(console, result)
+    print_assignment(console, result, "decoded")

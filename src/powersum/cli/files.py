@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Iterable
@@ -29,6 +30,12 @@ EvidenceFile = Annotated[Path | None, typer.Option("--evid", metavar="FILE", hel
 EvidencePairs = Annotated[str | None, typer.Option("--evidence", metavar="PAIRS", help="Observed states, as a=1,b=0.")]
 OrderFile = Annotated[
     Path | None, typer.Option("--order", metavar="FILE", help="Elimination order (.vo); chosen if not given.")
+]
+PlotOutput = Annotated[Path | None, typer.Option("--plot", metavar="OUT.png", help="Draw the bounds against time.")]
+Threads = Annotated[int, typer.Option("--threads", metavar="N", min=1, help="Threads; they do not change the result.")]
+Seed = Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Seed of what is drawn at random.")]
+Memory = Annotated[
+    str | None, typer.Option("--memory", metavar="SIZE", help="Memory that may be used, as 500M, 2G or bytes.")
 ]
 JsonOutput = Annotated[str | None, typer.Option("--json", metavar="OUT", help="Write JSON; '-' for stdout.")]
 
@@ -79,6 +86,20 @@ def read_question(
     if beside.query is not None and maximize is None:
         hints.append(f"{beside.query} is not used; to use it: --query {beside.query}")
     return Question(model, Query.of(model, maximize), evidence, order, tuple(hints))
+
+
+def memory_size(text: str | None) -> int | None:
+    """Bytes from ``500M``, ``2G``, ``1.5GiB`` or a plain number."""
+    if text is None:
+        return None
+    match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([kmgt]?)(i?)b?\s*", text, re.IGNORECASE)
+    if match is None:
+        raise InputError(f"--memory: {text!r} is not a size such as 500M or 2G")
+    number, prefix, binary = match.groups()
+    size = float(number) * (1024 if binary else 1000) ** " kmgt".index(prefix.lower() or " ")
+    if not 0 < size < 2**62:
+        raise InputError(f"--memory: {text!r} is out of range")
+    return int(size)
 
 
 def print_hints(question: Question) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
@@ -18,30 +19,34 @@ if TYPE_CHECKING:
 LIVE_INTERVAL, PLAIN_INTERVAL = 0.1, 2.0
 
 
+Line = Callable[[Snapshot, float], str]
+"""Text for a snapshot and the change of the upper bound since the last one shown."""
+
+
 @contextmanager
-def progress(*, quiet: bool, stream: TextIO) -> Iterator[Callback | None]:
+def progress(*, quiet: bool, stream: TextIO, line: Line) -> Iterator[Callback | None]:
     """A callback that shows each snapshot in the way that suits the stream."""
     if quiet:
         yield None
         return
     if not stream.isatty():
-        yield PlainLines(stream)
+        yield PlainLines(stream, line)
         return
     from rich.console import Console
     from rich.live import Live
 
     console = Console(file=stream, highlight=False)
     if console.is_dumb_terminal:
-        yield PlainLines(stream)
+        yield PlainLines(stream, line)
         return
     with Live(
         "[dim]preparing (the first run ever compiles)[/dim]", console=console, auto_refresh=False, transient=True
     ) as live:
         live.refresh()
-        yield LiveLine(live)
+        yield LiveLine(live, line)
 
 
-def line(snapshot: Snapshot, change: float) -> str:
+def upper_line(snapshot: Snapshot, change: float) -> str:
     """Sweep, bound, its change since the last line, and time."""
     return (
         f"sweep {snapshot.sweep:>6}   log value ≤ {snapshot.log_upper:>14.6f}   "
@@ -49,11 +54,21 @@ def line(snapshot: Snapshot, change: float) -> str:
     )
 
 
+def two_sided_line(snapshot: Snapshot, change: float) -> str:
+    """Both bounds, the gap between them, and time."""
+    gap = snapshot.log_upper - snapshot.log_lower if snapshot.log_upper > -math.inf else 0.0
+    return (
+        f"{snapshot.log_lower:>14.6f} ≤ log value ≤ {snapshot.log_upper:>14.6f}   gap {gap:>10.4g}  "
+        f"{snapshot.seconds:>8.2f} s"
+    )
+
+
 class PlainLines:
     """One line for sweeps 0, 1, 2, 5, 10, 20, 50, … and after some silence."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, line: Line) -> None:
         self._stream = stream
+        self._line = line
         self._last: Snapshot | None = None
         self._printed = time.monotonic()
 
@@ -62,15 +77,16 @@ class PlainLines:
         if not _is_round(snapshot.sweep) and now - self._printed < PLAIN_INTERVAL:
             return
         change = 0.0 if self._last is None else snapshot.log_upper - self._last.log_upper
-        print(line(snapshot, change), file=self._stream, flush=True)
+        print(self._line(snapshot, change), file=self._stream, flush=True)
         self._last, self._printed = snapshot, now
 
 
 class LiveLine:
     """One line that is overwritten, at most ten times a second; the change is that of the last sweep."""
 
-    def __init__(self, live: Live) -> None:
+    def __init__(self, live: Live, line: Line) -> None:
         self._live = live
+        self._line = line
         self._last: Snapshot | None = None
         self._shown = 0.0
 
@@ -80,7 +96,7 @@ class LiveLine:
         now = time.monotonic()
         if now - self._shown >= LIVE_INTERVAL:
             self._shown = now
-            self._live.update(line(snapshot, change), refresh=True)
+            self._live.update(self._line(snapshot, change), refresh=True)
 
 
 def _is_round(number: int) -> bool:

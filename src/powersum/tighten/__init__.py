@@ -19,17 +19,25 @@ if TYPE_CHECKING:
 METHODS: Mapping[str, str] = MappingProxyType(
     {
         "gdd": "powersum.tighten.gdd:GDD",
+        "tree": "powersum.tighten.tree:CoveringTree",
     }
 )
 """Name of each method and the class behind it, imported when it is used: compiled code takes its time to load."""
 
-DEFAULT_METHOD = "gdd"
+DEFAULT_METHOD = "auto"
+AUTOMATIC = "tree"
+"""What ``auto`` stands for: the tree is exact where memory allows it, and the tightest bound for its time elsewhere."""
+
+
+def method_named(method: str) -> str:
+    """The method behind a name: ``auto`` stands for the best one."""
+    return AUTOMATIC if method == "auto" else method
 
 
 def check_options(method: str, options: Mapping[str, Any]) -> None:
     """Refuse an unknown method, and options that it does not have, before anything long is done."""
     if method not in METHODS:
-        raise InputError(f"no method is called {method!r}: there is {', '.join(METHODS)}")
+        raise InputError(f"no method is called {method!r}: there is auto, {', '.join(METHODS)}")
     if not options:
         return
     taken = ("problem", "order", "threads", "seed")

@@ -1,0 +1,155 @@
+"""``powersum solve``."""
+
+from __future__ import annotations
+
+import math
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated, TextIO
+
+import typer
+
+from powersum.cli.answer import print_assignment, print_status
+from powersum.cli.files import (
+    EvidenceFile,
+    EvidencePairs,
+    JsonOutput,
+    MaxNames,
+    Memory,
+    ModelFile,
+    PlotOutput,
+    QueryFile,
+    Question,
+    Seed,
+    Threads,
+    check_outputs,
+    memory_size,
+    print_hints,
+    read_question,
+)
+from powersum.cli.progress import output_stream, progress, two_sided_line
+from powersum.formats.results import ResultWriter
+from powersum.result import Result, Status
+from powersum.solve import DEFAULT_MEMORY, DEFAULT_TIME, Solver
+from powersum.tighten.run import interruptible
+
+
+def solve_command(
+    model: ModelFile,
+    query: QueryFile = None,
+    max_names: MaxNames = None,
+    evid: EvidenceFile = None,
+    evidence: EvidencePairs = None,
+    time_limit: Annotated[
+        float, typer.Option("--time", metavar="S", help="Return the best answer after S seconds.")
+    ] = DEFAULT_TIME,
+    memory: Memory = None,
+    gap: Annotated[float, typer.Option(metavar="X", help="Stop once upper and lower bound are this close.")] = 0.0,
+    threads: Threads = 1,
+    seed: Seed = 0,
+    json: JsonOutput = None,
+    uai: Annotated[
+        Path | None, typer.Option(metavar="OUT", help="Write the competition's result file, each improvement at once.")
+    ] = None,
+    plot: PlotOutput = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but the two bounds.")] = False,
+) -> None:
+    """Find the best states of the query variables with their certified value, and an upper bound on every other.
+
+    Without a query it gives log Z from both sides, with --max all the MAP state. Values are natural logarithms. Ctrl-C
+    ends the run early and keeps the best answer so far.
+    """
+    check_outputs([json, uai, plot], [model, query, evid])
+    if plot is not None:
+        from powersum.report.curves import check_picture
+
+        check_picture(plot)
+    question = read_question(model, query, max_names, evid, evidence, None)
+    solver = Solver(
+        question.model,
+        evidence=question.evidence,
+        query=question.query,
+        time_limit=time_limit,
+        memory=memory_size(memory) or DEFAULT_MEMORY,
+        gap=gap,
+        threads=threads,
+        seed=seed,
+    )
+    stream = output_stream(json)
+    if not quiet:
+        print_hints(question)
+    # The flag stays up while files are written: a signal that comes then must not cost the answer.
+    with interruptible() as interrupt:
+        with ExitStack() as open_files, progress(quiet=quiet, stream=stream, line=two_sided_line) as show:
+            writer = None if uai is None else open_files.enter_context(AnswerWriter(uai, question))
+            for snapshot in solver:
+                if show is not None:
+                    show(snapshot)
+                if writer is not None:
+                    writer.improved(solver)
+                if interrupt.cause is not None:
+                    solver.interrupt(f"Interrupted by {interrupt.cause}: the best answer until then.")
+        result = solver.result()
+        if json is not None and json != "-":
+            result.save(json)
+        if plot is not None:
+            from powersum.report.curves import save_plot
+
+            save_plot(result, plot)
+        if json == "-":
+            print(result.to_json())
+        if quiet:
+            if json != "-":
+                print(result.log_lower, result.log_upper)
+            return
+        _print_answer(result, stream)
+        for written in (json, uai, plot):
+            if written is not None and written != "-":
+                print(f"wrote {written}", file=stream)
+
+
+class AnswerWriter:
+    """Writes every improvement of a solver to a result file of the competition's form; a ``with`` statement ends it."""
+
+    def __init__(self, path: Path, question: Question) -> None:
+        self._task = question.query.task
+        self._variables = question.query.max_variables.tolist()
+        self._writer = ResultWriter(path, self._task)
+        self._written = -math.inf
+
+    def __enter__(self) -> AnswerWriter:
+        self._writer.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._writer.close()
+
+    def improved(self, solver: Solver) -> None:
+        """Write the solver's answer if it is better than the last one written."""
+        log_lower = solver.log_lower
+        if not log_lower > self._written:
+            return
+        self._written = log_lower
+        states = solver.states()
+        if self._task == "PR":
+            self._writer.partition(log_lower)
+        elif self._task == "MAP":
+            self._writer.states(states.tolist())
+        else:
+            self._writer.assignment({v: int(states[v]) for v in self._variables})
+
+
+def _print_answer(result: Result, stream: TextIO) -> None:
+    """The answer in a few lines."""
+    from rich.console import Console
+
+    console = Console(file=stream, highlight=False, soft_wrap=True)
+    if result.status in (Status.OPTIMAL, Status.INFEASIBLE):
+        log10 = f"   (log10 = {result.log_lower / math.log(10):.6g})" if math.isfinite(result.log_lower) else ""
+        console.print(f"[bold]log value = {result.log_lower:.10g}[/bold]{log10}")
+    else:
+        console.print(
+            f"[bold]{result.log_lower:.10g} ≤ log value ≤ {result.log_upper:.10g}[/bold]   gap {result.gap:.4g}"
+        )
+    print_status(console, result)
+    print_assignment(console, result, "best states" if result.status is not Status.OPTIMAL else "optimal states")
