@@ -1,8 +1,8 @@
-"""Solve every question with a reference value: ``python -m benchmarks.solve [--time 20] [--match pedigree] [--task MMAP]``.
+"""Solve every question with a reference value: ``python -m benchmarks.solve [--time 20] [--match pedigree]``.
 
 Prints, for each row, both bounds, the status, the time until the last gain of the value and in all, and how the value
-compares with the reference: ``=`` equal within its printed digits, ``+`` better, ``-`` worse, ``!`` when the upper bound
-proves that the reference cannot be attained.
+compares with the reference: ``=`` equal within its printed digits, ``+`` better, ``-`` worse, ``!`` when the upper
+bound proves that the reference cannot be attained.
 """
 
 from __future__ import annotations

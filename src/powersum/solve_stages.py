@@ -30,12 +30,14 @@ from powersum.tighten.tree.covering_tree import CoveringTree
 NANOSECONDS_PER_ENTRY = 15.0
 """What one entry of a bucket table costs at worst, for judging beforehand whether exact elimination is affordable."""
 
-FIRST_LOG2_TABLE = 12.0
-"""Log2 of the largest table of the first tree; each further tree may have tables larger by the next number."""
-NEXT_LOG2_TABLE = 3.0
+FIRST_SECONDS = 1.0
+"""Time for tightening in the first stage; each further stage has four times as much."""
 
 SLICE = 0.2
 """Seconds of work between two looks at the outside."""
+
+TREE_SHARE = 0.4
+"""Share of the memory that a tree may take."""
 
 HELD_TABLE = 2.0**18
 """Largest table of the sum that is left when a cutset is held."""
@@ -119,76 +121,58 @@ class _Work:
     ) -> None:
         self.problem, self.order, self.state = problem, order, state
         self.memory, self.threads, self.seed = memory, threads, seed
-        self.evaluator = Evaluator(problem, memory=0.25 * memory)
+        self.evaluator = Evaluator(problem, memory=0.2 * memory)
         # Where sums are too wide, the portfolio works on another problem whose value is a lower bound.
         self.held: Evaluator | None = None
         self.portfolio = Portfolio(self.evaluator, seed=seed)
         self.search: BestFirst | None = None
-        self.log2_table = FIRST_LOG2_TABLE
-        self.entries = 0.0
+        self.improved = 0.0
 
     def run(self, clock: Callable[[], float], time_limit: float) -> Iterator[State]:
-        """Turns of tightening, local search and branch and bound until something settles it."""
-        tree = self._next_tree()
-        assert tree is not None
-        yield from self._first_assignment(tree)
-        if self.state.settled:
-            return
-        stage_end = 0.1 * time_limit
-        tightening, searching_until = True, 0.0
-        while True:
-            deadline = time.monotonic() + SLICE
-            if tightening:
-                tightening = self._tighten(tree, deadline)
-                yield self.state
-            close = self.state.log_upper - self.state.log_lower < 1.0
-            if not tightening or clock() > stage_end or (close and self.search is None):
-                if self.search is None and self.held is None and self.state.log_lower > -math.inf:
-                    self._begin_search(tree)
-                    share = 0.3 if close else 0.1
-                    searching_until = clock() + max(0.5, share * min(time_limit, 60.0))
-                if self.search is not None:
+        """A tree that grows by stages, each of tightening and then of search with it; local search all the while."""
+        state = self.state
+        seconds = min(FIRST_SECONDS, 0.05 * time_limit)
+        tree = CoveringTree(
+            self.problem, self.order, threads=self.threads, seed=self.seed, memory=int(TREE_SHARE * self.memory)
+        )
+        yield from self._first_assignment(tree, time.monotonic() + 2.0 * seconds)
+        more = True
+        while not state.settled:
+            # The tree plans its temperatures and its growth by the end of its stage. It has half of the time.
+            ends = time.monotonic() + 2.0 * seconds
+            while more and time.monotonic() < ends:
+                more = self._tighten(tree, time.monotonic() + SLICE, ends)
+                yield state
+                self._improve(clock)
+                yield state
+            seconds *= 4.0
+            if self._may_search():
+                self._begin_search(tree)
+                last = not more or seconds > time_limit - clock()
+                ends = math.inf if last else time.monotonic() + 0.5 * seconds
+                while time.monotonic() < ends and not state.settled:
                     self._branch_and_bound(time.monotonic() + SLICE)
-                    yield self.state
-                    if self.state.settled:
-                        return
-            self._improve(time.monotonic() + SLICE)
-            yield self.state
-            worn_out = self.search is None or clock() > searching_until
-            if worn_out and (not tightening or clock() > stage_end):
-                following = self._next_tree()
-                stage_end = clock() + max(0.3 * time_limit, 1.0)
-                if following is not None:
-                    tree, tightening = following, True
-                    self.search = None
-                elif self.search is None and not tightening:
-                    if not (self.problem.tau == 0.0).any() and self.held is None:
-                        self.state.exhausted = True
-                        self.state.reason = "Nothing is left to tighten within the memory given."
-                        yield self.state
-                        return
-                    searching_until = math.inf
+                    yield state
+                    self._improve(clock)
+                    yield state
+            elif not more:
+                if not (self.held or self.evaluator).is_max.any():
+                    state.exhausted, state.reason = True, "Nothing is left to tighten within the memory given."
+                    yield state
+                    return
+                self._improve(clock)
+                yield state
 
-    def _next_tree(self) -> CoveringTree | None:
-        """A covering tree with larger tables than the last one; None where memory would not do."""
-        mean = float(np.log2(self.problem.model.cardinalities).mean())
-        ibound = max(2, round(self.log2_table / mean) - 1)
-        growth = 2.0 ** (NEXT_LOG2_TABLE + 0.5)
-        if self.entries and self.entries * growth * 40.0 > 0.5 * self.memory:
-            return None
-        tree = CoveringTree(self.problem, self.order, threads=self.threads, seed=self.seed, ibound=ibound)
-        self.entries = float(tree.sizes()["entries"])
-        self.log2_table += NEXT_LOG2_TABLE
-        self.state.sizes["ibound"] = ibound
-        self._raise_to(tree)
-        return tree
+    def _may_search(self) -> bool:
+        """True where branch and bound applies: there is something to maximise, and leaves can be evaluated."""
+        return self.held is None and self.state.log_lower > -math.inf and bool(self.evaluator.is_max.any())
 
     def _raise_to(self, tree: CoveringTree) -> None:
         self.state.log_upper = min(self.state.log_upper, tree.log_upper + self.problem.log_constant)
 
-    def _first_assignment(self, tree: CoveringTree) -> Iterator[State]:
+    def _first_assignment(self, tree: CoveringTree, ends: float) -> Iterator[State]:
         """A feasible assignment from the tree, or the proof that there is none."""
-        self._tighten(tree, time.monotonic() + SLICE)
+        self._tighten(tree, time.monotonic() + SLICE, ends)
         yield self.state
         evaluator = self.evaluator
         decoded = tree.decode()
@@ -206,7 +190,7 @@ class _Work:
             yield self.state
         if evaluator.value(np.where(evaluator.is_max, states, -1)) == TOO_WIDE:
             held = hold_cutset(self.problem, entries=HELD_TABLE, seed=self.seed)
-            self.held = Evaluator(held, memory=0.25 * self.memory)
+            self.held = Evaluator(held, memory=0.2 * self.memory)
             self.portfolio = Portfolio(self.held, seed=self.seed)
             self.state.notes = (
                 "Summing is too wide for the memory given: log_lower is a lower bound on the value of the assignment.",
@@ -214,19 +198,22 @@ class _Work:
             self.portfolio.suggest(states)
         else:
             self.portfolio.suggest(decoded)
-        self._improve(time.monotonic() + SLICE)
+        self._improve(lambda: 0.0)
         yield self.state
 
-    def _tighten(self, tree: CoveringTree, deadline: float) -> bool:
+    def _tighten(self, tree: CoveringTree, deadline: float, ends: float) -> bool:
         more = True
         while more and time.monotonic() < deadline:
-            more = tree.step(deadline + 10.0 * SLICE)
+            more = tree.step(ends)
         self._raise_to(tree)
         return more
 
-    def _improve(self, deadline: float) -> None:
-        if not self.portfolio.run(deadline):
+    def _improve(self, clock: Callable[[], float]) -> None:
+        """A slice of local search; a short one where it has not found anything for long."""
+        length = SLICE if clock() < 2.0 * self.improved + 1.0 else 0.4 * SLICE
+        if not self.portfolio.run(time.monotonic() + length):
             return
+        self.improved = clock()
         evaluator = self.held or self.evaluator
         # Recomputed from scratch: the running value has the rounding of all its updates.
         self._record(evaluator.value(self.portfolio.assignment), self.portfolio.assignment)
@@ -246,7 +233,7 @@ class _Work:
             log_upper=tree.log_upper,
             log_lower=self.state.log_lower - self.problem.log_constant,
             assignment=self.portfolio.assignment,
-            memory=0.25 * self.memory,
+            memory=0.2 * self.memory,
         )
 
     def _branch_and_bound(self, deadline: float) -> None:

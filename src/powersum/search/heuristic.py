@@ -46,8 +46,9 @@ class Heuristic(NamedTuple):
 
 def heuristic_of(tree: CoveringTree, problem: Problem, order: IntArray) -> Heuristic:
     """Read the heuristic off a tree, at its best point."""
-    tree.bound()
-    passes = tree._passes
+    best = tree._best
+    best.bound()
+    passes = best._passes
     layout = passes.layout
     wiring = layout.wiring
     is_max = problem.tau[order] == 0.0
