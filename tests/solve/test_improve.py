@@ -1,0 +1,94 @@
+"""Feasible completions and local search."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+from powersum.decode import Completion, complete, preferring
+from powersum.evaluate import Evaluator
+from powersum.improve import LocalSearch, Portfolio
+from tests.oracle import assignment_value, exact_value, joint_log_table
+from tests.solve.cases import case, hard_case
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_completion_finds_a_possible_configuration_or_proves_there_is_none(seed: int) -> None:
+    problem = case(seed).problem()
+    if not problem.model.n_variables:
+        return
+    evaluator = Evaluator(problem, memory=2e7)
+    rng = np.random.default_rng(seed)
+    ended, states = complete(
+        evaluator, rng.random(int(evaluator.supports.state_starts[-1])), deadline=time.monotonic() + 60, seed=seed
+    )
+    joint = joint_log_table(problem.model)
+    if np.isfinite(joint).any():
+        assert ended is Completion.FOUND
+        assert np.isfinite(joint[tuple(states)])
+    else:
+        assert ended is Completion.IMPOSSIBLE
+
+
+def test_preferred_states_are_kept_where_nothing_forbids_them() -> None:
+    evaluator = Evaluator(hard_case(1).problem(), memory=2e7)
+    wanted = np.ones(len(evaluator.is_max), dtype=np.int64)
+    _, states = complete(evaluator, preferring(evaluator, wanted), deadline=time.monotonic() + 60)
+    assert (states == wanted).all()
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_local_search_keeps_count_and_ends_at_the_optimum_of_small_problems(seed: int) -> None:
+    problem = hard_case(seed, zeros=0.2 * (seed % 2)).problem()
+    evaluator = Evaluator(problem, memory=2e7)
+    _, states = complete(
+        evaluator, np.zeros(int(evaluator.supports.state_starts[-1])), deadline=time.monotonic() + 60, seed=seed
+    )
+    search = LocalSearch(evaluator, states, seed=seed)
+    values = [search.log_value]
+    for _ in range(30):
+        search.step(np.inf)
+        values.append(search.log_value)
+    assert (np.diff(values) >= -1e-9).all()
+    chosen = {int(v): int(search.assignment[v]) for v in np.flatnonzero(evaluator.is_max)}
+    assert assignment_value(problem.model, chosen) == pytest.approx(search.log_value, abs=1e-8)
+    assert search.log_value == pytest.approx(exact_value(problem.model, problem.tau), abs=1e-8)
+
+
+def test_crossing_takes_the_better_pieces() -> None:
+    problem = hard_case(5).problem()
+    evaluator = Evaluator(problem, memory=2e7)
+    chosen = np.flatnonzero(evaluator.is_max)
+    rng = np.random.default_rng(0)
+    for _ in range(10):
+        one, two = (np.where(evaluator.is_max, rng.integers(problem.model.cardinalities), -1) for _ in range(2))
+        search = LocalSearch(evaluator, one)
+        before = search.log_value
+        search.cross(two)
+        assert search.log_value >= max(before, evaluator.value(two)) - 1e-9
+        assert evaluator.value(search.assignment) == pytest.approx(search.log_value, abs=1e-9)
+        assert (search.assignment[chosen] >= 0).all()
+
+
+def test_the_same_seed_gives_the_same_search() -> None:
+    problem = hard_case(7, zeros=0.1).problem()
+    ends = []
+    for _ in range(2):
+        evaluator = Evaluator(problem, memory=2e7)
+        search = LocalSearch(evaluator, np.where(evaluator.is_max, 0, -1), seed=3)
+        for _ in range(5):
+            search.step(np.inf)
+        ends.append((search.log_value, search.assignment.tolist()))
+    assert ends[0] == ends[1]
+
+
+def test_a_portfolio_takes_suggestions_and_reports_gains() -> None:
+    problem = hard_case(2, zeros=0.1).problem()
+    evaluator = Evaluator(problem, memory=2e7)
+    portfolio = Portfolio(evaluator, seed=1)
+    portfolio.suggest(np.where(evaluator.is_max, 0, -1))
+    assert portfolio.run(time.monotonic() + 0.2)
+    assert evaluator.value(portfolio.assignment) == pytest.approx(portfolio.log_value, abs=1e-8)
+    assert portfolio.log_value == pytest.approx(exact_value(problem.model, problem.tau), abs=1e-8)

@@ -1,0 +1,177 @@
+"""``solve`` as a user calls it."""
+
+from __future__ import annotations
+
+import math
+import time
+
+import numpy as np
+import pytest
+
+from powersum.errors import InputError
+from powersum.model import Model
+from powersum.query import Query
+from powersum.result import Result, Snapshot, Status
+from powersum.solve import Solver, solve
+from tests.oracle import assignment_value, exact_value
+from tests.solve.cases import Case, case, hard_case
+
+
+def check(question: Case, result: Result) -> None:
+    """Everything that must hold for any result of a question."""
+    truth = exact_value(question.model, question.query.weights, evidence=question.evidence)
+    uppers = [s.log_upper for s in result.history]
+    lowers = [s.log_lower for s in result.history]
+    assert all(u >= truth - 1e-9 for u in uppers)
+    assert all(low <= truth + 1e-9 for low in lowers)
+    assert uppers == sorted(uppers, reverse=True)
+    assert lowers == sorted(lowers)
+    assert (result.log_upper, result.log_lower) == (uppers[-1], lowers[-1])
+    if truth == -math.inf:
+        assert result.status is Status.INFEASIBLE
+        assert not result.assignment
+        return
+    assert result.status is Status.OPTIMAL
+    assert result.log_lower == pytest.approx(truth, abs=1e-6)
+    chosen = {int(name): int(state) for name, state in result.assignment.items()}
+    assert sorted(chosen) == question.query.max_variables.tolist()
+    assert all(chosen[v] == s for v, s in question.evidence.items() if v in chosen)
+    value = assignment_value(question.model, chosen, evidence=question.evidence)
+    assert value == pytest.approx(result.log_lower, abs=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_agrees_with_brute_force(seed: int) -> None:
+    question = case(seed)
+    check(question, solve(question.model, query=question.query, evidence=question.evidence))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_agrees_with_brute_force_without_the_exact_shortcut(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("powersum.solve_stages.NANOSECONDS_PER_ENTRY", 1e12)
+    monkeypatch.setattr("powersum.solve_stages.SLICE", 0.01)
+    question = hard_case(seed, zeros=[0.0, 0.1, 0.3, 0.5][seed % 4])
+    check(question, solve(question.model, query=question.query, time_limit=30))
+
+
+@pytest.mark.parametrize("maximize", [None, "all"])
+def test_no_query_and_full_query_without_the_exact_shortcut(
+    maximize: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("powersum.solve_stages.NANOSECONDS_PER_ENTRY", 1e12)
+    model = hard_case(1).model
+    result = solve(model, maximize, time_limit=20)
+    truth = exact_value(model, Query.of(model, maximize).weights)
+    assert result.log_lower == pytest.approx(truth, abs=1e-6)
+    assert result.log_upper >= truth - 1e-9
+
+
+def test_where_sums_are_too_wide_the_lower_bound_is_one_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("powersum.solve_stages.NANOSECONDS_PER_ENTRY", 1e12)
+    monkeypatch.setattr("powersum.solve_stages.HELD_TABLE", 8.0)
+    monkeypatch.setattr("powersum.evaluate.Evaluator.value", _too_wide_once())
+    question = hard_case(4)
+    result = solve(question.model, query=question.query, time_limit=1.0)
+    truth = exact_value(question.model, question.query.weights)
+    assert -math.inf < result.log_lower <= truth + 1e-9
+    assert result.log_upper >= truth - 1e-9
+    assert "lower bound" in result.notes[0]
+    chosen = {int(name): int(state) for name, state in result.assignment.items()}
+    assert assignment_value(question.model, chosen) >= result.log_lower - 1e-9
+
+
+def _too_wide_once() -> object:
+    """The true evaluation, except that the first one finds itself too wide."""
+    from powersum.evaluate import Evaluator
+
+    original, calls = Evaluator.value, []
+
+    def value(self: Evaluator, assignment: np.ndarray[tuple[int], np.dtype[np.int64]]) -> float:
+        calls.append(1)
+        return math.inf if len(calls) == 1 else original(self, assignment)
+
+    return value
+
+
+def test_snapshots_can_be_stopped_and_gone_on_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("powersum.solve_stages.NANOSECONDS_PER_ENTRY", 1e12)
+    question = hard_case(9)
+    solver = Solver(question.model, query=question.query, time_limit=30)
+    first = next(iter(solver))
+    early = solver.result()
+    assert early.log_upper == first.log_upper
+    if early.status is not Status.OPTIMAL:
+        assert early.status is Status.INTERRUPTED
+    for _ in solver:
+        pass
+    check(question, solver.result())
+
+
+def test_an_interruption_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("powersum.solve_stages.NANOSECONDS_PER_ENTRY", 1e12)
+    question = hard_case(9)
+    solver = Solver(question.model, query=question.query)
+    next(iter(solver))
+    solver.interrupt("Stopped by the user.")
+    assert list(solver) == []
+    result = solver.result()
+    assert result.status is Status.INTERRUPTED
+    assert result.reason == "Stopped by the user."
+
+
+def test_time_limits_are_kept() -> None:
+    rng = np.random.default_rng(0)
+    n = 14
+    factors = [
+        ((i * n + j, k), rng.random((3, 3)) + 0.01)
+        for i in range(n)
+        for j in range(n)
+        for k in ([(i * n + j + 1)] if j + 1 < n else []) + ([((i + 1) * n + j)] if i + 1 < n else [])
+    ]
+    model = Model.from_factors([3] * (n * n), factors)
+    maximize = rng.permutation(n * n)[: n * n // 2].tolist()
+    solve(model, maximize, time_limit=0.5)
+    seen: list[Snapshot] = []
+    begun = time.monotonic()
+    result = solve(model, maximize, time_limit=1.5, callback=seen.append)
+    assert time.monotonic() - begun < 3.5
+    assert tuple(seen) == result.history
+    assert result.log_lower <= result.log_upper
+    assert result.log_lower > -math.inf
+    if result.status is Status.BOUNDED:
+        assert "time limit" in result.reason
+
+
+def test_a_gap_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("powersum.solve_stages.NANOSECONDS_PER_ENTRY", 1e12)
+    question = hard_case(3)
+    result = solve(question.model, query=question.query, gap=50.0)
+    assert result.gap <= 50.0
+
+
+def test_names_and_labels_come_back() -> None:
+    model = Model.from_factors(
+        [2, 2], [((0, 1), [[0.1, 0.2], [0.3, 0.4]])], names=["a", "b"], states=[["x", "y"], ["u", "v"]]
+    )
+    result = solve(model, ["a"], {"b": "u"})
+    assert dict(result.assignment) == {"a": "y"}
+    assert result.log_lower == pytest.approx(math.log(0.3))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"time_limit": 0}, "time_limit is 0"),
+        ({"memory": 5.0}, "memory is 5 bytes"),
+        ({"gap": -1.0}, "gap is -1"),
+        ({"threads": 0}, "threads is 0"),
+        ({"seed": -1}, "seed is -1"),
+        ({"query": Query(np.array([0.5]))}, "weights 0 and 1"),
+        ({"query": Query(np.array([1.0, 1.0]))}, "2 weights"),
+        ({"query": Query(np.array([1.0])), "maximize": "all"}, "not both"),
+    ],
+)
+def test_bad_options_are_refused_in_one_line(options: dict[str, object], message: str) -> None:
+    model = Model.from_factors([2], [((0,), [0.5, 0.5])])
+    with pytest.raises(InputError, match=message):
+        solve(model, **options)  # type: ignore[arg-type]
