@@ -31,7 +31,7 @@ def test_by_names() -> None:
     weights = [0.0, 1.0, 1.0]
     assert result.log_upper >= exact_value(RAIN, weights, evidence={2: 1}) - 1e-9
     assert dict(result.assignment) == {"rain": "no"}
-    assert result.method == "gdd"
+    assert result.method == "tree"
     assert result.version == ps.__version__
     assert result.sizes["variables"] == 3
     assert result.sizes["evidence"] == 1
@@ -109,7 +109,7 @@ def test_a_given_order() -> None:
 
 def test_target_and_options_are_recorded() -> None:
     model, query = ps.generate.grid(4, 4)
-    result = ps.bound(model, query, target=1e6, start="uniform")
+    result = ps.bound(model, query, target=1e6, method="gdd", start="uniform")
     assert len(result.history) == 1
     assert result.options["start"] == "uniform"
     assert result.options["target"] == 1e6
@@ -130,8 +130,8 @@ def test_target_and_options_are_recorded() -> None:
         ({"order": [0, 1]}, "the order has 2 variables, the model 3"),
         ({"maximize": [0], "order": [0, 1, 2]}, "max variables must come last"),
         ({"method": "magic"}, "no method is called 'magic'"),
-        ({"stat": "share"}, "method gdd has no option 'stat': did you mean 'start'?"),
-        ({"start": "cold"}, "start is 'cold'"),
+        ({"method": "gdd", "stat": "share"}, "method gdd has no option 'stat': did you mean 'start'?"),
+        ({"method": "gdd", "start": "cold"}, "start is 'cold'"),
         ({"threads": 0}, "threads is 0: it must be 1 or more"),
         ({"seed": -1}, "seed is -1: it must be 0 or more"),
         ({"sweeps": -3}, "sweeps is -3: it must be 0 or more"),

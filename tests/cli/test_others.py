@@ -52,7 +52,8 @@ def test_info_json(command: Command, model_file: Path, tmp_path: Path) -> None:
     assert data["model"]["zeros"] == 0
     assert data["components"] == 1
     assert data["width"] >= 4
-    assert data["bound_bytes"] > 0
+    assert data["gdd_bytes"] > 0
+    assert all(size > 0 for size in data["tree_bytes"].values())
     assert command("info", model_file, "--max", "all", "--json", tmp_path / "i.json").code == 0
     assert json.loads((tmp_path / "i.json").read_text()) == data
 
@@ -99,7 +100,7 @@ def test_generate(command: Command, tmp_path: Path, words: str, ending: str) -> 
         ("pedigree --people 5 --founders 6 -o x.uai", "people is 5: it must be 6 or more"),
         ("diagnosis --states 1 -o x.uai", "states is 1: it must be 2 or more"),
         ("random --seed -1 -o x.uai", "'--seed'"),
-        ("grid -o x.bif", "x.bif: unknown kind of model"),
+        ("grid -o x.bin", "x.bin: unknown kind of model"),
         ("grid -o nowhere/x.uai", "nowhere/x.uai: cannot be written (No such file or directory)"),
         ("grid", "Missing option '--output' / '-o'."),
     ],

@@ -73,9 +73,17 @@ def described(model_file: Path, facts: Facts, order_file: Path | None) -> str:
             ("simplified", f"{left}, {parts}"),
             ("constrained width", f"{facts.width} (order: {source})"),
             ("exact answer", f"{_bytes(facts.log2_exact_bytes)} of tables"),
-            (f"bound by {facts.method}", f"{_bytes(math.log2(facts.bound_bytes))} of arrays"),
+            ("bound by gdd", f"{_bytes(math.log2(facts.gdd_bytes))} of arrays"),
+            *_tree_rows(facts),
         ]
-    return "\n".join(f"{name + ':':<20}{value}" for name, value in rows)
+    return "\n".join(f"{name + ':' if name else '':<20}{value}" for name, value in rows)
+
+
+def _tree_rows(facts: Facts) -> list[tuple[str, str]]:
+    """What the covering tree takes at each i-bound; the last one is exact if it is at least as large as the width."""
+    shown = [f"i={ibound} {_bytes(math.log2(size))}" for ibound, size in facts.tree_bytes.items()]
+    lines = [", ".join(shown[at : at + 6]) for at in range(0, len(shown), 6)]
+    return [("bound by tree" if at == 0 else "", line) for at, line in enumerate(lines)]
 
 
 def _size_rows(size: ModelSize) -> list[tuple[str, str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,7 +13,13 @@ from powersum.arrays import IntArray
 from powersum.bound import reduced_order
 from powersum.model import Model
 from powersum.query import Query
-from powersum.tighten import DEFAULT_METHOD, start_method
+from powersum.tighten import start_method
+
+if TYPE_CHECKING:
+    from powersum.problem import Problem
+
+IBOUNDS = (2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 28, 32, 40, 50)
+LARGEST_TREE = 2**40
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +39,8 @@ class Facts:
     """A question, what simplification leaves of it, and what answers cost.
 
     ``width`` is the constrained induced width of the order. ``log2_exact_bytes`` is the memory of exact elimination
-    along it, as a logarithm to base 2 because it may be beyond any number of bytes; ``bound_bytes`` that of a bound.
+    along it, as a logarithm to base 2 because it may be beyond any number of bytes; ``gdd_bytes`` that of the decomposed
+    bound; ``tree_bytes`` that of the covering tree for each i-bound, the last of which is exact or very large.
     """
 
     task: str
@@ -44,8 +52,8 @@ class Facts:
     components: int
     width: int
     log2_exact_bytes: float
-    method: str
-    bound_bytes: int
+    gdd_bytes: int
+    tree_bytes: Mapping[int, int]
 
 
 def describe(model: Model, query: Query, evidence: Mapping[int, int], order: IntArray | None = None) -> Facts:
@@ -57,9 +65,9 @@ def describe(model: Model, query: Query, evidence: Mapping[int, int], order: Int
     eliminated = reduced_order(problem, order)
     cost = order_cost(problem.model, eliminated)
     needs_bound = problem.feasible and problem.model.n_variables > 0
-    sizes = (
-        start_method(DEFAULT_METHOD, problem, eliminated, threads=1, seed=0, options={}).sizes() if needs_bound else {}
-    )
+    gdd_bytes = 0
+    if needs_bound:
+        gdd_bytes = int(start_method("gdd", problem, eliminated, threads=1, seed=0, options={}).sizes()["bytes"])
     return Facts(
         task=query.task,
         max_variables=len(query.max_variables),
@@ -70,9 +78,26 @@ def describe(model: Model, query: Query, evidence: Mapping[int, int], order: Int
         components=problem.n_components,
         width=cost.width,
         log2_exact_bytes=cost.log2_total + math.log2(8),
-        method=DEFAULT_METHOD,
-        bound_bytes=int(sizes.get("bytes", 0)),
+        gdd_bytes=gdd_bytes,
+        tree_bytes=_tree_bytes(problem, eliminated) if needs_bound else {},
     )
+
+
+def _tree_bytes(problem: Problem, order: IntArray) -> dict[int, int]:
+    """Bytes of the covering tree at growing i-bounds, up to an exact one or the last that anybody would afford."""
+    from powersum.tighten.tree.budget import cost_of
+    from powersum.tighten.tree.partition import limits_of, partition
+    from powersum.tighten.tree.scopes import scopes_in_order
+
+    scopes = scopes_in_order(problem.model, order)
+    cardinalities = problem.model.cardinalities[order]
+    costs: dict[int, int] = {}
+    for ibound in IBOUNDS:
+        cost = cost_of(partition(scopes, limits_of(ibound)), scopes, cardinalities)
+        costs[ibound] = cost.bytes
+        if cost.exact or cost.bytes > LARGEST_TREE:
+            break
+    return costs
 
 
 def _size(model: Model) -> ModelSize:
