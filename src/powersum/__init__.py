@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from powersum.bound import bound
 from powersum.errors import InputError
+from powersum.marginals import Marginals, marginals
 from powersum.model import Model
 from powersum.query import Query
 from powersum.result import Residuals, Result, Snapshot, Status
@@ -14,11 +15,13 @@ from powersum.solve import Solver, solve
 if TYPE_CHECKING:
     from powersum import generate
     from powersum.formats import read, read_evidence, read_order, read_query, write
+    from powersum.interop import from_arrays, from_networkx, from_pgmpy, from_pyagrum, to_pyagrum, to_uai
 
 __version__ = "0.1.0"
 
 __all__ = [
     "InputError",
+    "Marginals",
     "Model",
     "Query",
     "Residuals",
@@ -28,12 +31,19 @@ __all__ = [
     "Status",
     "__version__",
     "bound",
+    "from_arrays",
+    "from_networkx",
+    "from_pgmpy",
+    "from_pyagrum",
     "generate",
+    "marginals",
     "read",
     "read_evidence",
     "read_order",
     "read_query",
     "solve",
+    "to_pyagrum",
+    "to_uai",
     "write",
 ]
 
@@ -42,6 +52,9 @@ _LAZY = MappingProxyType(
     {
         "generate": "powersum.generate",
         **dict.fromkeys(("read", "read_evidence", "read_order", "read_query", "write"), "powersum.formats"),
+        **dict.fromkeys(
+            ("from_arrays", "from_networkx", "from_pgmpy", "from_pyagrum", "to_pyagrum", "to_uai"), "powersum.interop"
+        ),
     }
 )
 

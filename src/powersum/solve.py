@@ -14,6 +14,7 @@ from powersum.errors import InputError
 from powersum.model import Model, StateKey, VariableKey
 from powersum.query import Query
 from powersum.result import Result, Snapshot, Status
+from powersum.soft_evidence import observe
 from powersum.tighten.run import interruptible
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def solve(
     maximize
         Names or numbers of the variables to maximise; ``"all"`` for MAP, ``None`` for the log partition function.
     evidence
-        Observed states, by names or numbers.
+        Observed states, by names or numbers; likelihoods, as ``{"cough": {"no": 0.2, "yes": 0.8}}``, where not certain.
     query
         Weights 0 and 1, in place of ``maximize``.
     time_limit
@@ -131,7 +132,7 @@ class Solver:
     ) -> None:
         self.model = model
         self.query = _question(model, maximize, query)
-        self._evidence = model.evidence(evidence)
+        self._observed = observe(model, evidence)
         _check(time_limit, memory, gap, threads, seed)
         self._options: dict[str, Any] = {
             "time_limit": time_limit,
@@ -169,9 +170,9 @@ class Solver:
         deadline = math.inf if limit is None else begun + limit - self._spent
         if self._stages is None:
             self._stages = stages(
-                self.model,
+                self._observed.model,
                 self.query,
-                self._evidence,
+                self._observed.states,
                 memory=self._options["memory"],
                 threads=self._options["threads"],
                 seed=self._options["seed"],
@@ -201,6 +202,11 @@ class Solver:
     def log_lower(self) -> float:
         """The certified value of the best assignment so far; ``-inf`` before there is one."""
         return self._history[-1].log_lower if self._history else -math.inf
+
+    @property
+    def log_upper(self) -> float:
+        """The upper bound on every assignment so far."""
+        return self._history[-1].log_upper if self._history else math.inf
 
     def states(self) -> IntArray:
         """States of all original variables in the best assignment so far; -1 where a variable has none."""

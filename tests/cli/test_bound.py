@@ -10,7 +10,6 @@ import pytest
 import powersum as ps
 from tests.cli.conftest import Command
 
-
 # The tree is exact on small models at once; this method takes its time.
 GDD = ("--method", "gdd")
 

@@ -15,6 +15,7 @@ from powersum.cli.generate import generate_app
 from powersum.cli.help import examples
 from powersum.cli.info import info_command
 from powersum.cli.solve import solve_command
+from powersum.cli.uai_solver import uai_solver_command
 from powersum.errors import InputError
 
 app = typer.Typer(
@@ -38,6 +39,13 @@ app.command(
         "powersum solve model.uai --max all --evid model.uai.evid --uai model.uai.MAP",
     ),
 )(solve_command)
+app.command(
+    "uai-solver",
+    epilog=examples(
+        "INF_TIME=20 powersum uai-solver model.uai model.uai.evid model.uai.query MMAP",
+        "INF_TIME=60 INF_MEMORY=8 powersum uai-solver model.uai model.uai.evid '' PR",
+    ),
+)(uai_solver_command)
 app.command(
     "info",
     epilog=examples("powersum info model.uai", "powersum info model.uai --query model.uai.query --json -"),

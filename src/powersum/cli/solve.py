@@ -19,7 +19,6 @@ from powersum.cli.files import (
     ModelFile,
     PlotOutput,
     QueryFile,
-    Question,
     Seed,
     Threads,
     check_outputs,
@@ -28,7 +27,7 @@ from powersum.cli.files import (
     read_question,
 )
 from powersum.cli.progress import output_stream, progress, two_sided_line
-from powersum.formats.results import ResultWriter
+from powersum.cli.result_file import AnswerWriter
 from powersum.result import Result, Status
 from powersum.solve import DEFAULT_MEMORY, DEFAULT_TIME, Solver
 from powersum.tighten.run import interruptible
@@ -81,12 +80,13 @@ def solve_command(
     # The flag stays up while files are written: a signal that comes then must not cost the answer.
     with interruptible() as interrupt:
         with ExitStack() as open_files, progress(quiet=quiet, stream=stream, line=two_sided_line) as show:
-            writer = None if uai is None else open_files.enter_context(AnswerWriter(uai, question))
+            writer = None if uai is None else open_files.enter_context(AnswerWriter(uai, question.query))
             for snapshot in solver:
-                if show is not None:
-                    show(snapshot)
+                # First to the file: what a person has seen must survive a kill.
                 if writer is not None:
                     writer.improved(solver)
+                if show is not None:
+                    show(snapshot)
                 if interrupt.cause is not None:
                     solver.interrupt(f"Interrupted by {interrupt.cause}: the best answer until then.")
         result = solver.result()
@@ -106,37 +106,6 @@ def solve_command(
         for written in (json, uai, plot):
             if written is not None and written != "-":
                 print(f"wrote {written}", file=stream)
-
-
-class AnswerWriter:
-    """Writes every improvement of a solver to a result file of the competition's form; a ``with`` statement ends it."""
-
-    def __init__(self, path: Path, question: Question) -> None:
-        self._task = question.query.task
-        self._variables = question.query.max_variables.tolist()
-        self._writer = ResultWriter(path, self._task)
-        self._written = -math.inf
-
-    def __enter__(self) -> AnswerWriter:
-        self._writer.__enter__()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._writer.close()
-
-    def improved(self, solver: Solver) -> None:
-        """Write the solver's answer if it is better than the last one written."""
-        log_lower = solver.log_lower
-        if not log_lower > self._written:
-            return
-        self._written = log_lower
-        states = solver.states()
-        if self._task == "PR":
-            self._writer.partition(log_lower)
-        elif self._task == "MAP":
-            self._writer.states(states.tolist())
-        else:
-            self._writer.assignment({v: int(states[v]) for v in self._variables})
 
 
 def _print_answer(result: Result, stream: TextIO) -> None:

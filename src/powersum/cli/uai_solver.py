@@ -1,0 +1,80 @@
+"""``powersum uai-solver``: a drop-in entry for the UAI competitions."""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from powersum.cli.files import ModelFile, check_outputs
+from powersum.cli.result_file import AnswerWriter
+from powersum.errors import InputError
+from powersum.formats.results import TASKS, ResultWriter
+from powersum.model import Model
+from powersum.query import Query
+from powersum.solve import DEFAULT_MEMORY, DEFAULT_TIME, Solver
+from powersum.tighten.run import interruptible
+
+# What is left of the allowance after start-up, and to spare before a limit that kills.
+TIME_SHARE, TIME_MARGIN = 0.95, 0.7
+MEMORY_SHARE = 0.85
+
+
+def uai_solver_command(
+    model: ModelFile,
+    evid: Annotated[str, typer.Argument(metavar="EVID", help="Evidence file; '' for none.")],
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="Query file; read for MMAP only.")],
+    task: Annotated[str, typer.Argument(metavar="TASK", help=f"{', '.join(TASKS)}.")],
+) -> None:
+    """Solve as the competitions call it and write MODEL's name with the ending .TASK to the current folder.
+
+    The environment variables INF_TIME (seconds) and INF_MEMORY (GB) limit it. Better solutions are appended as they
+    are found, and the last one counts.
+    """
+    if task not in TASKS:
+        raise InputError(f"no task is called {task!r}: there is {', '.join(TASKS)}")
+    seconds = _allowance("INF_TIME", DEFAULT_TIME / TIME_SHARE)
+    memory = _allowance("INF_MEMORY", DEFAULT_MEMORY / 1e9 / MEMORY_SHARE) * 1e9 * MEMORY_SHARE
+    time_limit = max(TIME_SHARE * seconds - TIME_MARGIN, 0.3 * seconds)
+    out = Path(f"{model.name}.{task}")
+    check_outputs([out], [model])
+    from powersum import formats
+
+    loaded = formats.read(model)
+    evidence = formats.read_evidence(evid, loaded) if evid else {}
+    with interruptible() as interrupt:
+        if task == "MAR":
+            _write_marginals(loaded, evidence, out, time_limit, memory)
+            return
+        maximize = {"PR": None, "MAP": "all", "MMAP": None}[task]
+        asked = Query.of(loaded, formats.read_query(query, loaded) if task == "MMAP" else maximize)
+        solver = Solver(loaded, evidence=evidence, query=asked, time_limit=time_limit, memory=memory)
+        with AnswerWriter(out, asked, task) as writer:
+            for _ in solver:
+                writer.improved(solver)
+                if interrupt.cause is not None:
+                    break
+
+
+def _write_marginals(model: Model, evidence: dict[int, int], out: Path, seconds: float, memory: float) -> None:
+    from powersum.marginals import marginals
+
+    with ResultWriter(out, "MAR") as writer:
+        writer.marginals(marginals(model, evidence, time_limit=seconds, memory=memory).beliefs)
+
+
+def _allowance(name: str, default: float) -> float:
+    """A positive number from the environment."""
+    text = os.environ.get(name)
+    if text is None or not text.strip():
+        return default
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < math.inf:
+        raise InputError(f"the environment variable {name} is {text!r}: it must be a positive number")
+    return value

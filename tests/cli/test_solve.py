@@ -1,0 +1,147 @@
+"""``powersum solve`` and ``powersum uai-solver``."""
+
+from __future__ import annotations
+
+import json
+import math
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import powersum as ps
+from powersum.cli.files import memory_size
+from powersum.formats import read_result
+from tests.cli.conftest import Command
+from tests.oracle import assignment_value, exact_value
+
+POWERSUM = [sys.executable, "-c", "from powersum.cli import main; main()"]
+
+
+def exact(model_file: Path, maximize: list[int]) -> float:
+    model = ps.read(model_file)
+    return exact_value(model, np.where(np.isin(np.arange(model.n_variables), maximize), 0.0, 1.0))
+
+
+def test_marginal_map(command: Command, model_file: Path, tmp_path: Path) -> None:
+    query = ps.read_query(f"{model_file}.query")
+    out, uai, picture = tmp_path / "out.json", tmp_path / "out.MMAP", tmp_path / "out.png"
+    ran = command("solve", model_file, "--query", f"{model_file}.query", "--json", out, "--uai", uai, "--plot", picture)
+    assert ran.code == 0
+    assert ran.err == ""
+    assert "optimal: " in ran.out
+    data = json.loads(out.read_text())
+    assert data["log_lower"] == pytest.approx(exact(model_file, query), abs=1e-6)
+    assert data["status"] == "optimal"
+    assert read_result(uai).assignment == {int(v): s for v, s in data["assignment"].items()}
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_quiet_prints_both_bounds(command: Command, model_file: Path) -> None:
+    ran = command("solve", model_file, "--quiet")
+    lower, upper = map(float, ran.out.split())
+    assert lower <= exact(model_file, []) + 1e-9
+    assert upper >= exact(model_file, []) - 1e-9
+    assert upper - lower < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--time", "0"], "time_limit is 0.0: it must be above 0"),
+        (["--gap", "-1"], "gap is -1.0: it must be 0 or more"),
+        (["--memory", "lots"], "--memory: 'lots' is not a size such as 500M or 2G"),
+        (["--memory", "1k"], "memory is 1000 bytes: at least 2e+07 are needed"),
+        (["--max", "99"], "variable 99 is out of range"),
+        (["--uai", "nowhere/x"], "nowhere/x: cannot be written"),
+    ],
+)
+def test_wrong_input_is_one_line(command: Command, model_file: Path, words: list[str], message: str) -> None:
+    ran = command("solve", model_file, *words)
+    assert ran.code == 2
+    complaints = [line for line in ran.err.splitlines() if not line.startswith("powersum: note:")]
+    assert len(complaints) == 1
+    assert message in complaints[0]
+
+
+def test_memory_sizes() -> None:
+    assert memory_size(None) is None
+    assert memory_size("500M") == 500_000_000
+    assert memory_size("2GiB") == 2 * 1024**3
+    assert memory_size("1.5g") == 1_500_000_000
+    assert memory_size("123456") == 123_456
+
+
+@pytest.mark.parametrize("task", ["PR", "MAR", "MAP", "MMAP"])
+def test_competition_entry(
+    command: Command, model_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, task: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("INF_TIME", "20")
+    monkeypatch.setenv("INF_MEMORY", "1")
+    evidence = tmp_path / "grid.evid"
+    evidence.write_text("1 5 1\n")
+    ran = command("uai-solver", model_file, evidence, f"{model_file}.query", task)
+    assert (ran.code, ran.out, ran.err) == (0, "", "")
+    answer = read_result(tmp_path / f"grid.uai.{task}")
+    model, query = ps.read(model_file), ps.read_query(f"{model_file}.query")
+    if task == "PR":
+        assert answer.log_value == pytest.approx(exact_value(model, np.ones(16), evidence={5: 1}), abs=1e-6)
+    elif task == "MAR":
+        assert [len(b) for b in answer.marginals] == [2] * 16
+        assert answer.marginals[5].tolist() == [0.0, 1.0]
+    else:
+        best = np.where(np.isin(np.arange(16), query), 0.0, 1.0) if task == "MMAP" else np.zeros(16)
+        assert len(answer.assignment) == (16 if task == "MAP" else len(query))
+        value = assignment_value(model, dict(answer.assignment), evidence={5: 1})
+        assert value == pytest.approx(exact_value(model, best, evidence={5: 1}), abs=1e-6)
+
+
+def test_competition_entry_refuses(
+    command: Command, model_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "no task is called 'XX'" in command("uai-solver", model_file, "", "", "XX").err
+    monkeypatch.setenv("INF_TIME", "soon")
+    ran = command("uai-solver", model_file, "", "", "PR")
+    assert ran.code == 2
+    assert "the environment variable INF_TIME is 'soon'" in ran.err
+
+
+def test_a_killed_run_leaves_its_best(tmp_path: Path) -> None:
+    model, query = ps.generate.grid(25, 25, seed=2)
+    path, out = tmp_path / "hard.uai", tmp_path / "out.MMAP"
+    ps.write(model, path)
+    names = ",".join(map(str, query))
+    words = ["solve", str(path), "--max", names, "--time", "600", "--uai", str(out)]
+    with subprocess.Popen([*POWERSUM, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if "≤ log value ≤" in line and not line.lstrip().startswith("-inf"):
+                break
+        process.send_signal(signal.SIGKILL)
+        process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGKILL
+    assignment = read_result(out).assignment
+    assert sorted(assignment) == sorted(query)
+
+
+def test_a_signal_keeps_both_bounds(tmp_path: Path) -> None:
+    model, query = ps.generate.grid(25, 25, seed=2)
+    path, out = tmp_path / "hard.uai", tmp_path / "out.json"
+    ps.write(model, path)
+    words = ["solve", str(path), "--max", ",".join(map(str, query)), "--time", "600", "--json", str(out)]
+    with subprocess.Popen([*POWERSUM, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if "≤ log value ≤" in line and not line.lstrip().startswith("-inf"):
+                break
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+    assert process.returncode == 0
+    data = json.loads(out.read_text())
+    assert data["status"] == "interrupted"
+    assert -math.inf < data["log_lower"] <= data["log_upper"]
