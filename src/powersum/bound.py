@@ -15,6 +15,7 @@ from powersum.model import Model, StateKey, VariableKey
 from powersum.query import Query
 from powersum.repair import repaired
 from powersum.result import Result, Snapshot, Status
+from powersum.soft_evidence import observe
 from powersum.tighten import DEFAULT_METHOD, check_options, method_named, start_method
 from powersum.tighten.run import Callback, Limits, Outcome, interruptible, run
 
@@ -58,7 +59,7 @@ def bound(
     maximize
         Names or numbers of the variables to maximise; ``"all"`` for MAP, ``None`` for the log partition function.
     evidence
-        Observed states, by names or numbers.
+        Observed states, by names or numbers; likelihoods, as ``{"cough": {"no": 0.2, "yes": 0.8}}``, where not certain.
     query
         Any weights, in place of ``maximize``.
     order
@@ -101,7 +102,7 @@ def bound(
     check_options(method, given)
     if query is None:
         query = Query.of(model, maximize)
-    observed = model.evidence(evidence)
+    observed = observe(model, evidence)
     eliminated = None if order is None else original_order(model, query, order)
     used = {
         "sweeps": sweeps,
@@ -117,8 +118,8 @@ def bound(
         # Compiled modules are imported where they are used, so that ``import powersum`` stays quick.
         from powersum.simplify import simplify
 
-        problem = simplify(model, query, observed)
-        sizes = _sizes(model, query, observed, problem)
+        problem = simplify(observed.model, query, observed.states)
+        sizes = _sizes(model, query, observed.states, problem)
         if not problem.feasible or problem.model.n_variables == 0:
             outcome, states, residuals = _without_search(problem, started, callback), np.empty(0, dtype=np.int64), None
         else:

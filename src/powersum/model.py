@@ -104,6 +104,42 @@ class Model:
             states=None if states is None else tuple(tuple(s) for s in states),
         )
 
+    @classmethod
+    def from_tables(
+        cls,
+        tables: Mapping[Any, Any] | Iterable[tuple[Any, Any]],
+        *,
+        states: Mapping[str, Sequence[str] | int] | None = None,
+        log: bool = False,
+        directed: bool = False,
+    ) -> Model:
+        """Build a model by hand from a dictionary of tables; variables are numbered as they first appear.
+
+        Parameters
+        ----------
+        tables
+            For each variable, or tuple of variables, an array with one axis for each, or dictionaries of the states'
+            labels nested as deep. Pairs do as well as a dictionary where a scope occurs twice.
+        states
+            Labels of a variable's states, or only their number; what is left out is read off the tables.
+        log
+            True if the tables hold natural logs.
+        directed
+            True for a Bayesian network: each table is the distribution of the last variable of its key given the rest.
+
+        Examples
+        --------
+        >>> import powersum as ps
+        >>> model = ps.Model.from_tables(
+        ...     {"rain": {"no": 0.8, "yes": 0.2}, ("rain", "wet"): [[0.9, 0.1], [0.3, 0.7]]},
+        ...     states={"wet": ["dry", "wet"]}, directed=True)
+        >>> model.names, model.states
+        (('rain', 'wet'), (('no', 'yes'), ('dry', 'wet')))
+        """
+        from powersum.interop.tables import model_from_tables
+
+        return model_from_tables(tables, states, log=log, directed=directed)
+
     @property
     def n_variables(self) -> int:
         """Number of variables."""
@@ -160,7 +196,7 @@ class Model:
                 pass
         try:
             index = int(key)
-        except ValueError:
+        except (TypeError, ValueError):
             labels = self.states[variable] if self.states is not None else ()
             raise InputError(
                 f"variable {self.name(variable)} has no state {key!r}{_closest(str(key), labels)}"

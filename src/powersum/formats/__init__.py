@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable
 
 from powersum.errors import InputError
+from powersum.formats.agrum import SUFFIXES, read_agrum, write_agrum
 from powersum.formats.companions import Companions, companions
 from powersum.formats.evidence import read_evidence, write_evidence
 from powersum.formats.files import COMPRESSED_SUFFIXES, PathLike, plain_name, shown
@@ -32,12 +33,16 @@ __all__ = [
 ]
 
 # A new model format is a new module and a line here.
-_READERS: dict[str, Callable[[PathLike], Model]] = {".uai": read_uai}
-_WRITERS: dict[str, Callable[[Model, PathLike], None]] = {".uai": write_uai}
+_READERS: dict[str, Callable[[PathLike], Model]] = {".uai": read_uai, **dict.fromkeys(SUFFIXES, read_agrum)}
+_WRITERS: dict[str, Callable[[Model, PathLike], None]] = {".uai": write_uai, **dict.fromkeys(SUFFIXES, write_agrum)}
 
 
 def read(path: PathLike) -> Model:
-    """Read a model; the suffix of the file tells its format: ``.uai``, ``.uai.gz`` or ``.uai.xz``."""
+    """Read a model; the suffix of the file tells its format.
+
+    ``.uai`` is read by powersum itself; ``.bif``, ``.xmlbif``, ``.net``, ``.dsl`` and ``.xdsl`` through pyAgrum, with
+    names and labels (``pip install 'powersum[formats]'``). Each may be compressed: ``.gz``, ``.xz``.
+    """
     reader = _READERS.get(_suffix(path))
     if reader is None:
         raise InputError(f"{shown(path)}: unknown kind of model: read are {_listed(_READERS)}")
@@ -45,7 +50,7 @@ def read(path: PathLike) -> Model:
 
 
 def write(model: Model, path: PathLike) -> None:
-    """Write a model; the suffix of the file tells its format: ``.uai``, ``.uai.gz`` or ``.uai.xz``.
+    """Write a model; the suffix of the file tells its format, as in :func:`read`.
 
     The file appears under its name only when it is complete.
     """
@@ -62,4 +67,4 @@ def _suffix(path: PathLike) -> str:
 
 def _listed(formats: Iterable[str]) -> str:
     """The suffixes of formats, for messages."""
-    return ", ".join(suffix + packed for suffix in formats for packed in ("", *COMPRESSED_SUFFIXES))
+    return f"{', '.join(formats)}, each also with {' or '.join(COMPRESSED_SUFFIXES)} behind it"
