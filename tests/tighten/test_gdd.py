@@ -217,3 +217,35 @@ def test_blocks_of_one_colour_share_no_region() -> None:
             ].tolist()
         ]
         assert len(regions) == len(set(regions))
+
+
+@settings(max_examples=60, deadline=None)
+@given(weighted_models())
+def test_join_graphs_are_valid_and_never_rise(case: tuple[Model, FloatArray]) -> None:
+    model, weights = case
+    exact = exact_value(model, weights)
+    problem, order = prepared(model, weights)
+    if not problem.feasible:
+        return
+    for ibound in (1, 3):
+        gdd = GDD(problem, order, ibound=ibound)
+        last = gdd.log_upper
+        for _ in range(4):
+            gdd.step(math.inf)
+            assert gdd.log_upper <= last
+            assert gdd.bound() + problem.log_constant >= exact - 1e-9 * max(1.0, abs(exact))
+            last = gdd.log_upper
+
+
+def test_larger_clusters_are_tighter_and_whole_buckets_nearly_exact() -> None:
+    model = grid(np.random.default_rng(6), 4, 4, states=2)
+    tau = np.where(np.arange(16) % 2 == 0, 0.0, 1.0)
+    problem, order = prepared(model, tau)
+    values = []
+    for ibound in (None, 3, 12):
+        gdd = GDD(problem, order, ibound=ibound)
+        for _ in range(150):
+            gdd.step(math.inf)
+        values.append(gdd.bound() + problem.log_constant)
+    assert values[2] < values[1] < values[0]
+    assert values[2] == pytest.approx(exact_value(model, tau), abs=0.02)

@@ -24,6 +24,7 @@ from powersum.tighten.gdd_kernels import (
     rebuild_tables,
     update_blocks,
 )
+from powersum.tighten.join_graph import join_graph
 
 STARTS = ("share", "wmb", "uniform")
 DIRECTIONS = ("matching", "gradient")
@@ -58,8 +59,11 @@ class GDD:
         ``matching`` (see :mod:`powersum.tighten.gdd_kernels`) or the paper's plain ``gradient``.
     inner_steps
         Steps on shifts and on weights in each visit of a block.
+    ibound
+        Clusters of at most ``ibound + 1`` variables with separators of any size (supplement D) in place of the
+        model's factors.
     wiring
-        Clusters and separators; the factor graph unless given.
+        Clusters and separators of one's own, in place of both.
     """
 
     exact = False
@@ -74,21 +78,28 @@ class GDD:
         start: str = "share",
         direction: str = "matching",
         inner_steps: int = 2,
+        ibound: int | None = None,
         wiring: Wiring | None = None,
     ) -> None:
         if start not in STARTS:
             raise InputError(f"start is {start!r}: choose one of {', '.join(STARTS)}")
         if direction not in DIRECTIONS:
             raise InputError(f"direction is {direction!r}: choose one of {', '.join(DIRECTIONS)}")
+        if inner_steps < 1:
+            raise InputError(f"inner_steps is {inner_steps}: it must be 1 or more")
+        if ibound is not None and ibound < 0:
+            raise InputError(f"ibound is {ibound}: it must be 0 or more")
         del seed
         self._problem = problem
-        self._wiring = wiring if wiring is not None else factor_graph(problem, order)
+        if wiring is None:
+            wiring = factor_graph(problem, order) if ibound is None else join_graph(problem, order, ibound)
+        self._wiring = wiring
         regions = self._wiring.regions
         n_blocks = len(regions.block_size)
         self._state = State(
             tables=self._wiring.theta.copy(),
             delta=np.zeros(self._wiring.n_shifts),
-            weights=start_weights(regions, problem.tau, order, start),
+            weights=start_weights(regions, problem.tau, start),
             log_values=np.zeros(len(regions.table_start) - 1),
             shift_step=np.ones(n_blocks),
             weight_step=np.ones(n_blocks),
@@ -202,7 +213,7 @@ class GDD:
         }
 
 
-def start_weights(regions: Regions, tau: FloatArray, order: IntArray, start: str) -> FloatArray:
+def start_weights(regions: Regions, tau: FloatArray, start: str) -> FloatArray:
     """First weights of all axes of all regions; those of one variable add up to its τ."""
     variable = regions.axis_variable
     n_regions = len(regions.table_start) - 1
@@ -211,13 +222,17 @@ def start_weights(regions: Regions, tau: FloatArray, order: IntArray, start: str
     uniform = tau[variable] / count[variable]
     if start == "uniform":
         return uniform
-    position = np.empty(len(tau), dtype=np.int64)
-    position[order] = np.arange(len(tau))
-    # In a parent clique of i somebody is eliminated after i; axes are in elimination order, so that all but a
-    # region's last axis have one.
-    is_last = np.zeros(len(variable), dtype=bool)
+    is_cluster = owner < regions.n_clusters
+    is_first, is_last = np.zeros((2, len(variable)), dtype=bool)
+    is_first[regions.axis_start[:-1]] = True
     is_last[regions.axis_start[1:] - 1] = True
-    heavy = (owner < regions.n_clusters) & ~is_last
+    if np.array_equal(np.unique(variable[is_cluster & is_first]), np.unique(variable)):
+        # Clusters are mini-buckets: every variable has some that eliminate it, and they share its weight.
+        heavy = is_cluster & is_first
+    else:
+        # In a parent clique of i somebody is eliminated after i; axes are in elimination order, so that all but a
+        # region's last axis have one.
+        heavy = is_cluster & ~is_last
     n_heavy = np.bincount(variable[heavy], minlength=len(tau))
     # Eliminated last in all of its cliques: mini-bucket would sum it alone, which is the separator's part here.
     single = np.diff(regions.axis_start)[owner] == 1

@@ -236,44 +236,64 @@ def _beliefs(b: int, n_members: int, n_shifts: int, regions: Regions, work: Work
 
 
 @inner
-def _set_direction(
-    b: int, n_members: int, n_shifts: int, gradient: int, regions: Regions, state: State, work: Workspace
-) -> float:
-    """A zero-sum descent direction for the shifts; returns its slope.
+def _set_gradient(n_members: int, n_shifts: int, work: Workspace) -> None:
+    """The plain gradient of the paper (eq. 8) as the direction of all members."""
+    for x in range(n_shifts):
+        total = 0.0
+        for i in range(1, n_members):
+            work.direction[i * n_shifts + x] = work.marginal[x] - work.marginal[i * n_shifts + x]
+            total += work.direction[i * n_shifts + x]
+        work.direction[x] = -total
 
-    Matching: each member moves by −ω (log b − log q), where log q is the ω-average of the members' log beliefs. Its
-    slope −Σ ω KL(b‖q) is never positive, whatever the ω ≥ 0; with ω the member's weight of the variable the full step
-    is exact when that variable is the last in every member. Where ω is 0 the move is the limit: the member's whole
-    dependence on the variable goes to the others, as a message would carry it. For a separator of several variables ω
-    is the mean of the positive weights.
+
+@inner
+def _set_matching(
+    b: int, n_members: int, n_shifts: int, by_messages: bool, regions: Regions, state: State, work: Workspace
+) -> None:
+    """A direction that would bring all members' beliefs together.
+
+    Each member moves by −ω (log b − log q), where log q is the ω-average of the members' log beliefs. The slope
+    −Σ ω KL(b‖q) is never positive, whatever the ω ≥ 0; with ω the member's weight of the variable the full step is
+    exact when that variable is the last in every member. Where ω is 0 the move is the limit: the member's whole
+    dependence on the variable goes to the others, as a message would carry it.
+
+    A separator of several variables has several weights: ω is their mean. Where they vanish, beliefs show nothing; then
+    ``by_messages`` takes the member's largest entries in their place, which is what a message carries of it.
     """
-    slope = 0.0
-    if gradient == 1:
-        for x in range(n_shifts):
-            total = 0.0
-            for i in range(1, n_members):
-                work.direction[i * n_shifts + x] = work.marginal[x] - work.marginal[i * n_shifts + x]
-                total += work.direction[i * n_shifts + x]
-            work.direction[x] = -total
-    else:
-        sum_omega = 0.0
-        for i in range(n_members):
-            m = regions.block_start[b] + i
-            omega = work.weight[i]
-            if regions.member_map[m] >= 0:
-                omega = _mean_weight(m, regions, state, regions.member_region[regions.block_start[b]])
+    sum_omega = 0.0
+    for i in range(n_members):
+        m = regions.block_start[b] + i
+        omega = work.weight[i]
+        mapped = regions.member_map[m]
+        if mapped >= 0:
+            omega = _mean_weight(m, regions, state, regions.member_region[regions.block_start[b]])
+            d = i * n_shifts
+            if by_messages:
                 for x in range(n_shifts):
-                    belief = work.marginal[i * n_shifts + x]
-                    work.scaled[i * n_shifts + x] = omega * (log_of(belief) if belief > UNDERFLOW else LOG_OF_NOTHING)
-            work.trial_weight[i] = omega
-            sum_omega += omega
-        for x in range(n_shifts):
-            total = 0.0
-            for i in range(n_members):
-                total += work.scaled[i * n_shifts + x]
-            for i in range(n_members):
-                share = work.trial_weight[i] / sum_omega * total
-                work.direction[i * n_shifts + x] = share - work.scaled[i * n_shifts + x]
+                    work.scaled[d + x] = LOG_OF_NOTHING
+                for j in range(work.entries[i]):
+                    excess = work.base[work.at[i] + j] - work.value[i]
+                    x = regions.separator_map[mapped + j]
+                    work.scaled[d + x] = max(work.scaled[d + x], excess)
+            else:
+                for x in range(n_shifts):
+                    belief = work.marginal[d + x]
+                    work.scaled[d + x] = omega * (log_of(belief) if belief > UNDERFLOW else LOG_OF_NOTHING)
+        work.trial_weight[i] = omega
+        sum_omega += omega
+    for x in range(n_shifts):
+        total = 0.0
+        for i in range(n_members):
+            total += work.scaled[i * n_shifts + x]
+        for i in range(n_members):
+            share = work.trial_weight[i] / sum_omega * total
+            work.direction[i * n_shifts + x] = share - work.scaled[i * n_shifts + x]
+
+
+@inner
+def _slope(n_members: int, n_shifts: int, work: Workspace) -> float:
+    """Derivative of the block's value along the direction."""
+    slope = 0.0
     for j in range(n_members * n_shifts):
         slope += work.marginal[j] * work.direction[j]
     return slope
@@ -346,23 +366,34 @@ def _descend(b: int, tau: float, regions: Regions, state: State, work: Workspace
         work.value[i] = work.trial_value[i]
     _beliefs(b, n_members, n_shifts, regions, work)
     changed = False
+    wide = n_shifts > 0 and regions.member_map[regions.block_start[b]] >= 0
     for _ in range(rules.inner_steps):
         progress = False
-        if n_shifts > 0:
-            slope = _set_direction(b, n_members, n_shifts, rules.gradient, regions, state, work)
-            step = state.shift_step[b]
-            if slope < -1e-13:
-                for attempt in range(rules.backtracks):
-                    trial = _trial(b, step, n_members, n_shifts, work.weight, regions, state, work)
-                    if trial <= value + rules.armijo * step * slope:
-                        _accept_shift(b, step, n_members, n_shifts, regions, work)
-                        value = trial
-                        progress = True
+        # Wide separators go both ways in turn: which one helps depends on how small their weights are.
+        for way in range(2 if wide and rules.gradient == 0 else 1):
+            if n_shifts == 0:
+                break
+            if rules.gradient == 1:
+                _set_gradient(n_members, n_shifts, work)
+            else:
+                _set_matching(b, n_members, n_shifts, way == 1, regions, state, work)
+            slope = _slope(n_members, n_shifts, work)
+            step = state.shift_step[b] if way == 0 else 1.0
+            if slope > -1e-13:
+                continue
+            for attempt in range(rules.backtracks):
+                trial = _trial(b, step, n_members, n_shifts, work.weight, regions, state, work)
+                if trial <= value + rules.armijo * step * slope:
+                    _accept_shift(b, step, n_members, n_shifts, regions, work)
+                    value = trial
+                    progress = True
+                    if way == 0:
                         state.shift_step[b] = min(2.0 * step, 1e6) if attempt == 0 else step
-                        _beliefs(b, n_members, n_shifts, regions, work)
-                        break
-                    step *= 0.5
-                else:
+                    _beliefs(b, n_members, n_shifts, regions, work)
+                    break
+                step *= 0.5
+            else:
+                if way == 0:
                     state.shift_step[b] = max(step, 1e-3)
         if has_weights:
             step = state.weight_step[b]
