@@ -187,8 +187,10 @@ class Solver:
         self._state = state
         lower, upper = state.log_lower, state.log_upper
         if self._history:
+            # Both bounds are computed with rounding: where they cross by that, the one that came first stands.
+            upper = max(min(upper, self._history[-1].log_upper), self._history[-1].log_lower)
             lower = max(lower, self._history[-1].log_lower)
-            upper = min(upper, self._history[-1].log_upper)
+        lower = min(lower, upper)
         if state.settled or upper - lower <= max(self._options["gap"], SAME) or time.monotonic() >= deadline:
             self._finished = True
         moved = not self._history or (lower, upper) != (self._history[-1].log_lower, self._history[-1].log_upper)

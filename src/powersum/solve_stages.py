@@ -30,8 +30,11 @@ from powersum.tighten.tree.covering_tree import CoveringTree
 NANOSECONDS_PER_ENTRY = 15.0
 """What one entry of a bucket table costs at worst, for judging beforehand whether exact elimination is affordable."""
 
-FIRST_SECONDS = 1.0
-"""Time for tightening in the first stage; each further stage has four times as much."""
+QUICK = 0.5
+"""Seconds that exact elimination may take without anything else being tried first."""
+
+FIRST_STAGE = 0.6
+"""Seconds for tightening in the first stage; each further stage has four times as much."""
 
 SLICE = 0.2
 """Seconds of work between two looks at the outside."""
@@ -72,7 +75,6 @@ def stages(
 
     ``clock`` tells the seconds spent on slices before the present one.
     """
-    begun = time.monotonic()
     problem = simplify(model, query, evidence)
     state = State(
         sizes={
@@ -94,23 +96,32 @@ def stages(
         state.settled, state.reason = True, "Simplification alone gave the exact value."
         yield state
         return
-    order = elimination_order(problem.model, problem.tau, seed=seed, time_limit=min(0.3, 0.05 * time_limit))
+    order = elimination_order(problem.model, problem.tau, seed=seed, time_limit=min(0.2, 0.05 * time_limit))
     elimination = Elimination(problem.model, order, problem.tau)
     state.sizes["constrained_width"] = elimination.width
     seconds = elimination.work * NANOSECONDS_PER_ENTRY * 1e-9
-    affordable = seconds < 0.5 * (time_limit - (time.monotonic() - begun))
-    if elimination.bytes <= 0.9 * memory and affordable:
-        exact = elimination.run()
-        state.log_lower = state.log_upper = exact.log_value + problem.log_constant
-        state.states = problem.restore(exact.states)
-        state.settled, state.reason = True, f"Exact elimination, of constrained width {elimination.width}."
-        if state.log_upper == -math.inf:
-            state.states = np.zeros(0, dtype=np.int64)
-        yield state
+    fits = elimination.bytes <= 0.9 * memory
+    if fits and seconds < QUICK:
+        yield _eliminated(elimination, problem, state)
         return
-    del elimination
     work = _Work(problem, order, state, memory=memory, threads=threads, seed=seed)
-    yield from work.run(clock, time_limit)
+    for _ in work.run(clock, time_limit):
+        yield state
+        # What takes elimination long is often proven sooner by search, but not always.
+        if fits and not state.settled and work.stage > 0 and seconds < 0.7 * (time_limit - clock()):
+            del work
+            yield _eliminated(elimination, problem, state)
+            return
+
+
+def _eliminated(elimination: Elimination, problem: Problem, state: State) -> State:
+    """The state after exact elimination."""
+    exact = elimination.run()
+    state.log_lower = state.log_upper = exact.log_value + problem.log_constant
+    if exact.log_value > -math.inf:
+        state.states = problem.restore(exact.states)
+    state.settled, state.reason = True, f"Exact elimination, of constrained width {elimination.width}."
+    return state
 
 
 class _Work:
@@ -127,41 +138,58 @@ class _Work:
         self.portfolio = Portfolio(self.evaluator, seed=seed)
         self.search: BestFirst | None = None
         self.improved = 0.0
+        self.stage = 0
+        self.held_table = HELD_TABLE
 
     def run(self, clock: Callable[[], float], time_limit: float) -> Iterator[State]:
-        """A tree that grows by stages, each of tightening and then of search with it; local search all the while."""
+        """Stages of growing length: a tree is tightened, then searched with; local search all the while."""
         state = self.state
-        seconds = min(FIRST_SECONDS, 0.05 * time_limit)
-        tree = CoveringTree(
-            self.problem, self.order, threads=self.threads, seed=self.seed, memory=int(TREE_SHARE * self.memory)
-        )
-        yield from self._first_assignment(tree, time.monotonic() + 2.0 * seconds)
-        more = True
+        tree: CoveringTree | None = None
         while not state.settled:
-            # The tree plans its temperatures and its growth by the end of its stage. It has half of the time.
-            ends = time.monotonic() + 2.0 * seconds
+            # A last stage takes all the time that is left, so that none is spent on what cannot be finished.
+            length = FIRST_STAGE * 4.0**self.stage
+            left = time_limit - clock()
+            last = length > 0.35 * left
+            length = 0.6 * left if last else length
+            ends = time.monotonic() + length
+            order = self.order
+            if self.stage:
+                order = elimination_order(
+                    self.problem.model, self.problem.tau, seed=self.seed + self.stage, time_limit=0.05 * length
+                )
+            fresh = CoveringTree(
+                self.problem, order, threads=self.threads, seed=self.seed, memory=int(TREE_SHARE * self.memory)
+            )
+            if tree is None:
+                yield from self._first_assignment(fresh, ends)
+            more = not state.settled
             while more and time.monotonic() < ends:
-                more = self._tighten(tree, time.monotonic() + SLICE, ends)
+                more = self._tighten(fresh, time.monotonic() + SLICE, ends)
                 yield state
                 self._improve(clock)
                 yield state
-            seconds *= 4.0
-            if self._may_search():
+            self._raise_to(fresh)
+            if tree is None or fresh.log_upper < tree.log_upper:
+                tree, self.order = fresh, order
+                if self.stage:
+                    self.portfolio.suggest(tree.decode())
+            del fresh
+            ends = math.inf if last else time.monotonic() + 0.5 * length
+            if self._may_search() and not state.settled:
                 self._begin_search(tree)
-                last = not more or seconds > time_limit - clock()
-                ends = math.inf if last else time.monotonic() + 0.5 * seconds
                 while time.monotonic() < ends and not state.settled:
                     self._branch_and_bound(time.monotonic() + SLICE)
                     yield state
                     self._improve(clock)
                     yield state
-            elif not more:
+            while last and not state.settled:
                 if not (self.held or self.evaluator).is_max.any():
-                    state.exhausted, state.reason = True, "Nothing is left to tighten within the memory given."
+                    state.exhausted, state.reason = True, "Nothing is left to do within the time and memory given."
                     yield state
                     return
                 self._improve(clock)
                 yield state
+            self.stage += 1
 
     def _may_search(self) -> bool:
         """True where branch and bound applies: there is something to maximise, and leaves can be evaluated."""
@@ -189,13 +217,10 @@ class _Work:
                 break
             yield self.state
         if evaluator.value(np.where(evaluator.is_max, states, -1)) == TOO_WIDE:
-            held = hold_cutset(self.problem, entries=HELD_TABLE, seed=self.seed)
-            self.held = Evaluator(held, memory=0.2 * self.memory)
-            self.portfolio = Portfolio(self.held, seed=self.seed)
+            self._hold(states)
             self.state.notes = (
                 "Summing is too wide for the memory given: log_lower is a lower bound on the value of the assignment.",
             )
-            self.portfolio.suggest(states)
         else:
             self.portfolio.suggest(decoded)
         self._improve(lambda: 0.0)
@@ -212,6 +237,12 @@ class _Work:
         """A slice of local search; a short one where it has not found anything for long."""
         length = SLICE if clock() < 2.0 * self.improved + 1.0 else 0.4 * SLICE
         if not self.portfolio.run(time.monotonic() + length):
+            if self.held is not None and clock() > 1.3 * self.improved + 1.0:
+                # Fewer variables need to be held where larger tables are allowed.
+                self.held_table *= 8.0
+                self.improved = clock()
+                if 64.0 * self.held_table < 0.2 * self.memory:
+                    self._hold(self.portfolio.assignment)
             return
         self.improved = clock()
         evaluator = self.held or self.evaluator
@@ -219,6 +250,14 @@ class _Work:
         self._record(evaluator.value(self.portfolio.assignment), self.portfolio.assignment)
         if self.search is not None:
             self.search.offer(self.state.log_lower - self.problem.log_constant, self.portfolio.assignment)
+
+    def _hold(self, states: IntArray) -> None:
+        """Go on with a cutset of sum variables held, so that what is left fits tables of the present limit."""
+        held = hold_cutset(self.problem, entries=self.held_table, seed=self.seed)
+        self.held = None
+        self.held = Evaluator(held, memory=0.2 * self.memory)
+        self.portfolio = Portfolio(self.held, seed=self.seed)
+        self.portfolio.suggest(states)
 
     def _record(self, value: float, assignment: IntArray) -> None:
         if value + self.problem.log_constant > self.state.log_lower:
