@@ -11,6 +11,7 @@ import typer
 
 from powersum import __version__
 from powersum.cli.bound import bound_command
+from powersum.cli.compare import compare_command
 from powersum.cli.generate import generate_app
 from powersum.cli.help import examples
 from powersum.cli.info import info_command
@@ -46,6 +47,13 @@ app.command(
         "INF_TIME=60 INF_MEMORY=8 powersum uai-solver model.uai model.uai.evid '' PR",
     ),
 )(uai_solver_command)
+app.command(
+    "compare",
+    epilog=examples(
+        "powersum compare model.uai --query model.uai.query --methods gdd,wmb:0.035,mbe --plot out.png --csv out.csv",
+        "powersum compare model.uai --max all --methods gdd,tree:1,tree:6 --time 5",
+    ),
+)(compare_command)
 app.command(
     "info",
     epilog=examples("powersum info model.uai", "powersum info model.uai --query model.uai.query --json -"),

@@ -1,0 +1,137 @@
+"""``powersum compare``."""
+
+from __future__ import annotations
+
+import math
+import sys
+from pathlib import Path
+from typing import Annotated, TextIO
+
+import typer
+
+from powersum.cli.files import (
+    EvidenceFile,
+    EvidencePairs,
+    MaxNames,
+    ModelFile,
+    OrderFile,
+    QueryFile,
+    check_outputs,
+    print_hints,
+    read_question,
+)
+from powersum.compare import DEFAULT_METHODS, RUNNABLE, Comparison, Point, compare, parse_methods
+from powersum.tighten.run import Limits, interruptible
+
+
+def compare_command(
+    model: ModelFile,
+    query: QueryFile = None,
+    max_names: MaxNames = None,
+    evid: EvidenceFile = None,
+    evidence: EvidencePairs = None,
+    order: OrderFile = None,
+    methods: Annotated[
+        str,
+        typer.Option(
+            metavar="LIST",
+            help=f"Methods, as a,b:VALUE,c: {', '.join(RUNNABLE)}. The value is the damping of wmb and trw, the "
+            "i-bound of tree, mbe, reorder and mas, the first weights of gdd, or gdd:paper.",
+        ),
+    ] = ",".join(DEFAULT_METHODS),
+    sweeps: Annotated[int, typer.Option(metavar="N", help="Sweeps of each method.")] = 20,
+    time_limit: Annotated[float | None, typer.Option("--time", metavar="S", help="Seconds of each method.")] = None,
+    decode: Annotated[bool, typer.Option(help="Decode after each sweep and evaluate it exactly.")] = True,
+    threads: Annotated[int, typer.Option(metavar="N", min=1, help="Threads of each method.")] = 1,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of what is drawn at random.")] = 0,
+    plot: Annotated[Path | None, typer.Option(metavar="OUT.png", help="Draw bounds against sweeps and time.")] = None,
+    csv: Annotated[Path | None, typer.Option(metavar="OUT.csv", help="Write every point as a line.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but the last table.")] = False,
+) -> None:
+    """Run several methods side by side on one question.
+
+    Shows the bound of each against sweeps and seconds, and the exact value Q(x_B) of its latest decoding. Values are
+    natural logarithms.
+    """
+    choices = parse_methods(methods)
+    Limits(sweeps=sweeps, time_limit=time_limit)
+    check_outputs([plot, csv], [model, query, evid, order])
+    if plot is not None:
+        from powersum.report.curves import check_picture
+
+        check_picture(plot)
+    question = read_question(model, query, max_names, evid, evidence, order)
+    if not quiet:
+        print_hints(question)
+    with interruptible():
+        with _progress(quiet, [c.label for c in choices], sweeps) as callback:
+            comparison = compare(
+                question.model,
+                evidence=question.evidence,
+                query=question.query,
+                methods=[choice.label for choice in choices],
+                order=question.order,
+                sweeps=sweeps,
+                time_limit=time_limit,
+                decode=decode,
+                threads=threads,
+                seed=seed,
+                callback=callback,
+            )
+        print(table_of(comparison))
+        for note in comparison.notes:
+            print(f"note: {note}")
+        if csv is not None:
+            from powersum.formats.files import saving
+
+            with saving(csv) as handle:
+                handle.write(comparison.to_csv().encode())
+        if plot is not None:
+            from powersum.report.compare import save_comparison
+
+            save_comparison(comparison, plot, title=model.name)
+        for written in (csv, plot):
+            if written is not None and not quiet:
+                print(f"wrote {written}")
+
+
+def table_of(comparison: Comparison) -> str:
+    """A line for each method: sweeps, seconds, best bound, last value and last decoding."""
+    lines = [f"{'method':<12}{'sweeps':>7}{'seconds':>9}{'log value ≤':>14}{'last value':>14}{'decoded':>14}"]
+    for trace in comparison.traces:
+        last = trace.points[-1]
+        bound = f"{last.log_upper:.6f}" if trace.guaranteed else "no bound"
+        decoded = "" if last.log_decoded is None else f"{last.log_decoded:.6f}"
+        lines.append(
+            f"{trace.label:<12}{last.sweep:>7}{last.seconds:>9.2f}{bound:>14}{last.value:>14.6f}{decoded:>14}".rstrip()
+        )
+    return "\n".join(lines)
+
+
+class _progress:
+    """A bar over methods and sweeps on a terminal, nothing in a pipe: the table at the end says it all."""
+
+    def __init__(self, quiet: bool, labels: list[str], sweeps: int) -> None:
+        self._stream: TextIO = sys.stderr
+        self._shown = not quiet and self._stream.isatty()
+        self._labels, self._sweeps = labels, max(sweeps, 1)
+
+    def __enter__(self) -> _progress:
+        if self._shown:
+            from rich.console import Console
+            from rich.progress import Progress
+
+            self._bar = Progress(console=Console(file=self._stream), transient=True)
+            self._bar.start()
+            self._task = self._bar.add_task("preparing", total=len(self._labels))
+        return self
+
+    def __call__(self, label: str, point: Point) -> None:
+        if self._shown:
+            done = self._labels.index(label) + min(point.sweep / self._sweeps, 1.0)
+            value = f"{point.log_upper:.3f}" if math.isfinite(point.log_upper) else f"{point.value:.3f}"
+            self._bar.update(self._task, completed=done, description=f"{label} {value}")
+
+    def __exit__(self, *_: object) -> None:
+        if self._shown:
+            self._bar.stop()
