@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -11,12 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from powersum.arrays import FloatArray
+from powersum.errors import InputError
 from powersum.model import Model
 from powersum.ordering import elimination_order
 from powersum.problem import Problem
 from powersum.query import Query
 from powersum.simplify import simplify
 from powersum.tighten.tree import CoveringTree
+from powersum.tighten.tree.budget import largest_within
 from powersum.tighten.tree.partition import limits_of, partition
 from powersum.tighten.tree.passes import Passes
 from powersum.tighten.tree.scopes import scopes_in_order
@@ -199,3 +203,78 @@ def test_residuals_shrink() -> None:
     assert late is not None
     assert late.moment < 0.1 * early.moment
     assert {"mini_buckets", "entries", "parameters"} <= set(tree.sizes())
+
+
+def test_sizes_follow_the_memory() -> None:
+    problem = problem_of(wide_model(), np.ones(400))
+    order = elimination_order(problem.model, problem.tau)
+    scopes = scopes_in_order(problem.model, order)
+    cardinalities = problem.model.cardinalities[order]
+    for size in (2**21, 2**24, 2**26):
+        found = largest_within(scopes, cardinalities, entries=np.inf, size=size)
+        assert found is not None
+        passes = Passes(lay_out(found[1], scopes, cardinalities), problem.model, problem.tau, order)
+        passes.value_and_gradient()
+        arrays = [passes.pool, passes.gradient, *vars(passes).values(), *passes.layout.wiring]
+        unique = {id(a): a.nbytes for a in arrays if isinstance(a, np.ndarray) and a.base is None}
+        assert sum(unique.values()) <= size
+        assert found[2].bytes <= size
+
+
+def test_free_size_is_valid_and_no_worse_than_small() -> None:
+    model = wide_model(120)
+    tau = np.where(np.arange(120) % 2 == 0, 0.0, 1.0)
+    problem = problem_of(model, tau)
+    tree = tree_of(problem)
+    last = tree.log_upper
+    deadline = time.monotonic() + 4.0
+    while tree.step(deadline) and time.monotonic() < deadline:
+        assert tree.log_upper <= last
+        last = tree.log_upper
+    assert time.monotonic() < deadline + 0.5
+    assert tree.bound() == pytest.approx(tree.log_upper, abs=1e-8)
+    small = tree_of(problem, ibound=3)
+    for _ in range(10):
+        small.step(math.inf)
+    assert tree.log_upper < small.log_upper
+
+
+def test_free_size_repeats_without_a_clock() -> None:
+    problem = problem_of(wide_model(60), np.where(np.arange(60) % 2 == 0, 0.0, 1.0))
+    bounds = []
+    for threads in (1, 2):
+        tree = tree_of(problem, threads=threads)
+        for _ in range(30):
+            tree.step(math.inf)
+        bounds.append(tree.log_upper)
+    assert bounds[0] == bounds[1]
+
+
+def test_too_little_memory_is_said() -> None:
+    problem = problem_of(wide_model(), np.ones(400))
+    order = elimination_order(problem.model, problem.tau)
+    with pytest.raises(InputError, match="memory"):
+        CoveringTree(problem, order, memory=10_000)
+    with pytest.raises(InputError, match="memory"):
+        CoveringTree(problem, order, ibound=8, memory=10_000)
+    with pytest.raises(InputError, match="ibound"):
+        CoveringTree(problem, order, ibound=-1)
+
+
+def test_peak_memory_stays_within_the_budget() -> None:
+    """In a process of its own, whose peak is its own."""
+    program = (
+        "import math, resource, time, numpy as np\n"
+        "from powersum.ordering import elimination_order\n"
+        "from powersum.tighten.tree import CoveringTree\n"
+        "from tests.tighten.test_tree import problem_of, wide_model\n"
+        "problem = problem_of(wide_model(), np.ones(400))\n"
+        "order = elimination_order(problem.model, problem.tau)\n"
+        "tree = CoveringTree(problem, order, memory=400 * 2**20)\n"
+        "for _ in range(8): tree._free and tree._grow(math.inf); tree.step(time.monotonic() + 1.0)\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, tree._tree.layout.n_entries)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=300)
+    peak, entries = (float(word) for word in done.stdout.split())
+    assert entries > 1e6
+    assert peak <= 1.1 * 400

@@ -23,7 +23,7 @@ class Annealing:
         Share of the cost that a round of iterations must gain to stay.
     """
 
-    def __init__(self, *, first: float = 0.5, last: float = 0.005, factor: float = 0.5, patience: float = 0.1) -> None:
+    def __init__(self, *, first: float = 0.5, last: float = 0.005, factor: float = 0.5, patience: float = 0.05) -> None:
         self.temperature = first
         self._first, self._last, self._factor, self._patience = first, last, factor, patience
 

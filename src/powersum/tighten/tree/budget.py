@@ -20,8 +20,9 @@ _VECTORS = 2 * MEMORY + 6
 _PER_NODE, _PER_INPUT = 200, 120
 """Bytes of wiring for each mini-bucket and for each of its inputs, bases and patterns included."""
 _STEP = 0.5 * float(np.log(2.0))
-_EXTENSION = float(np.log(2.0))
-"""Mini-buckets are extended up to this much less than they may be merged to."""
+_EXTENSION = float(np.log(4.0))
+"""Mini-buckets are extended up to this much less than they may be merged to: half as many entries as with log 2, for
+the same bound."""
 
 
 class Cost(NamedTuple):
@@ -59,18 +60,21 @@ def limits_for(log_size: float) -> Limits:
 
 
 def largest_within(
-    scopes: Scopes, cardinalities: IntArray, *, entries: float, size: float, least: float = 0.0
+    scopes: Scopes, cardinalities: IntArray, *, entries: float, size: float
 ) -> tuple[float, Partition, Cost] | None:
     """The largest limit on the log size of tables whose tree has at most so many entries and bytes.
 
-    Returns the limit with its partition and cost; None where nothing fits. Searches from ``least`` upwards in
-    growing steps and goes back by halves, for a partition costs time and larger ones are not always more expensive.
+    Returns the limit with its partition and cost; None where nothing fits. Searches upwards in wide steps and goes
+    back by halves, for a partition takes time.
     """
     found: tuple[float, Partition, Cost] | None = None
-    low, high = least, np.inf
-    # Sizes vary by about this factor between a single mini-bucket and the whole tree.
-    stride = 4.0 * _STEP
-    limit = max(least, _STEP)
+    logs = scopes.log_sizes
+    # Where all variables have equally many states, only whole powers of that make a difference.
+    uniform = bool(logs.size) and float(logs.max() - logs.min()) < 1e-12
+    step = float(logs[0]) if uniform else _STEP
+    stride = 2.0 * step if uniform else 4.0 * step
+    low, high = 0.0, np.inf
+    limit = 2.0 * step
     while True:
         parts = partition(scopes, limits_for(limit))
         cost = cost_of(parts, scopes, cardinalities)
@@ -83,7 +87,7 @@ def largest_within(
         else:
             high = limit
         if high < np.inf:
-            if high - low <= 1.01 * _STEP:
+            if high - low <= 1.01 * step:
                 return found
             limit = 0.5 * (low + high)
 

@@ -6,8 +6,9 @@ import time
 
 import numpy as np
 
-from powersum.arrays import IntArray
+from powersum.arrays import FloatArray, IntArray
 from powersum.errors import InputError
+from powersum.ordering import elimination_order
 from powersum.problem import Problem
 from powersum.result import Residuals
 from powersum.tighten.tree.budget import DEFAULT_BYTES, bytes_in_use, cost_of, largest_within
@@ -16,20 +17,38 @@ from powersum.tighten.tree.partition import limits_of, partition
 from powersum.tighten.tree.scopes import scopes_in_order
 
 SMALL_ENTRIES = 2e5
-"""Entries of the first tree where the size is free: a good bound within a second, before a larger tree is tried."""
+"""Entries of the first trees where the size is free: a good bound within a second, before a larger tree is tried."""
+ENTRIES_PER_VARIABLE = 40
+"""A first tree for very many variables is larger accordingly."""
+QUICKEST = 6e-9
+"""Seconds that a pass takes for each entry, at least: a guess before any was made."""
 GROWTH = 8.0
 """How much larger the next tree is where time does not say."""
-PASSES = 250.0
+PASSES = 800.0
 """Passes that a tree needs to do better than one of a quarter of its size."""
 SETTLED = 2e-6
 """A cold tree that gains less than this share of its bound in a round makes room for a larger one."""
+ORDERS = 6
+"""Elimination orders tried on smaller trees; orders differ by 1 to 2 nats, and smaller trees tell which are good."""
+TRIAL_SHARE, TRIAL_ROUNDS, TRIAL_PASSES = 0.05, 40, 200.0
+"""Time for each order tried: a share of all, or so many rounds where time does not end; and the passes it shall allow,
+from which follows the size of the trees."""
+FINAL_TRIALS = 3.0
+"""How much longer than the others the best of them goes on before a larger tree."""
+ORDER_RESTARTS = 4
+"""Tries of min-fill for each of these orders."""
+LEAST_SECONDS = 3.0
+"""With less time than this only the order given is used."""
+MOST_VARIABLES = 20_000
+"""With more variables than this an order costs too much to try several."""
 
 
 class CoveringTree:
     """Upper bound by mini-buckets of limited size; follows :class:`powersum.tighten.protocol.Tightener`.
 
-    With a fixed ``ibound`` there is one tree. Otherwise a small tree is tightened first; then comes a tree as large as
-    memory and the time left for it allow. The best bound of all is the answer.
+    With a fixed ``ibound`` there is one tree. Otherwise small trees are tightened first, for the order given and for a
+    few others; then comes, with the best order, a tree as large as memory and the time left for it allow. The best
+    bound of all is the answer.
 
     Parameters
     ----------
@@ -40,7 +59,7 @@ class CoveringTree:
     threads
         Independent branches of the tree run side by side; results do not depend on it.
     seed
-        Present for the sake of the protocol: nothing here is random.
+        Chooses the other orders that are tried.
     ibound
         At most ``ibound + 1`` variables in a mini-bucket; by default as many as memory and time allow.
     memory
@@ -67,51 +86,117 @@ class CoveringTree:
         if ibound is not None and ibound < 0:
             raise InputError(f"ibound is {ibound}: it must be 0 or more")
         self._problem = problem
-        self._order = np.ascontiguousarray(order, dtype=np.int64)
         self._threads = threads
-        self._scopes = scopes_in_order(problem.model, self._order)
-        self._cardinalities = problem.model.cardinalities[self._order]
-        self._limit = 0.0
+        self._seed = seed
+        self._order = np.ascontiguousarray(order, dtype=np.int64)
+        budget = DEFAULT_BYTES if memory is None else memory
+        self._bytes = budget - min(bytes_in_use(), budget // 2)
+        self._free = ibound is None
         if ibound is None:
-            budget = DEFAULT_BYTES if memory is None else memory
-            self._bytes = budget - min(bytes_in_use(), budget // 2)
-            found = largest_within(self._scopes, self._cardinalities, entries=SMALL_ENTRIES, size=self._bytes)
-            if found is None:
-                found = largest_within(self._scopes, self._cardinalities, entries=np.inf, size=self._bytes)
-            if found is None:
-                least = cost_of(partition(self._scopes, limits_of(0)), self._scopes, self._cardinalities)
-                raise InputError(
-                    f"a memory of {budget} bytes is too small: the smallest covering tree needs {least.bytes}"
-                )
-            self._limit, parts, _ = found
+            first_entries = max(SMALL_ENTRIES, ENTRIES_PER_VARIABLE * len(self._order))
+            self._tree = self._tree_within(self._order, first_entries)
         else:
-            self._bytes = 0
-            parts = partition(self._scopes, limits_of(ibound))
-            cost = cost_of(parts, self._scopes, self._cardinalities)
+            scopes = scopes_in_order(problem.model, self._order)
+            cardinalities = problem.model.cardinalities[self._order]
+            parts = partition(scopes, limits_of(ibound))
+            cost = cost_of(parts, scopes, cardinalities)
             if memory is not None and cost.bytes > memory:
                 raise InputError(f"ibound {ibound} needs {cost.bytes} bytes, more than the memory of {memory}")
-        self._tree = FixedTree(problem, self._order, self._scopes, parts, threads=threads)
+            self._tree = FixedTree(problem, self._order, scopes, parts, threads=threads)
         self._best = self._tree
-        self._may_grow = ibound is None
+        # Weights other than 0 and 1 do not commute: there the order is part of the question.
+        commute = bool(np.isin(problem.tau, (0.0, 1.0)).all())
+        self._orders_left = ORDERS if commute and len(self._order) <= MOST_VARIABLES else 0
+        self._winner: tuple[FixedTree, IntArray] | None = None
+        self._trial_end, self._trial_rounds, self._trial_seconds = -np.inf, 0, np.inf
         self.log_upper = self._tree.log_upper
         self.exact = self._tree.exact
 
     def step(self, deadline: float) -> bool:
-        """A few iterations of joint descent, or a larger tree; False when nothing is left to gain."""
+        """A few iterations of joint descent, or another tree; False when nothing is left to gain."""
         tree = self._tree
         if self.exact or tree.log_upper == -np.inf:
             return False
-        settled = tree.done or (tree.cold and tree.last_gain < SETTLED)
-        if self._may_grow and settled and self._grow(deadline):
+        if self._free and self._settled(deadline):
+            if not self._next_tree(deadline):
+                self._free = False
             tree = self._tree
         elif tree.done:
             return False
         else:
-            tree.step(deadline)
+            tree.step(min(deadline, self._trial_end) if self._trial_end > 0.0 else deadline)
+            self._trial_rounds += 1
         if tree.log_upper < self.log_upper or tree.exact:
             self.log_upper = min(tree.log_upper, self.log_upper)
             self._best, self.exact = tree, tree.exact
         return not self.exact
+
+    def _settled(self, deadline: float) -> bool:
+        """True when the present tree should make room for another one."""
+        tree, now = self._tree, time.monotonic()
+        if tree.done or (tree.cold and tree.last_gain < SETTLED):
+            return True
+        if self._trial_end == -np.inf and self._orders_left > 0:
+            if deadline - now < LEAST_SECONDS:
+                self._orders_left = 0
+            else:
+                self._trial_seconds = TRIAL_SHARE * (deadline - now)
+                self._begin_trial()
+        return self._trial_end > 0.0 and (now >= self._trial_end or self._trial_rounds >= TRIAL_ROUNDS)
+
+    def _begin_trial(self, times: float = 1.0) -> None:
+        self._trial_end = time.monotonic() + times * self._trial_seconds
+        self._trial_rounds = 0
+
+    def _next_tree(self, deadline: float) -> bool:
+        """A tree with another order or, when all were tried, a larger one with the best; False when neither."""
+        if deadline <= time.monotonic():
+            return True
+        tree, first = self._tree, self._orders_left == ORDERS
+        on_trial = not first and self._trial_end > 0.0
+        if on_trial and (self._winner is None or tree.log_upper < self._winner[0].log_upper):
+            self._winner = tree, self._order
+        if self._orders_left <= 0:
+            if self._winner is None or self._orders_left < 0:
+                self._trial_end = -np.inf
+                return self._grow(deadline)
+            # The best of the trial goes on for a while before a larger tree with its order has to do better.
+            if tree is not self._winner[0]:
+                tree.rest()
+            self._tree, self._order = self._winner
+            self._winner = None
+            self._orders_left = -1
+            self._begin_trial(FINAL_TRIALS)
+            return True
+        entries = GROWTH * SMALL_ENTRIES
+        if self._trial_seconds < np.inf:
+            entries = self._trial_seconds / (TRIAL_PASSES * max(tree.seconds_per_entry, QUICKEST))
+        tree.rest()
+        if not first:
+            self._order = elimination_order(
+                self._problem.model,
+                self._problem.tau,
+                seed=self._seed + ORDERS - self._orders_left,
+                restarts=ORDER_RESTARTS,
+            )
+        self._orders_left -= 1
+        self._tree = self._tree_within(self._order, entries)
+        self._begin_trial()
+        return True
+
+    def _tree_within(self, order: IntArray, entries: float) -> FixedTree:
+        """A tree of at most so many entries, if memory allows any."""
+        scopes = scopes_in_order(self._problem.model, order)
+        cardinalities = self._problem.model.cardinalities[order]
+        found = largest_within(scopes, cardinalities, entries=entries, size=self._bytes)
+        if found is None:
+            found = largest_within(scopes, cardinalities, entries=np.inf, size=self._bytes)
+        if found is None:
+            least = cost_of(partition(scopes, limits_of(0)), scopes, cardinalities)
+            raise InputError(
+                f"{self._bytes} bytes of memory are too few: the smallest covering tree needs {least.bytes}"
+            )
+        return FixedTree(self._problem, order, scopes, found[1], threads=self._threads)
 
     def bound(self) -> float:
         """The bound at the best point, from the problem's own tables."""
@@ -120,6 +205,10 @@ class CoveringTree:
     def decode(self) -> IntArray:
         """States of max variables, last eliminated first, each the best given those already set."""
         return self._best.decode()
+
+    def beliefs(self) -> list[FloatArray]:
+        """Beliefs of all variables: their marginals where ``exact`` holds and everything is summed."""
+        return self._best.beliefs()
 
     def residuals(self) -> Residuals | None:
         """Largest mismatch of beliefs and of weighted entropies between mini-buckets of one variable."""
@@ -135,16 +224,15 @@ class CoveringTree:
 
     def _grow(self, deadline: float) -> bool:
         """Start the largest tree that memory and the time left allow; False where it would not be much larger."""
-        now = time.monotonic()
         entries = self._tree.layout.n_entries
         most = GROWTH * entries
         if deadline < np.inf:
-            most = (deadline - now) / (PASSES * max(self._tree.seconds_per_entry, 1e-9))
-        found = largest_within(self._scopes, self._cardinalities, entries=most, size=self._bytes, least=self._limit)
-        if found is None or (found[2].entries < 2 * entries and not found[2].exact):
-            self._may_grow = False
+            most = (deadline - time.monotonic()) / (PASSES * max(self._tree.seconds_per_entry, QUICKEST))
+        scopes = scopes_in_order(self._problem.model, self._order)
+        cardinalities = self._problem.model.cardinalities[self._order]
+        found = largest_within(scopes, cardinalities, entries=most, size=self._bytes)
+        if found is None or (found[2].entries < 1.5 * entries and not found[2].exact):
             return False
-        self._limit, parts, _ = found
         self._tree.rest()
-        self._tree = FixedTree(self._problem, self._order, self._scopes, parts, threads=self._threads)
+        self._tree = FixedTree(self._problem, self._order, scopes, found[1], threads=self._threads)
         return True

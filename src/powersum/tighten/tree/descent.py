@@ -17,7 +17,7 @@ from powersum.compiled import compiled
 _ARMIJO = 1e-4
 _MOST_TRIALS = 12
 
-MEMORY = 10
+MEMORY = 16
 """Number of curvature pairs kept."""
 
 
@@ -47,6 +47,7 @@ class Descent:
         self.value = np.inf
         self.seconds = 0.0
         """What the latest evaluation took."""
+        self.quickest = np.inf
 
     def restart(self, *, forget: bool) -> None:
         """Take up the point as it is now, for a function that has changed; ``forget`` drops the curvature too."""
@@ -68,6 +69,7 @@ class Descent:
         start = time.monotonic()
         value = self._evaluate()
         self.seconds = time.monotonic() - start
+        self.quickest = min(self.quickest, self.seconds)
         return value
 
     def _try_direction(self, deadline: float) -> bool:

@@ -86,6 +86,22 @@ class Passes:
         )
         return self._total()
 
+    def variable_beliefs(self) -> list[FloatArray]:
+        """Beliefs of each variable, in the order of elimination; where it is split, the mean over its mini-buckets.
+
+        They are the marginals themselves where all variables are summed and none is split. A maximised variable has
+        its belief at the least temperature for which there is a gradient.
+        """
+        self.value_and_gradient(LEAST_SHARE)
+        layout = self.layout
+        cardinalities = self._model.cardinalities[self._order]
+        beliefs = [np.zeros(int(card)) for card in cardinalities]
+        for node, position in enumerate(layout.bucket.tolist()):
+            start, states = int(layout.wiring.table[node]), int(layout.wiring.states[node])
+            table = self._tables[start : start + states * int(layout.wiring.columns[node])]
+            beliefs[position] += table.reshape(states, -1).sum(axis=1)
+        return [b / b.sum() if b.sum() > 0 else np.full(len(b), 1.0 / len(b)) for b in beliefs]
+
     def release(self) -> None:
         """Give back what only gradients need; it is allocated again when one is asked for."""
         self._tables = self._entropies = self._slopes = _NO_TABLES
