@@ -14,7 +14,7 @@ from __future__ import annotations
 from powersum.arrays import FloatArray, IntArray
 from powersum.compiled import compiled
 from powersum.fastmath import LOWEST, exp_of, log_of
-from powersum.tighten.tree.patterns import CONSTANT, SAME
+from powersum.tighten.tree.patterns import CONSTANT, SAME, Index32Array
 from powersum.tighten.tree.wiring import Wiring
 
 NOTHING = -1e300
@@ -22,16 +22,9 @@ NOTHING = -1e300
 
 
 @compiled
-def _add_input(
-    wiring: Wiring, k: int, block: int, row_number: int, first: bool, pool: FloatArray, row: FloatArray
-) -> None:
+def _add_input(kind: int, first: bool, sign: float, values: FloatArray, places: Index32Array, row: FloatArray) -> None:
     """Add (or, for the first input, write) one input to a row of a node's table."""
-    start = wiring.source[k] + wiring.bases[wiring.base_starts[k] + block] + row_number * wiring.stride[k]
-    sign = wiring.sign[k]
-    number = wiring.pattern[k]
-    kind = wiring.kind[number]
     if kind == SAME:
-        values = pool[start : start + row.size]
         if first:
             for r in range(row.size):
                 row[r] = sign * values[r]
@@ -39,22 +32,19 @@ def _add_input(
             for r in range(row.size):
                 row[r] += sign * values[r]
     elif kind == CONSTANT:
-        value = sign * pool[start]
+        value = sign * values[0]
         if first:
             for r in range(row.size):
                 row[r] = value
         else:
             for r in range(row.size):
                 row[r] += value
+    elif first:
+        for r in range(row.size):
+            row[r] = sign * values[places[r]]
     else:
-        values = pool[start : start + wiring.present[number]]
-        places = wiring.maps[wiring.map_starts[number] : wiring.map_starts[number] + row.size]
-        if first:
-            for r in range(row.size):
-                row[r] = sign * values[places[r]]
-        else:
-            for r in range(row.size):
-                row[r] += sign * values[places[r]]
+        for r in range(row.size):
+            row[r] += sign * values[places[r]]
 
 
 @compiled
@@ -167,7 +157,11 @@ def forward(
                 row = area[number * stride : number * stride + length]
                 first = wiring.input_starts[node]
                 for k in range(first, wiring.input_starts[node + 1]):
-                    _add_input(wiring, k, block, number, k == first, pool, row)
+                    start = wiring.source[k] + wiring.bases[wiring.base_starts[k] + block] + number * wiring.stride[k]
+                    pattern = wiring.pattern[k]
+                    values = pool[start : start + wiring.present[pattern]]
+                    places = wiring.maps[wiring.map_starts[pattern] : wiring.map_starts[pattern + 1]]
+                    _add_input(wiring.kind[pattern], k == first, wiring.sign[k], values, places, row)
             begin = wiring.message[node] + block * width
             message = pool[begin : begin + width]
             if weight == 0.0:
@@ -185,36 +179,28 @@ def forward(
 
 
 @compiled
-def _marginal(wiring: Wiring, k: int, block: int, row_number: int, row: FloatArray, slopes: FloatArray) -> None:
+def _marginal(kind: int, places: Index32Array, gaps: Index32Array, row: FloatArray, out: FloatArray) -> None:
     """Add a row of a belief to the gradient of one input."""
-    start = wiring.slope[k] + wiring.bases[wiring.base_starts[k] + block] + row_number * wiring.stride[k]
-    number = wiring.pattern[k]
-    kind = wiring.kind[number]
     if kind == SAME:
-        out = slopes[start : start + row.size]
         for r in range(row.size):
             out[r] += row[r]
     elif kind == CONSTANT:
-        slopes[start] += _sum(row)
-    else:
-        out = slopes[start : start + wiring.present[number]]
-        places = wiring.places[wiring.place_starts[number] : wiring.place_starts[number + 1]]
-        gaps = wiring.gaps[wiring.gap_starts[number] : wiring.gap_starts[number + 1]]
-        if out.size >= gaps.size:
-            for g in range(gaps.size):
-                gap = gaps[g]
-                for m in range(out.size):
-                    out[m] += row[places[m] + gap]
-        else:
+        out[0] += _sum(row)
+    elif out.size >= gaps.size:
+        for g in range(gaps.size):
+            gap = gaps[g]
             for m in range(out.size):
-                place = places[m]
-                one, two = 0.0, 0.0
-                for g in range(0, gaps.size - 1, 2):
-                    one += row[place + gaps[g]]
-                    two += row[place + gaps[g + 1]]
-                if gaps.size & 1:
-                    one += row[place + gaps[gaps.size - 1]]
-                out[m] += one + two
+                out[m] += row[places[m] + gap]
+    else:
+        for m in range(out.size):
+            place = places[m]
+            one, two = 0.0, 0.0
+            for g in range(0, gaps.size - 1, 2):
+                one += row[place + gaps[g]]
+                two += row[place + gaps[g + 1]]
+            if gaps.size & 1:
+                one += row[place + gaps[gaps.size - 1]]
+            out[m] += one + two
 
 
 @compiled
@@ -278,5 +264,11 @@ def backward(
                 start = begin + number * columns + block * width
                 row = tables[start : start + length]
                 for k in range(first, last):
-                    if wiring.slope[k] >= 0:
-                        _marginal(wiring, k, block, number, row, slopes)
+                    if wiring.slope[k] < 0:
+                        continue
+                    start = wiring.slope[k] + wiring.bases[wiring.base_starts[k] + block] + number * wiring.stride[k]
+                    pattern = wiring.pattern[k]
+                    out = slopes[start : start + wiring.present[pattern]]
+                    places = wiring.places[wiring.place_starts[pattern] : wiring.place_starts[pattern + 1]]
+                    gaps = wiring.gaps[wiring.gap_starts[pattern] : wiring.gap_starts[pattern + 1]]
+                    _marginal(wiring.kind[pattern], places, gaps, row, out)
