@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from powersum import generate
     from powersum.formats import read, read_evidence, read_order, read_query, write
     from powersum.interop import from_arrays, from_networkx, from_pgmpy, from_pyagrum, to_pyagrum, to_uai
+    from powersum.report.html import write_report
 
 __version__ = "0.1.0"
 
@@ -45,12 +46,14 @@ __all__ = [
     "to_pyagrum",
     "to_uai",
     "write",
+    "write_report",
 ]
 
 # Imported at first use, so that ``import powersum`` stays quick; a module stands for itself, other names for its parts.
 _LAZY = MappingProxyType(
     {
         "generate": "powersum.generate",
+        "write_report": "powersum.report.html",
         **dict.fromkeys(("read", "read_evidence", "read_order", "read_query", "write"), "powersum.formats"),
         **dict.fromkeys(
             ("from_arrays", "from_networkx", "from_pgmpy", "from_pyagrum", "to_pyagrum", "to_uai"), "powersum.interop"

@@ -14,6 +14,7 @@ from powersum.arrays import FloatArray
 from powersum.errors import InputError
 from powersum.model import Model
 from powersum.query import Query
+from powersum.soft_evidence import observe
 
 DEFAULT_MEMORY = 1e9
 
@@ -40,7 +41,7 @@ def marginals(
     Parameters
     ----------
     model, evidence
-        The model and the observed states, by names or numbers.
+        The model, and observed states or likelihoods as in :func:`powersum.solve`.
     time_limit
         Seconds for tightening the bound where an exact answer does not fit the memory.
     memory
@@ -61,7 +62,7 @@ def marginals(
     from powersum.tighten.tree import CoveringTree
 
     started = time.monotonic()
-    observed = model.evidence(evidence)
+    model, observed = observe(model, evidence)
     # As a Markov network: barren variables, which log Z can do without, have marginals too.
     undirected = replace(model, directed=False)
     problem = simplify(undirected, Query.of(model), observed)
@@ -100,4 +101,4 @@ def _removed(model: Model, variable: int, observed: Mapping[int, int]) -> FloatA
     states = [observed[variable]] if variable in observed else range(card)
     for state in states:
         possible[state] = float(simplify(model, Query.of(model), {**observed, variable: state}).feasible)
-    return np.divide(possible, possible.sum())
+    return np.asarray(possible / possible.sum())

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from powersum.arrays import FloatArray, IntArray, frozen, starts_of
 from powersum.errors import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 VariableKey = int | str
 StateKey = int | str
@@ -223,6 +226,40 @@ class Model:
     def with_names(self, names: Sequence[str], states: Sequence[Sequence[str]] | None = None) -> Model:
         """The same model with other names; arrays are shared."""
         return replace(self, names=tuple(names), states=None if states is None else tuple(tuple(s) for s in states))
+
+    def plot(
+        self,
+        maximize: Iterable[VariableKey] | str | None = None,
+        evidence: Mapping[Any, Any] | None = None,
+        *,
+        assignment: Mapping[Any, Any] | None = None,
+        ax: Axes | None = None,
+    ) -> Axes:
+        """Draw the graph, with maximised, summed and observed variables apart; returns the axes.
+
+        Parameters
+        ----------
+        maximize, evidence
+            As in :func:`powersum.solve`.
+        assignment
+            States to write beside their variables, such as ``result.assignment``.
+        ax
+            Where to draw; a new figure if not given. Of a large model only what is nearest to the query is drawn.
+        """
+        from powersum.report.graph import plot_model
+
+        return plot_model(self, maximize, evidence, assignment=assignment, ax=ax)
+
+    def _repr_html_(self) -> str:
+        from powersum.report.notebook import model_html
+
+        return model_html(self)
+
+    def __str__(self) -> str:
+        """Size, width and cost: what summing everything out would take. Found anew each time, unlike ``repr``."""
+        from powersum.report.notebook import model_text
+
+        return model_text(self)
 
     def __repr__(self) -> str:
         kind = "Bayesian network" if self.directed else "Markov network"

@@ -100,6 +100,11 @@ class Result:
         with saving(path) as handle:
             handle.write((self.to_json() + "\n").encode())
 
+    def _repr_html_(self) -> str:
+        from powersum.report.notebook import result_html
+
+        return result_html(self)
+
     def plot(self, ax: Axes | None = None, *, against: str = "seconds") -> Axes:
         """Draw the bounds against time (``"seconds"``) or sweeps (``"sweep"``); returns the axes."""
         from powersum.report.curves import plot_history

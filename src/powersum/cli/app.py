@@ -80,7 +80,7 @@ def run_app(arguments: Sequence[str]) -> int:
     """Run one command line; returns its exit code. Whatever is wrong with the input is one line on stderr."""
     command = typer.main.get_command(app)
     try:
-        code = command.main(list(arguments), prog_name="powersum", standalone_mode=False)
+        code = command.main(list(arguments), prog_name="powersum", standalone_mode=False, obj=tuple(arguments))
         sys.stdout.flush()
     except InputError as error:
         return _complain(str(error))

@@ -19,6 +19,7 @@ from powersum.cli.files import (
     OrderFile,
     PlotOutput,
     QueryFile,
+    ReportOutput,
     Seed,
     Threads,
     check_outputs,
@@ -33,6 +34,7 @@ from powersum.tighten.run import Limits, interruptible
 
 
 def bound_command(
+    context: typer.Context,
     model: ModelFile,
     query: QueryFile = None,
     max_names: MaxNames = None,
@@ -60,6 +62,7 @@ def bound_command(
     seed: Seed = 0,
     json: JsonOutput = None,
     plot: PlotOutput = None,
+    report: ReportOutput = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but the bound.")] = False,
 ) -> None:
     """Bound a model's marginal MAP value, its partition function (no query) or its MAP value (--max all) from above.
@@ -78,7 +81,7 @@ def bound_command(
     }
     Limits(sweeps=sweeps, time_limit=time_limit, target=target, change=change)
     check_options(method_named(method), options)
-    check_outputs([json, plot], [model, query, evid, order])
+    check_outputs([json, plot, report], [model, query, evid, order])
     if plot is not None:
         from powersum.report.curves import check_picture
 
@@ -113,6 +116,10 @@ def bound_command(
             from powersum.report.curves import save_plot
 
             save_plot(result, plot)
+        if report is not None:
+            from powersum.cli.report import write_page
+
+            write_page(report, result, question, model, context.obj)
         if json == "-":
             print(result.to_json())
         if quiet:
@@ -120,7 +127,7 @@ def bound_command(
                 print(result.log_upper)
             return
         _print_answer(result, stream)
-        for written in (json, plot):
+        for written in (json, plot, report):
             if written is not None and written != "-":
                 print(f"wrote {written}", file=stream)
 

@@ -18,7 +18,12 @@ from powersum.errors import InputError
 from powersum.model import Model, VariableKey
 from powersum.query import Query
 
-ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="The model: .uai, .uai.gz or .uai.xz.")]
+ModelFile = Annotated[
+    Path,
+    typer.Argument(
+        metavar="MODEL", help="The model: .uai, .bif, .xmlbif, .net, .dsl or .xdsl; .gz or .xz behind it is fine."
+    ),
+]
 QueryFile = Annotated[
     Path | None, typer.Option("--query", metavar="FILE", help="Variables to maximise (.query, .map).")
 ]
@@ -32,6 +37,9 @@ OrderFile = Annotated[
     Path | None, typer.Option("--order", metavar="FILE", help="Elimination order (.vo); chosen if not given.")
 ]
 PlotOutput = Annotated[Path | None, typer.Option("--plot", metavar="OUT.png", help="Draw the bounds against time.")]
+ReportOutput = Annotated[
+    Path | None, typer.Option("--report", metavar="OUT.html", help="Write a page about the answer; it works offline.")
+]
 Threads = Annotated[int, typer.Option("--threads", metavar="N", min=1, help="Threads; they do not change the result.")]
 Seed = Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Seed of what is drawn at random.")]
 Memory = Annotated[

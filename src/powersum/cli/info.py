@@ -21,6 +21,7 @@ from powersum.cli.files import (
     read_question,
 )
 from powersum.report.facts import Facts, ModelSize, describe
+from powersum.report.units import bytes_text
 from powersum.result import strict_json
 
 TASKS = {"PR": "log partition function", "MAP": "MAP", "MMAP": "marginal MAP", "power-sum": "power sum"}
@@ -72,8 +73,8 @@ def described(model_file: Path, facts: Facts, order_file: Path | None) -> str:
         rows += [
             ("simplified", f"{left}, {parts}"),
             ("constrained width", f"{facts.width} (order: {source})"),
-            ("exact answer", f"{_bytes(facts.log2_exact_bytes)} of tables"),
-            ("bound by gdd", f"{_bytes(math.log2(facts.gdd_bytes))} of arrays"),
+            ("exact answer", f"{bytes_text(facts.log2_exact_bytes)} of tables"),
+            ("bound by gdd", f"{bytes_text(math.log2(facts.gdd_bytes))} of arrays"),
             *_tree_rows(facts),
         ]
     return "\n".join(f"{name + ':' if name else '':<20}{value}" for name, value in rows)
@@ -81,7 +82,7 @@ def described(model_file: Path, facts: Facts, order_file: Path | None) -> str:
 
 def _tree_rows(facts: Facts) -> list[tuple[str, str]]:
     """What the covering tree takes at each i-bound; the last one is exact if it is at least as large as the width."""
-    shown = [f"i={ibound} {_bytes(math.log2(size))}" for ibound, size in facts.tree_bytes.items()]
+    shown = [f"i={ibound} {bytes_text(math.log2(size))}" for ibound, size in facts.tree_bytes.items()]
     lines = [", ".join(shown[at : at + 6]) for at in range(0, len(shown), 6)]
     return [("bound by tree" if at == 0 else "", line) for at, line in enumerate(lines)]
 
@@ -99,13 +100,3 @@ def _counted(counts: Mapping[int, int]) -> str:
     """Like ``2 (256×), 3 (22×)``; a long list is shortened to its ends."""
     items = [f"{value} ({count}×)" for value, count in sorted(counts.items())]
     return ", ".join(items if len(items) <= 8 else [*items[:4], "…", *items[-3:]])
-
-
-def _bytes(log2_bytes: float) -> str:
-    """A size for people; beyond the last unit as a power of ten."""
-    units = ("bytes", "KiB", "MiB", "GiB", "TiB")
-    unit = min(max(int(log2_bytes // 10), 0), len(units) - 1)
-    scaled = log2_bytes - 10 * unit
-    if scaled > 14:
-        return f"10^{log2_bytes * math.log10(2):.0f} bytes"
-    return f"{2**scaled:.3g} {units[unit]}"

@@ -19,6 +19,7 @@ from powersum.cli.files import (
     ModelFile,
     PlotOutput,
     QueryFile,
+    ReportOutput,
     Seed,
     Threads,
     check_outputs,
@@ -34,6 +35,7 @@ from powersum.tighten.run import interruptible
 
 
 def solve_command(
+    context: typer.Context,
     model: ModelFile,
     query: QueryFile = None,
     max_names: MaxNames = None,
@@ -51,6 +53,7 @@ def solve_command(
         Path | None, typer.Option(metavar="OUT", help="Write the competition's result file, each improvement at once.")
     ] = None,
     plot: PlotOutput = None,
+    report: ReportOutput = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but the two bounds.")] = False,
 ) -> None:
     """Find the best states of the query variables with their certified value, and an upper bound on every other.
@@ -58,7 +61,7 @@ def solve_command(
     Without a query it gives log Z from both sides, with --max all the MAP state. Values are natural logarithms. Ctrl-C
     ends the run early and keeps the best answer so far.
     """
-    check_outputs([json, uai, plot], [model, query, evid])
+    check_outputs([json, uai, plot, report], [model, query, evid])
     if plot is not None:
         from powersum.report.curves import check_picture
 
@@ -96,6 +99,10 @@ def solve_command(
             from powersum.report.curves import save_plot
 
             save_plot(result, plot)
+        if report is not None:
+            from powersum.cli.report import write_page
+
+            write_page(report, result, question, model, context.obj)
         if json == "-":
             print(result.to_json())
         if quiet:
@@ -103,7 +110,7 @@ def solve_command(
                 print(result.log_lower, result.log_upper)
             return
         _print_answer(result, stream)
-        for written in (json, uai, plot):
+        for written in (json, uai, plot, report):
             if written is not None and written != "-":
                 print(f"wrote {written}", file=stream)
 

@@ -1,0 +1,24 @@
+"""The page about an answer, as the commands write it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from powersum.cli.files import Question
+from powersum.report.html import write_report
+from powersum.result import Result
+
+
+def write_page(path: Path, result: Result, question: Question, model_file: Path, arguments: Sequence[str]) -> None:
+    """Write the page, with the command line that asked for it."""
+    write_report(
+        result,
+        question.model,
+        path,
+        query=question.query,
+        evidence=question.evidence,
+        title=model_file.name,
+        command=shlex.join(["powersum", *arguments]),
+    )

@@ -1,0 +1,203 @@
+"""The sections of the report page as HTML. Every number carries its exact value: ``<data value="…">``."""
+
+from __future__ import annotations
+
+import math
+from html import escape
+from typing import TYPE_CHECKING
+
+from powersum.arrays import FloatArray
+from powersum.report.page_graph import WORDS, graph_svg
+from powersum.report.units import bytes_text, log_text
+from powersum.result import Result, Status
+
+if TYPE_CHECKING:
+    from powersum.report.html import Report
+
+MOST_ROWS = 2000
+"""Longer tables are cut; the JSON inside the page has every state."""
+TASKS = {"PR": "log partition function", "MAP": "most probable state", "MMAP": "marginal MAP", "power-sum": "power sum"}
+SIZES = {
+    "variables": "variables",
+    "factors": "factors",
+    "max_variables": "maximised variables",
+    "evidence": "observed variables",
+    "reduced_variables": "variables after simplification",
+    "reduced_max_variables": "maximised variables after simplification",
+    "reduced_factors": "factors after simplification",
+    "reduced_entries": "table entries after simplification",
+    "components": "independent parts",
+    "constrained_width": "constrained width",
+    "ibound": "i-bound: a region has at most one variable more",
+    "regions": "regions",
+    "clusters": "clusters",
+    "separators": "separators",
+    "mini_buckets": "regions (mini-buckets)",
+    "split_variables": "variables split between regions",
+    "largest_mini_bucket": "entries of the largest region",
+    "entries": "table entries of all regions",
+    "parameters": "shifts and weights",
+    "bytes": "bytes of arrays",
+    "temperature": "last temperature of the max variables",
+}
+
+
+def number(value: float, digits: int = 6) -> str:
+    """A value as people read it, with its exact value for machines."""
+    return f'<data value="{value!r}">{log_text(value, digits)}</data>'
+
+
+def title(report: Report) -> str:
+    """The page's title."""
+    return escape(report.title)
+
+
+def embedded(result: Result) -> str:
+    """The result's JSON, safe inside a script element."""
+    return result.to_json().replace("<", "\\u003c")
+
+
+def headline(report: Report) -> str:
+    """The value, how sure it is, and what was asked."""
+    result = report.result
+    lower, upper = result.log_lower, result.log_upper
+    if result.status is Status.INFEASIBLE:
+        value = f"log value = {number(-math.inf)}"
+    elif lower == upper or result.status is Status.OPTIMAL:
+        value = f'log value = <span id="upper">{number(upper, 10)}</span>'
+    elif lower == -math.inf:
+        value = f'log value ≤ <span id="upper">{number(upper, 10)}</span>'
+    else:
+        value = f'<span id="lower">{number(lower, 10)}</span> ≤ log value ≤ <span id="upper">{number(upper, 10)}</span>'
+    asked = [TASKS[report.query.task]]
+    if report.query.task == "MMAP":
+        asked.append(f"{len(report.query.max_variables)} of {report.model.n_variables} variables maximised")
+    known = report.roles.count("evidence")
+    if known:
+        asked.append(f"{known} observed")
+    facts = [f"{number(result.seconds, 3)} s"]
+    if math.isfinite(result.gap) and result.gap > 0:
+        facts.append(f'gap <span id="gap">{number(result.gap, 4)}</span>')
+    if math.isfinite(upper):
+        facts.append(f"log10 {'=' if result.gap == 0 else '≤'} {number(upper / math.log(10), 6)}")
+    notes = "".join(f"<p class='note'>{escape(note)}</p>" for note in result.notes)
+    return (
+        f'<p class="asked">{escape(", ".join(asked))}</p><p class="value">{value}</p>'
+        f'<p><span class="status {result.status.value}">{escape(result.status.value)}</span> '
+        f"{escape(result.reason)}</p><p class='facts'>{' · '.join(facts)}</p>{notes}"
+    )
+
+
+def answer(report: Report) -> str:
+    """States of the maximised variables, and how probable each is by itself."""
+    names = list(report.result.assignment.items())
+    if not names:
+        return "<p>No variable is maximised, or none has a state: there is only a value.</p>"
+    rows = []
+    for name, state in names[:MOST_ROWS]:
+        variable = report.model.variable(name)
+        alone = ""
+        if report.beliefs is not None:
+            index = report.model.state(variable, state)
+            alone = _share(float(report.beliefs.beliefs[variable][index]))
+        observed = " (observed)" if report.roles[variable] == "evidence" else ""
+        rows.append(
+            f'<tr data-variable="{variable}" tabindex="-1"><th scope="row">{escape(name)}</th>'
+            f"<td>{escape(str(state))}{observed}</td><td>{alone}</td></tr>"
+        )
+    heads = ("variable", "state", "by itself" if report.beliefs is not None else "")
+    return _table("answer", heads, rows, len(names))
+
+
+def graph(report: Report) -> str:
+    """The graph with the answer on it."""
+    if not report.model.n_variables:
+        return "<p>The model has no variables.</p>"
+    return graph_svg(report.model, report.roles, report.states)
+
+
+def beliefs(report: Report) -> str:
+    """The distribution of each variable given the evidence."""
+    if report.beliefs is None:
+        return "<p>Not computed: the model is too large for it, or the evidence has probability zero.</p>"
+    kind = (
+        "Exact distributions of single variables given the evidence."
+        if report.beliefs.exact
+        else "Approximate distributions of single variables given the evidence: the beliefs of a bound on log Z."
+    )
+    rows = [
+        f'<tr data-variable="{v}" tabindex="-1"><th scope="row">{escape(report.model.name(v))}</th>'
+        f'<td class="role">{WORDS[report.roles[v]]}</td><td>{_distribution(report, v, belief)}</td></tr>'
+        for v, belief in enumerate(report.beliefs.beliefs[:MOST_ROWS])
+    ]
+    table = _table("beliefs", ("variable", "role", "distribution"), rows, report.model.n_variables)
+    return f"<p>{kind} The most probable states one by one need not be the most probable together.</p>{table}"
+
+
+def cost(report: Report) -> str:
+    """Sizes of the run, and what regions of each size would take."""
+    rows = [
+        f'<tr><th scope="row">{escape(SIZES.get(name, name.replace("_", " ")))}</th><td>{number(value)}</td></tr>'
+        for name, value in report.result.sizes.items()
+    ]
+    table = f'<div class="scroll"><table>{"".join(rows)}</table></div>'
+    facts = report.facts
+    if facts is None or not facts.tree_bytes:
+        return table
+    trees = [
+        f'<tr><th scope="row">{ibound + 1} variables</th><td>{bytes_text(math.log2(size))}</td></tr>'
+        for ibound, size in facts.tree_bytes.items()
+    ]
+    exact = bytes_text(facts.log2_exact_bytes)
+    return (
+        f"{table}<h3>What regions of other sizes would take</h3><p>The constrained width is {facts.width}: an exact "
+        f"answer by elimination takes {exact}. Larger regions give tighter bounds for more memory and time.</p>"
+        f'<div class="scroll"><table><tr><th>regions of up to</th><th>memory</th></tr>{"".join(trees)}</table></div>'
+    )
+
+
+def making(report: Report) -> str:
+    """The command, the method with its options, and the version."""
+    result = report.result
+    options = "".join(
+        f'<tr><th scope="row">{escape(str(name))}</th><td>{escape("—" if value is None else str(value))}</td></tr>'
+        for name, value in result.options.items()
+    )
+    command = f"<pre><code>{escape(report.command)}</code></pre>" if report.command else ""
+    return (
+        f'{command}<div class="scroll"><table><tr><th scope="row">method</th><td>{escape(result.method)}</td></tr>'
+        f"{options}</table></div><p>powersum {escape(result.version)}. All values are natural logarithms unless they "
+        "say log10.</p>"
+    )
+
+
+def _table(name: str, heads: tuple[str, ...], rows: list[str], total: int) -> str:
+    """A table with a box to filter its rows where there are many."""
+    box = (
+        f'<p><label>Filter <input type="search" data-filter="{name}" placeholder="name or state"></label></p>'
+        if len(rows) > 10
+        else ""
+    )
+    cut = f"<p>The first {len(rows)} of {total}; the JSON in this page has all states.</p>" if total > len(rows) else ""
+    head = "".join(f"<th>{head}</th>" for head in heads)
+    return (
+        f'{box}<div class="scroll tall" tabindex="0" role="region" aria-label="{name}"><table id="table-{name}">'
+        f"<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>{cut}"
+    )
+
+
+def _share(probability: float) -> str:
+    """A probability with a bar."""
+    text = f'<data value="{probability!r}">{100 * probability:.3g} %</data>'
+    return f'<span class="bar"><i style="width:{100 * probability:.1f}%"></i></span> {text}'
+
+
+def _distribution(report: Report, variable: int, belief: FloatArray) -> str:
+    """Up to six most probable states with their bars."""
+    ranked = sorted(enumerate(belief.tolist()), key=lambda pair: -pair[1])
+    shown = [
+        f'<span class="state">{_share(p)} {escape(str(report.model.label(variable, state)))}</span>'
+        for state, p in ranked[:6]
+        if p > 0.0005 or state == ranked[0][0]
+    ]
+    return "".join(shown)

@@ -1,0 +1,214 @@
+"""The report page: complete by itself, its numbers those of the JSON, and in a browser without a complaint."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import powersum as ps
+from powersum import Model, Result
+from powersum.cli.app import run_app
+from powersum.report.html import report_html
+from tests.interop.networks import CLINIC
+
+EVIDENCE = {"dyspnoea": "much", "xray": "shadow"}
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
+class Elements(HTMLParser):
+    """All elements with their attributes, and the text by the innermost id."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+
+def embedded(page: str) -> Any:
+    match = re.search(r'<script type="application/json" id="result">(.*?)</script>', page, re.DOTALL)
+    assert match is not None
+    return json.loads(match.group(1))
+
+
+def value_of(page: str, element: str) -> float:
+    match = re.search(rf'id="{element}"><data value="([^"]+)"', page)
+    assert match is not None
+    return float(match.group(1))
+
+
+@pytest.fixture(scope="module")
+def answer() -> Result:
+    return ps.solve(CLINIC, ["cancer", "bronchitis"], EVIDENCE)
+
+
+@pytest.fixture(scope="module")
+def page(answer: Result) -> str:
+    return report_html(answer, CLINIC, evidence=EVIDENCE, command="powersum solve 'a b.bif'", title="A <clinic>")
+
+
+def bounded() -> tuple[Result, Model, list[int]]:
+    model, query = ps.generate.grid(8, 8, strength=2.0, seed=1)
+    return ps.bound(model, query, method="gdd", sweeps=30), model, query
+
+
+def test_numbers_are_those_of_the_json(page: str, answer: Result) -> None:
+    data = embedded(page)
+    assert data == json.loads(answer.to_json())
+    assert value_of(page, "upper") == data["log_upper"] == answer.log_upper
+    assert ">cancer</th><td>yes</td>" in page
+    assert f">bronchitis</th><td>{answer.assignment['bronchitis']}</td>" in page
+
+
+def test_both_bounds_and_the_gap() -> None:
+    result, model, query = bounded()
+    page = report_html(result, model, maximize=query)
+    assert value_of(page, "upper") == embedded(page)["log_upper"] == result.log_upper
+    sided = ps.Result(
+        **{
+            **{name: getattr(result, name) for name in ps.Result.__dataclass_fields__},
+            "log_lower": result.log_upper - 1.5,
+        }
+    )
+    page = report_html(sided, model, maximize=query)
+    assert value_of(page, "lower") == sided.log_lower
+    assert value_of(page, "gap") == pytest.approx(1.5)
+    assert embedded(page)["gap"] == value_of(page, "gap")
+
+
+def test_beliefs_are_marginals(page: str) -> None:
+    beliefs = ps.marginals(CLINIC, EVIDENCE).beliefs[CLINIC.variable("smoker")]
+    for belief in beliefs.tolist():
+        assert f'<data value="{belief!r}">' in page
+
+
+def test_nothing_comes_from_elsewhere(page: str) -> None:
+    for tag, attributes in Elements(page).found:
+        for name in ("src", "href", "data", "action"):
+            link = attributes.get(name) or ""
+            assert tag in ("a", "link") or not link
+            assert link.startswith(("#", "data:")) or not link
+    assert "@import" not in page
+    assert "url(http" not in page
+    assert page.count("http") == page.count("http://www.w3.org/2000/svg")
+
+
+def test_text_from_outside_is_text(page: str) -> None:
+    assert "<clinic>" not in page
+    assert "powersum solve &#x27;a b.bif&#x27;" in page
+    odd = Model.from_tables({"</script><b>": {"<i>": 0.3, "]]>": 0.7}})
+    shown = report_html(ps.solve(odd, "all"), odd, maximize="all")
+    assert shown.count("</script>") == 2
+    assert embedded(shown)["assignment"] == {"</script><b>": "]]>"}
+
+
+@pytest.mark.parametrize("evidence", [{}, {"a": "x"}, {"a": [0.0, 0.0]}])
+def test_every_kind_of_answer_has_a_page(evidence: dict[str, Any]) -> None:
+    model = Model.from_tables({"a": {"x": 0.0, "y": 1.0}})
+    shown = report_html(ps.solve(model, evidence=evidence), model, evidence=evidence)
+    assert "log value = " in shown
+    assert ('<data value="-inf">' in shown) == bool(evidence)
+    empty = Model.from_factors([], [((), [2.0])])
+    assert "no variables" in report_html(ps.solve(empty), empty)
+
+
+def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = tmp_path / "clinic.uai"
+    ps.write(CLINIC, model)
+    for command in ("solve", "bound"):
+        page, answer = tmp_path / f"{command}.html", tmp_path / f"{command}.json"
+        words = [command, str(model), "--max", "1,2", "--report", str(page), "--json", str(answer)]
+        assert run_app(words) == 0
+        assert f"wrote {page}" in capsys.readouterr().out
+        text = page.read_text(encoding="utf-8")
+        assert embedded(text) == json.loads(answer.read_text())
+        assert f"powersum {command} {model} --max 1,2" in text
+    assert run_app(["solve", str(model), "--report", str(model)]) == 2
+    assert "would be overwritten" in capsys.readouterr().err
+
+
+def browse(page: str, folder: Path, *options: str) -> tuple[str, str]:
+    """The page as a browser has it after its scripts ran, and what the browser had to say."""
+    (folder / "page.html").write_text(page, encoding="utf-8")
+    command = [
+        str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+        f"--user-data-dir={folder / 'profile'}", "--enable-logging=stderr", "--virtual-time-budget=2000", *options,
+        "--dump-dom", (folder / "page.html").as_uri(),
+    ]  # fmt: skip
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    return ran.stdout, ran.stderr
+
+
+def pressing(page: str, script: str) -> str:
+    """The page with a script of the test's own at its end."""
+    return page.replace("</body>", f"<script>{script}</script></body>")
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium to look at the page with")
+class TestInABrowser:
+    """What scripts do: chart, keys, zoom, filter, and the light that joins rows and graph."""
+
+    @pytest.mark.parametrize("width", [390, 1280])
+    def test_no_complaints_and_no_sideways_scrolling(self, page: str, tmp_path: Path, width: int) -> None:
+        script = "document.body.dataset.wide = document.documentElement.scrollWidth > window.innerWidth"
+        shown, said = browse(pressing(page, script), tmp_path, f"--window-size={width},900")
+        assert "CONSOLE" not in said
+        assert 'data-wide="false"' in shown
+        assert shown.count('class="curve') == 2
+
+    def test_chart_reads_and_zooms_by_keyboard(self, tmp_path: Path) -> None:
+        result, model, query = bounded()
+        script = """
+            const chart = document.getElementById("chart");
+            const press = (key) => chart.dispatchEvent(new KeyboardEvent("keydown", {key, bubbles: true}));
+            const ticks = () => Array.from(chart.querySelectorAll("text")).map((t) => t.textContent).join(" ");
+            const before = ticks();
+            chart.focus(); press("Home"); press("ArrowRight");
+            document.body.dataset.second = document.getElementById("readout").textContent;
+            press("End");
+            document.body.dataset.last = document.getElementById("readout").textContent;
+            press("+"); press("+");
+            document.body.dataset.zoomed = ticks() !== before;
+            press("0");
+            document.body.dataset.back = ticks() === before;
+            press("l"); press("l");
+            document.body.dataset.same = ticks() === before;
+        """
+        shown, said = browse(pressing(report_html(result, model, maximize=query), script), tmp_path)
+        assert "CONSOLE" not in said
+        assert 'data-zoomed="true" data-back="true" data-same="true"' in shown
+        for name, snapshot in (("second", result.history[1]), ("last", result.history[-1])):
+            match = re.search(rf'data-{name}="([^"]*)"', shown)
+            assert match is not None
+            upper = float(match.group(1).rpartition("≤")[2].replace("−", "-"))
+            assert upper == pytest.approx(snapshot.log_upper, rel=1e-9)
+
+    def test_filter_and_light(self, tmp_path: Path) -> None:
+        result, model, query = bounded()
+        script = f"""
+            const box = document.querySelector("[data-filter=answer]");
+            box.value = "{query[3]}"; box.dispatchEvent(new Event("input"));
+            const rows = Array.from(document.querySelectorAll("#table-answer tbody tr"));
+            document.body.dataset.rows = rows.filter((r) => !r.hidden).length;
+            rows[3].focus();
+            document.body.dataset.lit = document.querySelector(".graph .lit").dataset.variable;
+            document.querySelector("[data-graph=in]").click();
+            document.body.dataset.graph = document.querySelector(".graph").getAttribute("viewBox");
+        """
+        shown, said = browse(pressing(report_html(result, model, maximize=query), script), tmp_path)
+        assert "CONSOLE" not in said
+        matching = sum(str(query[3]) in f"{v}" for v in query)
+        found = re.search(r'data-rows="(\d+)" data-lit="(\d+)" data-graph="([^"]+)"', shown)
+        assert found is not None
+        assert matching <= int(found.group(1)) < len(query)
+        assert found.group(2) == str(query[3])
+        assert found.group(3) != "0 0 720 520"
