@@ -12,25 +12,15 @@ import numpy as np
 from powersum.arrays import FloatArray, IntArray, starts_of
 from powersum.errors import InputError
 from powersum.problem import Problem
-from powersum.regions import Regions, Wiring, factor_graph
+from powersum.regions import Wiring, factor_graph
 from powersum.result import Residuals
-from powersum.tighten.gdd_kernels import (
-    Rules,
-    State,
-    Workspace,
-    evaluate_regions,
-    gradients,
-    max_marginals,
-    rebuild_tables,
-    update_blocks,
-)
-from powersum.tighten.join_graph import join_graph
+from powersum.tighten.gdd.blocks import update_blocks
+from powersum.tighten.gdd.join_graph import join_graph
+from powersum.tighten.gdd.state import Rules, State, new_workspace
+from powersum.tighten.gdd.weights import STARTS, start_weights
+from powersum.tighten.gdd.whole import evaluate_regions, gradients, max_marginals, rebuild_tables
 
-STARTS = ("share", "wmb", "uniform")
 DIRECTIONS = ("matching", "gradient")
-SHARE = 0.01
-"""The part of τ that the ``share`` start gives to every region: a weight of 0 could never grow (eq. 12)."""
-
 SMALLEST_PARALLEL_COLOUR = 64
 """Fewer blocks than this are quicker on one thread than handed out to several."""
 
@@ -56,7 +46,7 @@ class GDD:
         First weights: ``uniform`` over all regions, ``wmb`` as in the supplement (nothing on child cliques), or
         ``share``, which is ``wmb`` with a small part everywhere.
     direction
-        ``matching`` (see :mod:`powersum.tighten.gdd_kernels`) or the paper's plain ``gradient``.
+        ``matching`` (see :mod:`powersum.tighten.gdd.blocks`) or the paper's plain ``gradient``.
     inner_steps
         Steps on shifts and on weights in each visit of a block.
     ibound
@@ -113,7 +103,7 @@ class GDD:
             least_share=0.0 if start == "wmb" else 1e-6,
         )
         self._threads = threads
-        self._workspaces = [_workspace(regions) for _ in range(threads)]
+        self._workspaces = [new_workspace(regions) for _ in range(threads)]
         largest = int(np.diff(regions.table_start).max(initial=1))
         self._scratch = np.empty(largest)
         evaluate_regions(regions, self._state, self._scratch)
@@ -211,74 +201,6 @@ class GDD:
             "colours": len(self._wiring.colour_start) - 1,
             "bytes": int(sum(a.nbytes for a in arrays)),
         }
-
-
-def start_weights(regions: Regions, tau: FloatArray, start: str) -> FloatArray:
-    """First weights of all axes of all regions; those of one variable add up to its τ."""
-    variable = regions.axis_variable
-    n_regions = len(regions.table_start) - 1
-    owner = np.repeat(np.arange(n_regions), np.diff(regions.axis_start))
-    count = np.bincount(variable, minlength=len(tau))
-    uniform = tau[variable] / count[variable]
-    if start == "uniform":
-        return uniform
-    is_cluster = owner < regions.n_clusters
-    is_first, is_last = np.zeros((2, len(variable)), dtype=bool)
-    is_first[regions.axis_start[:-1]] = True
-    is_last[regions.axis_start[1:] - 1] = True
-    if np.array_equal(np.unique(variable[is_cluster & is_first]), np.unique(variable)):
-        # Clusters are mini-buckets: every variable has some that eliminate it, and they share its weight.
-        heavy = is_cluster & is_first
-    else:
-        # In a parent clique of i somebody is eliminated after i; axes are in elimination order, so that all but a
-        # region's last axis have one.
-        heavy = is_cluster & ~is_last
-    n_heavy = np.bincount(variable[heavy], minlength=len(tau))
-    # Eliminated last in all of its cliques: mini-bucket would sum it alone, which is the separator's part here.
-    single = np.diff(regions.axis_start)[owner] == 1
-    heavy |= (n_heavy[variable] == 0) & single & (owner >= regions.n_clusters)
-    n_heavy = np.bincount(variable[heavy], minlength=len(tau))
-    heavy |= n_heavy[variable] == 0
-    n_heavy = np.bincount(variable[heavy], minlength=len(tau))
-    weights = np.where(heavy, tau[variable] / np.maximum(n_heavy[variable], 1), 0.0)
-    if start == "wmb":
-        return weights
-    small = np.minimum(SHARE, 1.0 / count[variable])
-    return (1.0 - small * count[variable]) * weights + small * tau[variable]
-
-
-def _workspace(regions: Regions) -> Workspace:
-    members = _largest_sum(regions, np.ones_like(regions.member_region))
-    # Eliminating the axes before a block's own passes through tables of at most half a region's size.
-    whole = np.diff(regions.table_start)[regions.member_region]
-    base = _largest_sum(regions, np.maximum(regions.member_entries, whole // 2))
-    # A table with all its partial power sums is less than twice the table.
-    table = 2 * _largest_sum(regions, regions.member_entries)
-    shifts = _largest_sum(regions, np.repeat(regions.block_size, np.diff(regions.block_start)))
-    return Workspace(
-        base=np.empty(base),
-        table=np.empty(table),
-        belief=np.empty(table),
-        at=np.empty(members, dtype=np.int64),
-        table_at=np.empty(members, dtype=np.int64),
-        entries=np.empty(members, dtype=np.int64),
-        marginal=np.empty(shifts),
-        scaled=np.empty(shifts),
-        direction=np.empty(shifts),
-        move=np.empty(shifts),
-        entropy=np.empty(members),
-        value=np.empty(members),
-        trial_value=np.empty(members),
-        weight=np.empty(members),
-        trial_weight=np.empty(members),
-    )
-
-
-def _largest_sum(regions: Regions, of_members: IntArray) -> int:
-    """The largest sum over the members of a block."""
-    if len(of_members) == 0:
-        return 1
-    return int(np.add.reduceat(of_members, regions.block_start[:-1]).max())
 
 
 class _pool:
