@@ -277,3 +277,26 @@ def test_peak_memory_stays_within_the_budget() -> None:
     peak, entries = (float(word) for word in done.stdout.split())
     assert entries > 1e6
     assert peak <= 1.1 * 400
+
+
+@pytest.mark.parametrize("ibound", [None, 0, 4])
+def test_nothing_left_to_eliminate(ibound: int | None) -> None:
+    model = Model.from_factors([2, 3], [((0,), [1.0, 0.0]), ((0, 1), [[0.0, 0.5, 0.0], [1.0, 1.0, 1.0]])])
+    problem = problem_of(model, np.zeros(2))
+    tree = tree_of(problem, ibound)
+    assert tree.exact
+    assert tree.log_upper + problem.log_constant == pytest.approx(math.log(0.5))
+    assert not tree.step(math.inf)
+    assert tree.decode().size == problem.model.n_variables
+
+
+@settings(max_examples=25, deadline=None)
+@given(weighted_models())
+def test_free_size_is_exact_on_small_models(weighted: tuple[Model, FloatArray]) -> None:
+    model, tau = weighted
+    exact = exact_value(model, tau)
+    problem = problem_of(model, tau)
+    if problem.feasible:
+        tree = tree_of(problem)
+        assert tree.exact
+        assert tree.log_upper + problem.log_constant == pytest.approx(exact, abs=1e-9, rel=1e-11)
