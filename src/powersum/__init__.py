@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from powersum import generate
     from powersum.formats import read, read_evidence, read_order, read_query, write
     from powersum.interop import from_arrays, from_networkx, from_pgmpy, from_pyagrum, to_pyagrum, to_uai
+    from powersum.many import solve_many
     from powersum.report.html import write_report
 
 __version__ = "0.1.0"
@@ -43,6 +44,7 @@ __all__ = [
     "read_order",
     "read_query",
     "solve",
+    "solve_many",
     "to_pyagrum",
     "to_uai",
     "write",
@@ -53,6 +55,7 @@ __all__ = [
 _LAZY = MappingProxyType(
     {
         "generate": "powersum.generate",
+        "solve_many": "powersum.many",
         "write_report": "powersum.report.html",
         **dict.fromkeys(("read", "read_evidence", "read_order", "read_query", "write"), "powersum.formats"),
         **dict.fromkeys(

@@ -132,7 +132,7 @@ class Solver:
     ) -> None:
         self.model = model
         self.query = _question(model, maximize, query)
-        self._observed = observe(model, evidence)
+        self.observed = observe(model, evidence)
         _check(time_limit, memory, gap, threads, seed)
         self._options: dict[str, Any] = {
             "time_limit": time_limit,
@@ -170,9 +170,9 @@ class Solver:
         deadline = math.inf if limit is None else begun + limit - self._spent
         if self._stages is None:
             self._stages = stages(
-                self._observed.model,
+                self.observed.model,
                 self.query,
-                self._observed.states,
+                self.observed.states,
                 memory=self._options["memory"],
                 threads=self._options["threads"],
                 seed=self._options["seed"],

@@ -1,0 +1,89 @@
+"""Many questions: the same answers as one by one, equal questions once, all checked first, none lost to Ctrl-C."""
+
+from __future__ import annotations
+
+import math
+import signal
+from typing import Any
+
+import numpy as np
+import pytest
+
+import powersum as ps
+from powersum import InputError, Status
+from powersum.solve import Solver
+from tests.interop.networks import CLINIC
+
+QUESTIONS: list[dict[str, Any]] = [
+    {"maximize": ["cancer", "bronchitis"], "evidence": {"dyspnoea": "much"}},
+    {"maximize": ["cancer"], "evidence": {"dyspnoea": {"none": 0.1, "some": 0.2, "much": 0.7}}},
+    {"maximize": ["cancer"], "evidence": {"dyspnoea": [0.7, 0.2, 0.1]}},
+    {"evidence": {"xray": "shadow"}},
+    {"maximize": "all"},
+    {},
+]
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_same_as_one_by_one(n_jobs: int) -> None:
+    results = ps.solve_many(CLINIC, QUESTIONS, n_jobs=n_jobs)
+    for question, result in zip(QUESTIONS, results, strict=True):
+        alone = ps.solve(CLINIC, **question)
+        assert result.log_upper == alone.log_upper
+        assert dict(result.assignment) == dict(alone.assignment)
+
+
+def test_equal_questions_are_answered_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[Solver] = []
+    iterate = Solver.__iter__
+
+    def counted(self: Solver) -> Any:
+        started.append(self)
+        return iterate(self)
+
+    monkeypatch.setattr(Solver, "__iter__", counted)
+    same: list[dict[str, Any]] = [
+        {"maximize": ["cancer"]},
+        {"maximize": [1]},
+        {"query": ps.Query(np.array([1.0, 0, 1, 1, 1]))},
+    ]
+    results = ps.solve_many(CLINIC, [*same, {"maximize": ["xray"]}])
+    assert len(started) == 2
+    assert results[0] is results[1] is results[2]
+    assert list(results[3].assignment) == ["xray"]
+
+
+def test_all_questions_are_checked_first() -> None:
+    with pytest.raises(InputError, match="question 1: no variable is called 'cancr', did you mean 'cancer'"):
+        ps.solve_many(CLINIC, [{}, {"maximize": ["cancr"]}])
+    with pytest.raises(InputError, match="question 0: 'max' is none of maximize, evidence, query"):
+        ps.solve_many(CLINIC, [{"max": ["cancer"]}])
+    with pytest.raises(InputError, match="n_jobs is 0"):
+        ps.solve_many(CLINIC, [], n_jobs=0)
+    assert ps.solve_many(CLINIC, []) == []
+
+
+def test_ctrl_c_keeps_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, query = ps.generate.grid(12, 12, strength=3.0, seed=2)
+    advance = Solver._advance
+
+    def interrupted(self: Solver) -> Any:
+        snapshot = advance(self)
+        # As if the user pressed Ctrl-C while the first question was being answered.
+        handler: Any = signal.getsignal(signal.SIGINT)
+        if handler.__self__.cause is None:
+            handler(signal.SIGINT, None)
+        return snapshot
+
+    monkeypatch.setattr(Solver, "_advance", interrupted)
+    first, second = ps.solve_many(model, [{"maximize": query}, {"maximize": query[1:]}], time_limit=30.0)
+    assert second.status is Status.INTERRUPTED
+    assert second.log_upper == math.inf
+    assert first.log_upper < math.inf
+
+
+def test_progress_bar(capsys: pytest.CaptureFixture[str]) -> None:
+    ps.solve_many(CLINIC, QUESTIONS[:2], progress=True)
+    assert "2/2" in capsys.readouterr().err
+    ps.solve_many(CLINIC, QUESTIONS[:2])
+    assert capsys.readouterr().err == ""
