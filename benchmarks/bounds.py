@@ -111,7 +111,8 @@ def run(row: Row, *, threads: int, auto: bool) -> str:
     seconds, cpu = time.monotonic() - begun, time.process_time() - cpu
     known = best_known(row)
     sizes = tree.sizes()
-    per_entry = pass_cost(tree)
+    # An exact tree needs one pass without gradients; its tables may be far larger than memory.
+    per_entry = np.nan if tree.exact else pass_cost(tree)
     region = f"i={row.ibound}" if row.ibound is not None else f"{row.memory / 2**30:g} GB"
     wanted = "" if row.wanted is None else f"{row.wanted:.2f}"
     when = "" if reached is None else f"{reached:.2f}"

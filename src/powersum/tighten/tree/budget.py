@@ -92,6 +92,14 @@ def largest_within(
             limit = 0.5 * (low + high)
 
 
+def exact_within(scopes: Scopes, cardinalities: IntArray, *, entries: float, size: float) -> Partition | None:
+    """The partition without any split, if its one pass touches at most so many entries and its messages fit."""
+    # No message within the bytes is larger than this, and no table more than twice that with two states.
+    parts = partition(scopes, limits_for(float(np.log(max(size, 2.0)))))
+    cost = cost_of(parts, scopes, cardinalities)
+    return parts if cost.exact and cost.entries <= entries and cost.bytes <= size else None
+
+
 def bytes_in_use() -> int:
     """Bytes that this process already holds; a guess where the system does not say."""
     try:

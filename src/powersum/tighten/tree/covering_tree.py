@@ -11,7 +11,7 @@ from powersum.errors import InputError
 from powersum.ordering import elimination_order
 from powersum.problem import Problem
 from powersum.result import Residuals
-from powersum.tighten.tree.budget import DEFAULT_BYTES, bytes_in_use, cost_of, largest_within
+from powersum.tighten.tree.budget import DEFAULT_BYTES, bytes_in_use, cost_of, exact_within, largest_within
 from powersum.tighten.tree.fixed_tree import FixedTree
 from powersum.tighten.tree.partition import limits_of, partition
 from powersum.tighten.tree.scopes import scopes_in_order
@@ -20,6 +20,8 @@ SMALL_ENTRIES = 2e5
 """Entries of the first trees where the size is free: a good bound within a second, before a larger tree is tried."""
 ENTRIES_PER_VARIABLE = 40
 """A first tree for very many variables is larger accordingly."""
+EXACT_ENTRIES = 3e7
+"""Entries of an exact tree that are worth a pass at once, about 0.2 s."""
 QUICKEST = 6e-9
 """Seconds that a pass takes for each entry, at least: a guess before any was made."""
 GROWTH = 8.0
@@ -94,7 +96,8 @@ class CoveringTree:
         self._free = ibound is None
         if ibound is None:
             first_entries = max(SMALL_ENTRIES, ENTRIES_PER_VARIABLE * len(self._order))
-            self._tree = self._tree_within(self._order, first_entries)
+            exact = self._exact_tree(EXACT_ENTRIES)
+            self._tree = exact or self._tree_within(self._order, first_entries)
         else:
             scopes = scopes_in_order(problem.model, self._order)
             cardinalities = problem.model.cardinalities[self._order]
@@ -184,6 +187,15 @@ class CoveringTree:
         self._begin_trial()
         return True
 
+    def _exact_tree(self, entries: float) -> FixedTree | None:
+        """The tree without splits, where memory and the entries allowed for one pass are enough."""
+        scopes = scopes_in_order(self._problem.model, self._order)
+        cardinalities = self._problem.model.cardinalities[self._order]
+        parts = exact_within(scopes, cardinalities, entries=entries, size=self._bytes)
+        if parts is None:
+            return None
+        return FixedTree(self._problem, self._order, scopes, parts, threads=self._threads)
+
     def _tree_within(self, order: IntArray, entries: float) -> FixedTree:
         """A tree of at most so many entries, if memory allows any."""
         scopes = scopes_in_order(self._problem.model, order)
@@ -226,6 +238,11 @@ class CoveringTree:
         """Start the largest tree that memory and the time left allow; False where it would not be much larger."""
         entries = self._tree.layout.n_entries
         most = GROWTH * entries
+        exact = self._exact_tree(0.5 * (deadline - time.monotonic()) / QUICKEST)
+        if exact is not None:
+            self._tree.rest()
+            self._tree = exact
+            return True
         if deadline < np.inf:
             most = (deadline - time.monotonic()) / (PASSES * max(self._tree.seconds_per_entry, QUICKEST))
         scopes = scopes_in_order(self._problem.model, self._order)
