@@ -58,6 +58,6 @@ def _cost(model: Model) -> str:
         return "width not computed: powersum.report.facts.describe gives it"
     from powersum.ordering import elimination_order, order_cost
 
-    order = elimination_order(model, np.ones(model.n_variables), restarts=8, time_limit=0.3)
+    order = elimination_order(model, np.ones(model.n_variables), time_limit=0.5)
     cost = order_cost(model, order)
     return f"width {cost.width}: summing everything out takes tables of {bytes_text(cost.log2_total + math.log2(8))}"

@@ -1,0 +1,39 @@
+"""Every example runs as shipped, says what its page says, and draws its picture; none is longer than a screen."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+SAID = {
+    "diagnosis": ["width 3", "'cancer': 'no', 'bronchitis': 'yes', 'asthma': 'no'", "cancer: 52%", "bronchitis: 57%"],
+    "influence": ["test: yes", "drill if bad: no", "drill if fair: yes", "expected gain: 22.50 thousand (optimal)"],
+    "linkage": ["A family of 24 people", "none has more than -7"],
+    "robust_plan": ["right right right", "ends at cell 5 with probability 0.7120; optimal"],
+    "segmentation": ["2304 pixels, 3 labels.", "34.8% pixel by pixel"],
+}
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_example(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    picture = ROOT / "out" / f"{name}.png"
+    picture.unlink(missing_ok=True)
+    runpy.run_path(str(ROOT / "examples" / f"{name}.py"), run_name="__main__")
+    out = capsys.readouterr().out
+    for text in SAID[name]:
+        assert text in out
+    assert picture.stat().st_size > 5000
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_short_and_on_a_page(name: str) -> None:
+    source = (ROOT / "examples" / f"{name}.py").read_text(encoding="utf-8")
+    assert source.count("\n") < 60
+    page = (ROOT / "docs" / "examples" / f"{name}.md").read_text(encoding="utf-8")
+    assert f'"examples/{name}.py"' in page
+    assert f"../images/{name}.png" in page
+    assert (ROOT / "docs" / "images" / f"{name}.png").is_file()
