@@ -152,13 +152,12 @@ class _Work:
             last = length > 0.35 * left
             length = 0.6 * left if last else length
             ends = time.monotonic() + length
-            order = self.order
-            if self.stage:
-                order = elimination_order(
-                    self.problem.model, self.problem.tau, seed=self.seed + self.stage, time_limit=0.05 * length
-                )
             fresh = CoveringTree(
-                self.problem, order, threads=self.threads, seed=self.seed, memory=int(TREE_SHARE * self.memory)
+                self.problem,
+                self.order,
+                threads=self.threads,
+                seed=self.seed + self.stage,
+                memory=int(TREE_SHARE * self.memory),
             )
             if tree is None:
                 yield from self._first_assignment(fresh, ends)
@@ -170,7 +169,7 @@ class _Work:
                 yield state
             self._raise_to(fresh)
             if tree is None or fresh.log_upper < tree.log_upper:
-                tree, self.order = fresh, order
+                tree = fresh
                 if self.stage:
                     self.portfolio.suggest(tree.decode())
             del fresh
@@ -216,7 +215,14 @@ class _Work:
             if ended is Completion.FOUND:
                 break
             yield self.state
-        if evaluator.value(np.where(evaluator.is_max, states, -1)) == TOO_WIDE:
+        value = evaluator.value(np.where(evaluator.is_max, states, -1))
+        if not evaluator.is_max.any() and value < TOO_WIDE:
+            self.state.log_lower = self.state.log_upper = value + self.problem.log_constant
+            self.state.states = self.problem.restore(np.full(len(states), -1, dtype=np.int64))
+            self.state.settled, self.state.reason = True, "Exact elimination, component by component."
+            yield self.state
+            return
+        if value == TOO_WIDE:
             self._hold(states)
             self.state.notes = (
                 "Summing is too wide for the memory given: log_lower is a lower bound on the value of the assignment.",
@@ -266,10 +272,11 @@ class _Work:
             self.state.states = self.problem.restore(known)
 
     def _begin_search(self, tree: CoveringTree) -> None:
+        heuristic, log_upper = heuristic_of(tree, self.problem)
         self.search = BestFirst(
-            heuristic_of(tree, self.problem, self.order),
+            heuristic,
             self.evaluator,
-            log_upper=tree.log_upper,
+            log_upper=log_upper,
             log_lower=self.state.log_lower - self.problem.log_constant,
             assignment=self.portfolio.assignment,
             memory=0.2 * self.memory,

@@ -8,10 +8,14 @@ import numpy as np
 import pytest
 
 from powersum.evaluate import Evaluator
+from powersum.improve import Portfolio
+from powersum.model import Model
 from powersum.ordering import elimination_order
 from powersum.problem import Problem
+from powersum.query import Query
 from powersum.search import BestFirst, Heuristic, heuristic_of
 from powersum.search.heuristic import branch
+from powersum.simplify import simplify
 from powersum.tighten.tree.covering_tree import CoveringTree
 from tests.oracle import exact_value
 from tests.solve.cases import hard_case
@@ -22,24 +26,70 @@ def searched(problem: Problem, *, ibound: int, memory: float = 1e6) -> tuple[Heu
     tree = CoveringTree(problem, order, ibound=ibound)
     for _ in range(2):
         tree.step(np.inf)
-    heuristic = heuristic_of(tree, problem, order)
+    heuristic, root = heuristic_of(tree, problem)
     evaluator = Evaluator(problem, memory=2e7)
     start = np.where(evaluator.is_max, 0, -1)
     search = BestFirst(
         heuristic,
         evaluator,
-        log_upper=tree.log_upper,
+        log_upper=root,
         log_lower=evaluator.value(start),
         assignment=start,
         memory=memory,
     )
-    return heuristic, search, tree.log_upper
+    return heuristic, search, root
 
 
 @pytest.mark.parametrize("seed", range(30))
 def test_heuristic_bounds_every_partial_assignment(seed: int) -> None:
     problem = hard_case(seed, zeros=0.15 * (seed % 2)).problem()
     heuristic, _, bound = searched(problem, ibound=2)
+    hold_along_a_path(problem, heuristic, bound, seed)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_heuristic_of_a_tree_that_chose_its_own_order(seed: int) -> None:
+    # Left to itself with time to spend, a tree tries other orders than the one it was given.
+    problem = simplify(*grid(seed), {})
+    given = elimination_order(problem.model, problem.tau, restarts=1, seed=seed)
+    poor = np.concatenate([np.sort(given[problem.tau[given] == w]) for w in (1.0, 0.0)])
+    tree = CoveringTree(problem, poor, memory=10**8)
+    end = time.monotonic() + 4.0
+    while time.monotonic() < end and tree.step(end):
+        pass
+    heuristic, root = heuristic_of(tree, problem)
+    evaluator = Evaluator(problem, memory=2e7)
+    portfolio = Portfolio(evaluator, seed=seed)
+    portfolio.run(time.monotonic() + 1.0)
+    # On the way to a good assignment a bound read from the wrong tables would soon be below its value.
+    path = portfolio.assignment[heuristic.variables]
+    children = np.empty(int(heuristic.cardinalities.max()))
+    assert sorted(heuristic.variables.tolist()) == np.flatnonzero(evaluator.is_max).tolist()
+    bound = root
+    for depth in range(len(path)):
+        branch(heuristic, depth, bound, path, children)
+        bound = children[path[depth]]
+        assert bound >= portfolio.log_value - 1e-9
+
+
+def grid(seed: int) -> tuple[Model, Query]:
+    """A grid with domains of different sizes: a table read for the wrong variable would not fit."""
+    rng = np.random.default_rng(seed)
+    n = 12
+    cards = rng.integers(2, 5, n * n)
+    factors = []
+    for i in range(n):
+        for j in range(n):
+            for k in ((i, j + 1), (i + 1, j)):
+                if max(k) < n:
+                    a, b = i * n + j, k[0] * n + k[1]
+                    factors.append(((a, b), np.exp(rng.normal(0.0, 1.0, (cards[a], cards[b])))))
+    weights = (rng.random(n * n) < 0.5).astype(np.float64)
+    return Model.from_factors(cards.tolist(), factors), Query(weights)
+
+
+def hold_along_a_path(problem: Problem, heuristic: Heuristic, bound: float, seed: int) -> None:
+    """Follow random states from the root: every child's bound is at or above the truth and at or below its parent's."""
     rng = np.random.default_rng(seed)
     path = np.zeros(len(heuristic.variables), dtype=np.int64)
     given: dict[int, int] = {}

@@ -44,10 +44,12 @@ class Heuristic(NamedTuple):
     messages: FloatArray
 
 
-def heuristic_of(tree: CoveringTree, problem: Problem, order: IntArray) -> Heuristic:
-    """Read the heuristic off a tree, at its best point."""
+def heuristic_of(tree: CoveringTree, problem: Problem) -> tuple[Heuristic, float]:
+    """Read the heuristic off a tree, at its best point, and the bound of the root that goes with it."""
     best = tree._best
-    best.bound()
+    # The order is that of the best of all trees tried, which need not be the one that the first was given.
+    order = best._order
+    root = best.bound()
     passes = best._passes
     layout = passes.layout
     wiring = layout.wiring
@@ -72,7 +74,7 @@ def heuristic_of(tree: CoveringTree, problem: Problem, order: IntArray) -> Heuri
     for k, node in enumerate(nodes.tolist()):
         messages[message_starts[k] : message_starts[k + 1]] = passes.message(node)
         _fill(wiring, node, passes.pool, tables[table_starts[k] : table_starts[k + 1]])
-    return Heuristic(
+    heuristic = Heuristic(
         frozen(order[max_positions], np.int64),
         frozen(problem.model.cardinalities[order[max_positions]], np.int64),
         frozen(starts_of(np.bincount(depth_of[positions], minlength=len(max_positions))), np.int64),
@@ -84,6 +86,7 @@ def heuristic_of(tree: CoveringTree, problem: Problem, order: IntArray) -> Heuri
         frozen(message_starts, np.int64),
         frozen(messages, np.float64),
     )
+    return heuristic, root
 
 
 @compiled
