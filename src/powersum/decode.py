@@ -13,7 +13,7 @@ import time
 
 import numpy as np
 
-from powersum.arrays import BoolArray, FloatArray, IntArray
+from powersum.arrays import FloatArray, IntArray
 from powersum.compiled import compiled
 from powersum.eliminate_wiring import Factors
 from powersum.evaluate import Evaluator
@@ -71,7 +71,6 @@ def complete(
             supports,
             new_queue(model),
             alive,
-            evaluator.is_max,
             states,
         )
         if ended != Completion.GIVEN_UP or time.monotonic() > deadline:
@@ -107,7 +106,6 @@ def _search(
     supports: Supports,
     queue: Queue,
     alive: IntArray,
-    is_max: BoolArray,
     states: IntArray,
 ) -> int:
     """Depth-first search with propagation; ends after ``limit`` dead ends."""

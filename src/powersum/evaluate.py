@@ -17,9 +17,6 @@ from powersum.evaluate_supports import new_queue, supports_of
 from powersum.graph import components, incidence
 from powersum.problem import Problem
 
-NANOSECONDS_PER_ENTRY = 5.0
-"""What one entry of a bucket table costs, for turning time into work."""
-
 
 class Evaluator:
     """Values of assignments of one problem's max variables, and exact maximisation over few of them.

@@ -22,7 +22,10 @@ SMALLEST_GAIN = 1e-9
 """Differences below this are rounding: a block is taken as better only beyond it."""
 
 FIRST_BLOCK = 6
-FIRST_WORK = 2e5
+"""Variables of the first block around each variable."""
+
+REGION_WORK = 2e5
+"""Table entries that the elimination of one region may take: about a millisecond."""
 ELITE = 8
 """Assignments that are kept to cross with."""
 
@@ -52,7 +55,6 @@ class LocalSearch:
         self._graph = adjacency(model.n_variables, model.scope_starts, model.scope_variables)
         self._max_variables = np.flatnonzero(evaluator.is_max)
         self._sizes: FloatArray = np.full(model.n_variables, float(FIRST_BLOCK))
-        self._work_limit = FIRST_WORK
         self.restart(assignment)
 
     def restart(self, assignment: IntArray) -> None:
@@ -65,7 +67,7 @@ class LocalSearch:
         self.log_value = evaluator.plain_value(self.assignment) + float(self._values.sum())
         self.idle = 0
 
-    def step(self, deadline: float) -> bool:
+    def step(self) -> bool:
         """Maximise one block; True when the value rose. :attr:`idle` counts blocks since the last gain."""
         if not len(self._max_variables):
             self.idle += 1
@@ -83,9 +85,6 @@ class LocalSearch:
             self.idle = 0
             return True
         self.idle += 1
-        if self.idle % (2 * len(self._max_variables)) == 0:
-            # Nothing is gained any more at this size of region: spend more on each.
-            self._work_limit *= 4.0
         return False
 
     def maximise(self, block: IntArray) -> float:
@@ -94,7 +93,7 @@ class LocalSearch:
         variables, factors, parts = evaluator.region(block)
         before = float(self._values[parts].sum()) + evaluator.plain_value(self.assignment, factors)
         candidate = self.assignment.copy()
-        value = evaluator.maximise(candidate, variables, factors, self._work_limit)
+        value = evaluator.maximise(candidate, variables, factors, REGION_WORK)
         if value == TOO_WIDE:
             return TOO_WIDE
         if value < before - SMALLEST_GAIN or np.array_equal(candidate, self.assignment):
@@ -222,7 +221,7 @@ class Portfolio:
                     return self.log_value > before
             search = self._search
             assert search is not None
-            search.step(deadline)
+            search.step()
             if search.log_value > self.log_value + SMALLEST_GAIN:
                 self.log_value, self.assignment = search.log_value, search.assignment.copy()
         return self.log_value > before

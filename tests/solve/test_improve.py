@@ -49,7 +49,7 @@ def test_local_search_keeps_count_and_ends_at_the_optimum_of_small_problems(seed
     search = LocalSearch(evaluator, states, seed=seed)
     values = [search.log_value]
     for _ in range(30):
-        search.step(np.inf)
+        search.step()
         values.append(search.log_value)
     assert (np.diff(values) >= -1e-9).all()
     chosen = {int(v): int(search.assignment[v]) for v in np.flatnonzero(evaluator.is_max)}
@@ -79,7 +79,7 @@ def test_the_same_seed_gives_the_same_search() -> None:
         evaluator = Evaluator(problem, memory=2e7)
         search = LocalSearch(evaluator, np.where(evaluator.is_max, 0, -1), seed=3)
         for _ in range(5):
-            search.step(np.inf)
+            search.step()
         ends.append((search.log_value, search.assignment.tolist()))
     assert ends[0] == ends[1]
 

@@ -286,7 +286,6 @@ def make_children(
         counts[1] += 1
         while at > 0:
             above = (at - 1) // 2
-            # Among equals the deeper one first: it is nearer to being settled.
             if bounds[heap[above]] >= bound:
                 break
             heap[at] = heap[above]
