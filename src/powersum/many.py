@@ -118,12 +118,14 @@ def _run(solvers: list[Solver], n_jobs: int, interrupt: Interrupt, advance: Call
 
 def _exhaust(solver: Solver, interrupt: Interrupt) -> None:
     """Run one solver to its end or to the interruption."""
-    if interrupt.cause is not None:
-        solver.interrupt(f"Not reached: stopped by {interrupt.cause}.")
+    cause = interrupt.cause
+    if cause is not None:
+        solver.interrupt(f"Not reached: stopped by {cause}.")
         return
     for _ in solver:
-        if interrupt.cause is not None:
-            solver.interrupt(f"Stopped by {interrupt.cause}.")
+        cause = interrupt.cause
+        if cause is not None:
+            solver.interrupt(f"Stopped by {cause}.")
             return
 
 
