@@ -39,8 +39,8 @@ class Facts:
     """A question, what simplification leaves of it, and what answers cost.
 
     ``width`` is the constrained induced width of the order. ``log2_exact_bytes`` is the memory of exact elimination
-    along it, as a logarithm to base 2 because it may be beyond any number of bytes; ``gdd_bytes`` that of the decomposed
-    bound; ``tree_bytes`` that of the covering tree for each i-bound, the last of which is exact or very large.
+    along it, as a logarithm to base 2 because it may be beyond any number of bytes; ``gdd_bytes`` that of the
+    decomposed bound; ``tree_bytes`` that of the covering tree for each i-bound, the last of which is exact or very large.
     """
 
     task: str

@@ -15,6 +15,8 @@ WIDEST_LAYER = 9
 """A wider layer of a Bayesian network would not fit a phone."""
 STEPS = 120
 """Steps of stress majorisation; pictures hardly change after half of them."""
+POWERS = 20
+"""Steps of subspace iteration for its start, which need not be exact."""
 SWEEPS = 12
 """Sweeps that order layers by the places of their neighbours."""
 
@@ -129,10 +131,13 @@ def _by_distance(count: int, edges: IntArray) -> FloatArray:
     weight = np.divide(1.0, distance**2, out=np.zeros_like(distance), where=distance > 0)
     centred = -0.5 * distance**2
     centred = centred - centred.mean(axis=0) - centred.mean(axis=1)[:, None] + centred.mean()
-    values, vectors = np.linalg.eigh(centred)
-    places: FloatArray = vectors[:, [-1, -2]] * np.sqrt(np.maximum(values[[-1, -2]], 1e-9))
+    places: FloatArray = np.random.default_rng(0).normal(size=(count, 2))
+    noise = 0.05 * places
+    for _ in range(POWERS):
+        places = np.linalg.qr(centred @ places).Q
+    places *= np.sqrt(np.maximum((places * (centred @ places)).sum(axis=0), 1e-9))
     # Variables in the same situation would start, and stay, in one place.
-    places += 0.05 * np.random.default_rng(0).normal(size=places.shape)
+    places += noise
     total = weight.sum(axis=1, keepdims=True)
     for _ in range(STEPS):
         apart = np.sqrt(((places[:, None] - places[None]) ** 2).sum(axis=-1))
