@@ -15,6 +15,7 @@ from powersum.cli.compare import compare_command
 from powersum.cli.generate import generate_app
 from powersum.cli.help import examples
 from powersum.cli.info import info_command
+from powersum.cli.reproduce import reproduce_command
 from powersum.cli.solve import solve_command
 from powersum.cli.uai_solver import uai_solver_command
 from powersum.errors import InputError
@@ -58,6 +59,10 @@ app.command(
     "info",
     epilog=examples("powersum info model.uai", "powersum info model.uai --query model.uai.query --json -"),
 )(info_command)
+app.command(
+    "reproduce",
+    epilog=examples("powersum reproduce --out figures", "powersum reproduce 2,3 --data shared/data --out figures"),
+)(reproduce_command)
 app.add_typer(generate_app, name="generate")
 
 
