@@ -102,6 +102,11 @@ class Passes:
             beliefs[position] += table.reshape(states, -1).sum(axis=1)
         return [b / b.sum() if b.sum() > 0 else np.full(len(b), 1.0 / len(b)) for b in beliefs]
 
+    @property
+    def tables(self) -> FloatArray:
+        """Beliefs of all nodes at the latest gradient, one after the other; empty before the first."""
+        return self._tables
+
     def release(self) -> None:
         """Give back what only gradients need; it is allocated again when one is asked for."""
         self._tables = self._entropies = self._slopes = _NO_TABLES
