@@ -46,12 +46,11 @@ class Heuristic(NamedTuple):
 
 def heuristic_of(tree: CoveringTree, problem: Problem) -> tuple[Heuristic, float]:
     """Read the heuristic off a tree, at its best point, and the bound of the root that goes with it."""
-    best = tree._best
+    best = tree.best_tree
     # The order is that of the best of all trees tried, which need not be the one that the first was given.
-    order = best._order
+    order = best.order
     root = best.bound()
-    passes = best._passes
-    layout = passes.layout
+    passes, layout = best.passes, best.layout
     wiring = layout.wiring
     is_max = problem.tau[order] == 0.0
     nodes = np.flatnonzero(is_max[layout.bucket])[::-1]

@@ -24,10 +24,12 @@ EXACT_ENTRIES = 3e7
 """Entries of an exact tree that are worth a pass at once, about 0.2 s."""
 QUICKEST = 6e-9
 """Seconds that a pass takes for each entry, at least: a guess before any was made."""
-GROWTH = 8.0
-"""How much larger the next tree is where time does not say."""
-PASSES = 800.0
-"""Passes that a tree needs to do better than one of a quarter of its size."""
+TRIAL_ENTRIES = 1.6e6
+"""Entries of trees on trial where time does not say."""
+GROWTH, LAST_GROWTH, LEAST_GROWTH = 1.75, 2.5, 1.2
+"""How much larger a tree grows at once, at most in the last step, and at least for it to be worth while."""
+GROWN_ROUNDS, PASSES = 70, 420.0
+"""Rounds of a grown tree before it grows again, and the passes that these take."""
 SETTLED = 2e-6
 """A cold tree that gains less than this share of its bound in a round makes room for a larger one."""
 ORDERS = 6
@@ -49,8 +51,7 @@ class CoveringTree:
     """Upper bound by mini-buckets of limited size; follows :class:`powersum.tighten.protocol.Tightener`.
 
     With a fixed ``ibound`` there is one tree. Otherwise small trees are tightened first, for the order given and for a
-    few others; then comes, with the best order, a tree as large as memory and the time left for it allow. The best
-    bound of all is the answer.
+    few others; the best of them then grows step by step where its bound is loose, as far as memory and time allow.
 
     Parameters
     ----------
@@ -112,6 +113,7 @@ class CoveringTree:
         self._orders_left = ORDERS if commute and len(self._order) <= MOST_VARIABLES else 0
         self._winner: tuple[FixedTree, IntArray] | None = None
         self._trial_end, self._trial_rounds, self._trial_seconds = -np.inf, 0, np.inf
+        self._rounds_allowed = TRIAL_ROUNDS
         self.log_upper = self._tree.log_upper
         self.exact = self._tree.exact
 
@@ -145,7 +147,7 @@ class CoveringTree:
             else:
                 self._trial_seconds = TRIAL_SHARE * (deadline - now)
                 self._begin_trial()
-        return self._trial_end > 0.0 and (now >= self._trial_end or self._trial_rounds >= TRIAL_ROUNDS)
+        return self._trial_end > 0.0 and (now >= self._trial_end or self._trial_rounds >= self._rounds_allowed)
 
     def _begin_trial(self, times: float = 1.0) -> None:
         self._trial_end = time.monotonic() + times * self._trial_seconds
@@ -171,7 +173,7 @@ class CoveringTree:
             self._orders_left = -1
             self._begin_trial(FINAL_TRIALS)
             return True
-        entries = GROWTH * SMALL_ENTRIES
+        entries = TRIAL_ENTRIES
         if self._trial_seconds < np.inf:
             entries = self._trial_seconds / (TRIAL_PASSES * max(tree.seconds_per_entry, QUICKEST))
         tree.rest()
@@ -210,6 +212,11 @@ class CoveringTree:
             )
         return FixedTree(self._problem, order, scopes, found[1], threads=self._threads)
 
+    @property
+    def best_tree(self) -> FixedTree:
+        """The tree that has the best bound. Its order need not be the one given."""
+        return self._best
+
     def bound(self) -> float:
         """The bound at the best point, from the problem's own tables."""
         return self._best.bound()
@@ -235,21 +242,25 @@ class CoveringTree:
         return self._best.one_pass()
 
     def _grow(self, deadline: float) -> bool:
-        """Start the largest tree that memory and the time left allow; False where it would not be much larger."""
-        entries = self._tree.layout.n_entries
-        most = GROWTH * entries
-        exact = self._exact_tree(0.5 * (deadline - time.monotonic()) / QUICKEST)
+        """Go on with a larger tree, as far as memory and the time left allow; False where it would gain nothing."""
+        tree, left = self._tree, deadline - time.monotonic()
+        self._orders_left = -1
+        exact = self._exact_tree(0.5 * left / QUICKEST)
         if exact is not None:
-            self._tree.rest()
+            tree.rest()
             self._tree = exact
             return True
+        factor = GROWTH
         if deadline < np.inf:
-            most = (deadline - time.monotonic()) / (PASSES * max(self._tree.seconds_per_entry, QUICKEST))
-        scopes = scopes_in_order(self._problem.model, self._order)
-        cardinalities = self._problem.model.cardinalities[self._order]
-        found = largest_within(scopes, cardinalities, entries=most, size=self._bytes)
-        if found is None or (found[2].entries < 1.5 * entries and not found[2].exact):
+            # How many times its entries the time is enough for.
+            times = left / (PASSES * max(tree.seconds_per_entry, QUICKEST) * max(tree.layout.n_entries, 1))
+            if times < LEAST_GROWTH:
+                return False
+            if times < GROWTH + GROWTH**2:
+                factor = min(times, LAST_GROWTH)
+        larger = tree.grown(factor, self._bytes, self._seed)
+        if larger is None:
             return False
-        self._tree.rest()
-        self._tree = FixedTree(self._problem, self._order, scopes, found[1], threads=self._threads)
+        self._tree = larger
+        self._trial_end, self._trial_rounds, self._rounds_allowed = np.inf, 0, GROWN_ROUNDS
         return True

@@ -10,8 +10,10 @@ from powersum.arrays import FloatArray, IntArray
 from powersum.problem import Problem
 from powersum.result import Residuals
 from powersum.tighten.tree.annealing import Annealing
+from powersum.tighten.tree.budget import cost_of
 from powersum.tighten.tree.decoding import decode
 from powersum.tighten.tree.descent import Descent
+from powersum.tighten.tree.growth import carry, grow
 from powersum.tighten.tree.partition import Partition
 from powersum.tighten.tree.passes import Passes
 from powersum.tighten.tree.scopes import Scopes
@@ -22,6 +24,9 @@ ROUND = 5
 
 FIRST_PASS = 1e-8
 """Seconds for each table entry that the first pass is taken to need."""
+
+FITTINGS = 4
+"""How often a growth that takes too many bytes is tried with fewer entries."""
 
 CONVERGED = 1e-7
 """A round that gains less than this share of the bound, at the last temperature, is the last one."""
@@ -38,16 +43,20 @@ class FixedTree:
         True when no variable is split: ``log_upper`` is then the value itself.
     done
         True when nothing is left to gain.
+    order, layout, passes
+        Elimination order, wiring and tables: what a search reads bounds of partial assignments from, after
+        :meth:`bound` has brought the best point back.
     """
 
     def __init__(self, problem: Problem, order: IntArray, scopes: Scopes, parts: Partition, *, threads: int) -> None:
-        self._problem, self._order = problem, order
+        self._problem, self.order = problem, order
+        self._scopes, self._parts, self._threads = scopes, parts, threads
         self.layout = lay_out(parts, scopes, problem.model.cardinalities[order])
-        self._passes = Passes(self.layout, problem.model, problem.tau, order, threads=threads)
+        self.passes = Passes(self.layout, problem.model, problem.tau, order, threads=threads)
         self.exact = self.layout.n_parameters == 0
-        self.log_upper = self._passes.value()
+        self.log_upper = self.passes.value()
         self.done = self.exact or self.log_upper == -np.inf
-        self._best = self._passes.parameters.copy()
+        self._best = self.passes.parameters.copy()
         self._annealing = Annealing()
         self._descent: Descent | None = None
         self._start = np.inf
@@ -56,7 +65,7 @@ class FixedTree:
 
     def step(self, deadline: float) -> None:
         """A round of iterations at the present temperature."""
-        passes = self._passes
+        passes = self.passes
         if self._descent is None:
             self._start = min(self._start, time.monotonic())
             # The first pass has to be guessed.
@@ -89,10 +98,43 @@ class FixedTree:
         elif self.last_gain < CONVERGED and self.cold:
             self.done = True
 
+    def grown(self, factor: float, size: float, seed: int) -> FixedTree | None:
+        """A tree of about ``factor`` times the entries that starts where this one stands, with a bound no higher.
+
+        Mini-buckets are merged where the bound is loose. None where nothing is left to merge in so many entries and
+        ``size`` bytes. This tree gives its memory back.
+        """
+        if self.exact or self.log_upper == -np.inf:
+            return None
+        temperature = self._annealing.temperature
+        self._go_to_best()
+        self.passes.value_and_gradient(temperature)
+        cardinalities = self._problem.model.cardinalities[self.order]
+        for _ in range(FITTINGS):
+            parts, number = grow(
+                self._parts, self.passes, cardinalities, entries=factor * self.layout.n_entries, seed=seed
+            )
+            if cost_of(parts, self._scopes, cardinalities).bytes <= size:
+                break
+            factor = 0.5 * (1.0 + factor)
+        else:
+            return None
+        self.rest()
+        if len(parts.bucket) == len(self._parts.bucket):
+            return None
+        tree = FixedTree(self._problem, self.order, self._scopes, parts, threads=self._threads)
+        tree.passes.parameters[:] = carry(
+            self.layout, self._parts.edges, self._best, tree.layout, parts.edges, number, cardinalities
+        )
+        tree._best[:] = tree.passes.parameters
+        tree.log_upper = tree.passes.value()
+        tree._annealing = Annealing(first=temperature)
+        return tree
+
     @property
     def cold(self) -> bool:
         """True when max variables have reached their last temperature."""
-        return not self._passes.has_max or self._annealing.finished
+        return not self.passes.has_max or self._annealing.finished
 
     @property
     def seconds_per_entry(self) -> float:
@@ -102,25 +144,25 @@ class FixedTree:
     def rest(self) -> None:
         """Give back all memory that is not needed to evaluate and decode the best point."""
         self._descent = None
-        self._passes.release()
+        self.passes.release()
 
     def bound(self) -> float:
         """The bound at the best point, from the problem's own tables."""
         self._go_to_best()
-        self._passes.refill()
-        return self._passes.value()
+        self.passes.refill()
+        return self.passes.value()
 
     def decode(self) -> IntArray:
         """States of max variables, last eliminated first, each the best given those already set."""
         self._go_to_best()
-        self._passes.value()
-        return decode(self._passes, self._problem, self._order)
+        self.passes.value()
+        return decode(self.passes, self._problem, self.order)
 
     def beliefs(self) -> list[FloatArray]:
         """Beliefs of all variables at the best point."""
         self._go_to_best()
-        in_order = self._passes.variable_beliefs()
-        place = np.argsort(self._order)
+        in_order = self.passes.variable_beliefs()
+        place = np.argsort(self.order)
         return [in_order[p] for p in place.tolist()]
 
     def residuals(self) -> Residuals:
@@ -128,8 +170,8 @@ class FixedTree:
         if self.exact or self.log_upper == -np.inf:
             return Residuals(0.0, 0.0)
         self._go_to_best()
-        self._passes.value_and_gradient(self._annealing.temperature)
-        gradient = np.abs(self._passes.gradient)
+        self.passes.value_and_gradient(self._annealing.temperature)
+        gradient = np.abs(self.passes.gradient)
         n = self.layout.n_shifts
         return Residuals(float(gradient[:n].max(initial=0.0)), float(gradient[n:].max(initial=0.0)))
 
@@ -142,14 +184,14 @@ class FixedTree:
             "entries": layout.n_entries,
             "largest_mini_bucket": int((layout.wiring.states * layout.wiring.columns).max(initial=0)),
             "parameters": layout.n_parameters,
-            "temperature": self._annealing.temperature if self._passes.has_max and not self.exact else 0.0,
+            "temperature": self._annealing.temperature if self.passes.has_max and not self.exact else 0.0,
         }
 
     def one_pass(self) -> float:
         """Bound at the present temperature and all gradients at the present point, for measurements."""
-        return self._passes.value_and_gradient(self._annealing.temperature)
+        return self.passes.value_and_gradient(self._annealing.temperature)
 
     def _go_to_best(self) -> None:
         """Bring the best point back; descent, if it goes on, goes on from there."""
-        self._passes.parameters[:] = self._best
+        self.passes.parameters[:] = self._best
         self._descent = None
