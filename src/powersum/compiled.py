@@ -12,7 +12,9 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 def compiled(function: Function) -> Function:
     """Compile with Numba on first call. Releases the interpreter lock, so that threads run kernels side by side."""
-    return cast(Function, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+    # Nothing takes the address of a function, so the entry for callers from C would only be time to compile.
+    options: Any = {"no_cfunc_wrapper": True}
+    return cast(Function, numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function))
 
 
 def inner(function: Function) -> Function:

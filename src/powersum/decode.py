@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import enum
 import time
+from typing import Any
 
 import numpy as np
 
 from powersum.arrays import FloatArray, IntArray
-from powersum.compiled import compiled
+from powersum.compiled import compiled, inner
 from powersum.eliminate_wiring import Factors
 from powersum.evaluate import Evaluator
 from powersum.evaluate_supports import Queue, Supports, new_queue, propagate, push, put_back, remove
@@ -87,10 +88,11 @@ def preferring(evaluator: Evaluator, states: IntArray, rng: np.random.Generator 
     return preferences
 
 
-@compiled
-def _push_all(v: int, supports: Supports, queue: Queue) -> int:
+@inner
+def _push_all(v: int, supports: Supports, queue: Queue) -> Any:
     """All factors with zeros of one variable on the empty stack."""
-    height = 0
+    # Typed, here and below: for a literal 0 Numba would compile what it is passed to once more.
+    height: Any = np.int64(0)
     for at in range(supports.factor_starts[v], supports.factor_starts[v + 1]):
         height = push(supports.factors[at], height, supports, queue)
     return height
@@ -114,7 +116,7 @@ def _search(
     sizes = np.zeros(n, np.int64)
     for state in range(len(alive)):
         sizes[supports.owner[state]] += alive[state]
-    height = 0
+    height: Any = np.int64(0)
     for f in range(len(supports.counts)):
         height = push(f, height, supports, queue)
     if not propagate(height, factors, supports, alive, sizes, queue):
@@ -124,7 +126,7 @@ def _search(
     depth = 0
     dead_ends = 0
     while True:
-        best = -1
+        best: Any = np.int64(-1)
         for v in range(n):
             if sizes[v] > 1 and (best < 0 or conflicts[v] + priority[v] > conflicts[best] + priority[best]):
                 best = v

@@ -67,7 +67,7 @@ class Elimination:
         position[self._order] = np.arange(len(self._order))
         wired, self._factor_buckets = wire(self._order, position, np.arange(model.n_factors), self._factors)
         self._wiring = Wiring(*wired)
-        self._entries, self.work = message_sizes(self._wiring, np.asarray(model.cardinalities), _COUNTABLE)
+        self._entries, self.work = message_sizes(self._wiring, model.cardinalities.copy(), _COUNTABLE)
         self.bytes = self._plan()
 
     @property

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powersum.arrays import FloatArray, IntArray
-from powersum.compiled import compiled
+from powersum.compiled import compiled, inner
 from powersum.eliminate_wiring import Wiring
 from powersum.fastmath import LOWEST, exp_of, log_of
 
@@ -37,7 +37,7 @@ class Scratch(NamedTuple):
     top: FloatArray
 
 
-@compiled
+@inner
 def reduce_bucket(
     b: int,
     weight: float,

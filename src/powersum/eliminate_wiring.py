@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from powersum.arrays import BoolArray, FloatArray, IntArray
-from powersum.compiled import compiled
+from powersum.compiled import compiled, inner
 
 
 class Factors(NamedTuple):
@@ -43,7 +43,7 @@ class Wiring(NamedTuple):
     parents: IntArray
 
 
-@compiled
+@inner
 def wire_strides(
     axis_starts: IntArray, axes: IntArray, input_starts: IntArray, inputs: IntArray, factors: Factors
 ) -> tuple[IntArray, IntArray]:
@@ -140,7 +140,8 @@ def wire(order: IntArray, position: IntArray, factor_ids: IntArray, factors: Fac
         input_starts[b + 1] = slot
         if filled + count + 1 > len(axes):
             longer = np.empty(2 * (filled + count + 1), np.int64)
-            longer[:filled] = axes[:filled]
+            for i in range(filled):
+                longer[i] = axes[i]
             axes = longer
         axes[filled] = order[b]
         filled += 1

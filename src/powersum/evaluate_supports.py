@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from powersum.arrays import IntArray, frozen, starts_of
-from powersum.compiled import compiled
+from powersum.compiled import inner
 from powersum.eliminate_wiring import Factors
 from powersum.model import Model
 
@@ -91,7 +91,7 @@ def new_queue(model: Model) -> Queue:
     )
 
 
-@compiled
+@inner
 def push(f: int, height: int, supports: Supports, queue: Queue) -> int:
     """Put factor ``f`` on the stack unless it waits already or has no zeros; returns the new height."""
     if queue.waiting[f] or supports.counts[f] == 0:
@@ -101,7 +101,7 @@ def push(f: int, height: int, supports: Supports, queue: Queue) -> int:
     return height + 1
 
 
-@compiled
+@inner
 def propagate(
     height: int, factors: Factors, supports: Supports, alive: IntArray, sizes: IntArray, queue: Queue
 ) -> bool:
@@ -149,7 +149,7 @@ def propagate(
     return True
 
 
-@compiled
+@inner
 def remove(state: int, supports: Supports, alive: IntArray, sizes: IntArray, queue: Queue) -> None:
     """Take one state out by hand."""
     alive[state] = 0
@@ -158,7 +158,7 @@ def remove(state: int, supports: Supports, alive: IntArray, sizes: IntArray, que
     queue.trail[queue.trail[0]] = state
 
 
-@compiled
+@inner
 def put_back(height: int, supports: Supports, alive: IntArray, sizes: IntArray, queue: Queue) -> None:
     """Undo until only ``height`` states are out."""
     for i in range(queue.trail[0], height, -1):

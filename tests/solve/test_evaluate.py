@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
 
+from powersum.arrays import IntArray
+from powersum.compiled import compiled
+from powersum.eliminate_wiring import Factors
 from powersum.evaluate import Evaluator
 from powersum.evaluate_cutset import hold_cutset
 from powersum.evaluate_regions import TOO_WIDE
-from powersum.evaluate_supports import new_queue, propagate, push
+from powersum.evaluate_supports import Queue, Supports, new_queue, propagate, push
 from tests.oracle import assignment_value, exact_value, joint_log_table
 from tests.solve.cases import case, hard_case
 
@@ -69,6 +73,14 @@ def test_too_wide_leaves_the_assignment_alone() -> None:
     assert np.isfinite(evaluator.maximise(states, variables, factors))
 
 
+@compiled
+def _propagate_all(factors: Factors, supports: Supports, alive: IntArray, sizes: IntArray, queue: Queue) -> bool:
+    height: Any = np.int64(0)
+    for f in range(len(supports.counts)):
+        height = push(f, height, supports, queue)
+    return propagate(height, factors, supports, alive, sizes, queue)
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_propagation_removes_no_possible_state(seed: int) -> None:
     problem = case(seed).problem()
@@ -86,10 +98,7 @@ def test_propagation_removes_no_possible_state(seed: int) -> None:
     sizes = model.cardinalities.copy()
     sizes[v] = 1
     queue = new_queue(model)
-    height = 0
-    for f in range(model.n_factors):
-        height = push(f, height, evaluator.supports, queue)
-    consistent = propagate(height, evaluator.factors, evaluator.supports, alive, sizes, queue)
+    consistent = _propagate_all(evaluator.factors, evaluator.supports, alive, sizes, queue)
     joint = joint_log_table(model, {v: s})
     if not consistent:
         assert np.isneginf(joint).all()

@@ -71,14 +71,10 @@ def elimination_order(
 def _by_min_fill(model: Model, group: IntArray, seed: int, restarts: int | None, end: float) -> IntArray:
     """The best of several orders by min-fill, edges counted and weighted by turns; empty if one try costs too much."""
     graph = adjacency(model.n_variables, model.scope_starts, model.scope_variables)
-    arrays = (
-        frozen(graph.starts, np.int64),
-        frozen(graph.neighbours, np.int64),
-        frozen(group, np.int64),
-        frozen(np.argsort(group, kind="stable"), np.int64),
-    )
-    log2_cardinalities = frozen(np.log2(model.cardinalities), np.float64)
-    weights = (frozen(np.ones(model.n_variables), np.int64), model.cardinalities)
+    # All writable, as where other kernels call min-fill: read-only arrays would be compiled for separately.
+    arrays = (graph.starts, graph.neighbours, group.astype(np.int64), np.argsort(group, kind="stable"))
+    log2_cardinalities = np.log2(model.cardinalities)
+    weights = (np.ones(model.n_variables, dtype=np.int64), model.cardinalities.copy())
     best = np.zeros(0, dtype=np.int64)
     width, log2_total, work, tries = model.n_variables, np.inf, 0, 0
     while True:

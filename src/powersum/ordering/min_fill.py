@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from powersum.arrays import FloatArray, IntArray
-from powersum.compiled import compiled
+from powersum.compiled import compiled, inner
 
 _DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
 _BIT_OF = np.zeros(64, dtype=np.int64)
@@ -15,13 +15,13 @@ for _bit in range(64):
     _BIT_OF[((1 << _bit) * 0x03F79D71B4CB0A89 % 2**64) >> 58] = _bit
 
 
-@compiled
+@inner
 def _lowest_bit(word: np.uint64) -> int:
     """Number of the lowest set bit, by de Bruijn's sequence: Numba offers no instruction for it."""
     return _BIT_OF[((word & (~word + np.uint64(1))) * _DE_BRUIJN) >> np.uint64(58)]  # type: ignore[no-any-return]
 
 
-@compiled
+@inner
 def _weight_beyond(adjacent: Any, weight: IntArray, a: int, b: int) -> int:
     """Weight of the neighbours of ``a`` that are no neighbours of ``b``; ``b`` itself counts."""
     total = 0
@@ -67,9 +67,10 @@ def min_fill(
             adjacent[v, neighbours[at] >> 6] |= one << np.uint64(neighbours[at] & 63)
 
     score = np.zeros(n, np.int64)
-    degrees = starts[1:] - starts[:-1]
+    degrees = np.empty(n, np.int64)
     work = 0
     for v in range(n):
+        degrees[v] = starts[v + 1] - starts[v]
         total = 0
         for at in range(starts[v], starts[v + 1]):
             a = neighbours[at]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from powersum.arrays import BoolArray, FloatArray, IntArray
-from powersum.compiled import compiled
+from powersum.compiled import compiled, inner
 from powersum.problem import Problem
 from powersum.tighten.tree.passes import Passes
 from powersum.tighten.tree.patterns import CONSTANT, SAME
@@ -57,7 +59,8 @@ def _decode(
             score[a] = 0.0
         while node >= 0 and bucket[node] == variable:
             if is_max[variable]:
-                column = 0
+                # Typed: for a literal 0 Numba would compile `_add_column` once more.
+                column: Any = np.int64(0)
                 for i in range(scope_starts[node] + 1, scope_starts[node + 1]):
                     position = scope_positions[i]
                     column = column * cardinalities[position] + states[position]
@@ -71,7 +74,7 @@ def _decode(
             states[variable] = best
 
 
-@compiled
+@inner
 def _add_column(wiring: Wiring, node: int, column: int, pool: FloatArray, score: FloatArray) -> None:
     """Add one column of a node's table to ``score``."""
     rows, length = wiring.rows[node], wiring.row_length[node]

@@ -12,7 +12,7 @@ of about ``NOTHING`` and some finite p, on which no belief ever falls. Nothing i
 from __future__ import annotations
 
 from powersum.arrays import FloatArray, IntArray
-from powersum.compiled import compiled
+from powersum.compiled import compiled, inner
 from powersum.fastmath import LOWEST, exp_of, log_of
 from powersum.tighten.tree.patterns import CONSTANT, SAME, Index32Array
 from powersum.tighten.tree.wiring import Wiring
@@ -21,7 +21,7 @@ NOTHING = -1e300
 """Stands for the log of an impossible column: finite, yet far below any value that a real model can have."""
 
 
-@compiled
+@inner
 def _add_input(kind: int, first: bool, sign: float, values: FloatArray, places: Index32Array, row: FloatArray) -> None:
     """Add (or, for the first input, write) one input to a row of a node's table."""
     if kind == SAME:
@@ -47,7 +47,7 @@ def _add_input(kind: int, first: bool, sign: float, values: FloatArray, places: 
             row[r] += sign * values[places[r]]
 
 
-@compiled
+@inner
 def _eliminate_two(zero: FloatArray, one: FloatArray, weight: float, message: FloatArray, entropy: FloatArray) -> None:
     """Power sum over a variable of two states: one exponential and one logarithm a column."""
     scale = 1.0 / weight
@@ -65,7 +65,7 @@ def _eliminate_two(zero: FloatArray, one: FloatArray, weight: float, message: Fl
         one[r] = low if a >= b else high
 
 
-@compiled
+@inner
 def _eliminate(
     table: FloatArray,
     stride: int,
@@ -109,7 +109,7 @@ def _eliminate(
             row[r] *= total[r]
 
 
-@compiled
+@inner
 def _maximise(table: FloatArray, stride: int, states: int, message: FloatArray) -> None:
     """The limit of weight 0."""
     n = message.size
@@ -178,7 +178,7 @@ def forward(
                 _eliminate(area, stride, states, weight, message, entropy, top, total)
 
 
-@compiled
+@inner
 def _marginal(kind: int, places: Index32Array, gaps: Index32Array, row: FloatArray, out: FloatArray) -> None:
     """Add a row of a belief to the gradient of one input."""
     if kind == SAME:
@@ -203,7 +203,7 @@ def _marginal(kind: int, places: Index32Array, gaps: Index32Array, row: FloatArr
             out[m] += one + two
 
 
-@compiled
+@inner
 def _sum(row: FloatArray) -> float:
     """Sum in four strands, which do not wait for each other."""
     a, b, c, d = 0.0, 0.0, 0.0, 0.0

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from powersum.arrays import FloatArray, IntArray
-from powersum.compiled import compiled
+from powersum.compiled import compiled, inner
 from powersum.tighten.tree.scopes import Scopes, copy_to, grown, intersection_of, log_size_of, union_of
 
 # Columns of the table of items while partitioning.
@@ -76,7 +76,7 @@ def partition(scopes: Scopes, limits: Limits) -> Partition:
     return Partition(bucket, starts, positions, parent, factor_home, edges)
 
 
-@compiled
+@inner
 def _sort_by_size(items: IntArray, sizes: FloatArray) -> None:
     """Larger sizes first, equal ones by number; an insertion sort, for buckets are short."""
     for i in range(1, items.size):
@@ -88,7 +88,7 @@ def _sort_by_size(items: IntArray, sizes: FloatArray) -> None:
         items[j], sizes[j] = item, size
 
 
-@compiled
+@inner
 def _grown_rows(rows: IntArray, needed: int) -> IntArray:
     """Like :func:`grown` for the rows of a matrix."""
     if needed <= rows.shape[0]:
@@ -110,7 +110,7 @@ def _partition(scopes: Scopes, limits: Limits) -> tuple[IntArray, IntArray, IntA
     items = np.empty((2 * n_factors + 16, 4), np.int64)
     positions = np.empty(2 * scopes.positions.size + 16, np.int64)
     filled = scopes.positions.size
-    copy_to(positions, 0, scopes.positions, filled)
+    copy_to(positions, scopes.positions, filled)
     head = np.empty(n_variables, np.int64)
     for variable in range(n_variables):
         head[variable] = -1
@@ -151,10 +151,10 @@ def _partition(scopes: Scopes, limits: Limits) -> tuple[IntArray, IntArray, IntA
                     score = log_size_of(own, own.size, log_sizes) + sizes[i] - size
                     if best < 0 or score > best_score:
                         best, best_score, best_length = node, score, length
-                        copy_to(best_union, 0, union, length)
+                        copy_to(best_union, union, length)
             if best < 0:
                 best, best_length = n_nodes, scope.size
-                copy_to(best_union, 0, scope, best_length)
+                copy_to(best_union, scope, best_length)
                 n_nodes += 1
                 # Room for the largest scope this mini-bucket can grow to.
                 room = max(limits.variables, best_length)
@@ -162,7 +162,7 @@ def _partition(scopes: Scopes, limits: Limits) -> tuple[IntArray, IntArray, IntA
                 items[n_factors + best, LOW] = filled + 1
                 filled += room
             start = items[n_factors + best, LOW] - 1
-            copy_to(positions, start, best_union, best_length)
+            copy_to(positions[start:], best_union, best_length)
             items[n_factors + best, HIGH] = start + best_length
             items[here[i], HOME] = best
         if n_nodes - first > 1:
@@ -183,7 +183,7 @@ def _partition(scopes: Scopes, limits: Limits) -> tuple[IntArray, IntArray, IntA
     node_positions = np.empty(node_starts[n_nodes], np.int64)
     for node in range(n_nodes):
         start = items[n_factors + node, LOW] - 1
-        copy_to(node_positions, node_starts[node], positions[start:], items[n_factors + node, HIGH] - start)
+        copy_to(node_positions[node_starts[node] :], positions[start:], items[n_factors + node, HIGH] - start)
         bucket[node] = positions[start]
     home = np.empty(n_factors, np.int64)
     for factor in range(n_factors):
@@ -191,7 +191,7 @@ def _partition(scopes: Scopes, limits: Limits) -> tuple[IntArray, IntArray, IntA
     return bucket, node_starts, node_positions, parent, home
 
 
-@compiled
+@inner
 def _extend(items: IntArray, first: int, end: int, positions: IntArray, log_sizes: FloatArray, limits: Limits) -> None:
     """Extend mini-buckets ``first`` to ``end`` of one variable by variables of each other, last eliminated first."""
     total = 0
@@ -202,7 +202,7 @@ def _extend(items: IntArray, first: int, end: int, positions: IntArray, log_size
     count = 0
     for item in range(first, end):
         length = union_of(everything[:count], positions[items[item, LOW] - 1 : items[item, HIGH]], union)
-        copy_to(everything, 0, union, length)
+        copy_to(everything, union, length)
         count = length
     most = min(limits.extended_variables, limits.variables)
     for item in range(first, end):
@@ -213,7 +213,7 @@ def _extend(items: IntArray, first: int, end: int, positions: IntArray, log_size
                 break
             length = union_of(own, everything[k : k + 1], union)
             if length > own.size and log_size_of(union, length, log_sizes) <= limits.extended_log_size:
-                copy_to(positions, start, union, length)
+                copy_to(positions[start:], union, length)
                 items[item, HIGH] = start + length
 
 

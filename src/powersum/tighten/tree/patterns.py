@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from powersum.arrays import FloatArray, IntArray
-from powersum.compiled import compiled
+from powersum.arrays import IntArray
+from powersum.compiled import compiled, inner
 
 Index32Array = NDArray[np.uint32]
 
@@ -19,7 +19,7 @@ GATHER, SAME, CONSTANT = 0, 1, 2
 """Kinds of pattern: some axes missing, all there, none there."""
 
 
-@compiled
+@inner
 def grown(array: NDArray[Any], needed: int) -> NDArray[Any]:
     """``array`` with room for ``needed`` entries."""
     if needed <= array.size:
@@ -30,7 +30,7 @@ def grown(array: NDArray[Any], needed: int) -> NDArray[Any]:
     return larger
 
 
-@compiled
+@inner
 def _pattern_of(key: IntArray, slots: IntArray, key_starts: IntArray, keys: IntArray) -> tuple[Any, Any]:
     """Number of the pattern with this key, or -1, and the slot of the hash table where it is or belongs."""
     mask = slots.size - 1
@@ -52,7 +52,7 @@ def _pattern_of(key: IntArray, slots: IntArray, key_starts: IntArray, keys: IntA
     return -1, slot
 
 
-@compiled
+@inner
 def _fill_pattern(key: IntArray, maps: Index32Array, places: Index32Array, gaps: Index32Array) -> None:
     """Indices of one pattern; ``key`` holds for each axis twice its number of states, plus 1 where the input has it."""
     digits = np.zeros(key.size, np.int64)
@@ -91,74 +91,66 @@ def _fill_pattern(key: IntArray, maps: Index32Array, places: Index32Array, gaps:
             axis -= 1
 
 
-@compiled
+class Patterns(NamedTuple):
+    """What :func:`wire` finds out; the fields are those of :class:`~powersum.tighten.tree.wiring.Wiring`."""
+
+    rows: IntArray
+    row_length: IntArray
+    blocks: IntArray
+    stride: IntArray
+    base_starts: IntArray
+    bases: IntArray
+    pattern: IntArray
+    kind: IntArray
+    present: IntArray
+    map_starts: IntArray
+    maps: Index32Array
+    place_starts: IntArray
+    places: Index32Array
+    gap_starts: IntArray
+    gaps: Index32Array
+
+
 def wire(
     starts: IntArray,
     positions: IntArray,
-    parent: IntArray,
     cardinalities: IntArray,
-    groups: tuple[IntArray, IntArray, IntArray],
-    edges: tuple[IntArray, IntArray, IntArray],
-    sources: tuple[IntArray, IntArray, IntArray],
-    slopes: tuple[IntArray, IntArray, IntArray],
     input_starts: IntArray,
-) -> tuple[
-    IntArray,
-    IntArray,
-    IntArray,
-    IntArray,
-    IntArray,
-    FloatArray,
-    IntArray,
-    IntArray,
-    IntArray,
-    IntArray,
-    IntArray,
-    IntArray,
-    IntArray,
-    Index32Array,
-    IntArray,
-    Index32Array,
-    IntArray,
-    Index32Array,
-]:
-    """Blocks of each node, then source, slope, sign, stride, bases and pattern of each input, then the patterns.
+    lows: IntArray,
+    highs: IntArray,
+    own_positions: IntArray,
+) -> Patterns:
+    """Blocks of each node, then stride, bases and pattern of each input, then the patterns.
 
-    ``groups``, messages and ``edges`` are the three kinds of input; ``sources`` and ``slopes`` say where they start.
+    The scope of input k is ``own_positions[lows[k]:highs[k]]``.
     """
-    n_nodes, n_inputs = starts.size - 1, input_starts[-1]
-    group_starts, group_positions, group_node = groups
-    edge_starts, edge_positions, edge_nodes = edges
-    static_source, message_source, shift_source = sources
-    message_slope, plus_slope, minus_slope = slopes
-    # Which scope each input has: start and end in one of three arrays of positions.
-    origin = np.empty(n_inputs, np.int64)
-    low = np.empty(n_inputs, np.int64)
-    high = np.empty(n_inputs, np.int64)
-    source = np.empty(n_inputs, np.int64)
-    slope = np.empty(n_inputs, np.int64)
-    sign = np.empty(n_inputs)
-    cursor = input_starts[:-1].copy()
-    for group in range(group_node.size):
-        k = cursor[group_node[group]]
-        cursor[group_node[group]] += 1
-        origin[k], low[k], high[k] = 0, group_starts[group], group_starts[group + 1]
-        source[k], slope[k], sign[k] = static_source[group], -1, 1.0
-    for node in range(n_nodes):
-        if parent[node] >= 0:
-            k = cursor[parent[node]]
-            cursor[parent[node]] += 1
-            origin[k], low[k], high[k] = 1, starts[node] + 1, starts[node + 1]
-            source[k], slope[k], sign[k] = message_source[node], message_slope[node], 1.0
-    for edge in range(edge_nodes.shape[0]):
-        for end in range(2):
-            k = cursor[edge_nodes[edge, end]]
-            cursor[edge_nodes[edge, end]] += 1
-            origin[k], low[k], high[k] = 2, edge_starts[edge], edge_starts[edge + 1]
-            source[k] = shift_source[edge]
-            slope[k] = plus_slope[edge] if end == 0 else minus_slope[edge]
-            sign[k] = 1.0 if end == 0 else -1.0
+    n, found = _wire(starts, positions, cardinalities, input_starts, lows, highs, own_positions)
+    roomy = Patterns(*found)
+    return roomy._replace(
+        bases=roomy.bases[: roomy.base_starts[-1]].copy(),
+        kind=roomy.kind[:n].copy(),
+        present=roomy.present[:n].copy(),
+        map_starts=roomy.map_starts[: n + 1].copy(),
+        maps=roomy.maps[: roomy.map_starts[n]].copy(),
+        place_starts=roomy.place_starts[: n + 1].copy(),
+        places=roomy.places[: roomy.place_starts[n]].copy(),
+        gap_starts=roomy.gap_starts[: n + 1].copy(),
+        gaps=roomy.gaps[: roomy.gap_starts[n]].copy(),
+    )
 
+
+@compiled
+def _wire(
+    starts: IntArray,
+    positions: IntArray,
+    cardinalities: IntArray,
+    input_starts: IntArray,
+    lows: IntArray,
+    highs: IntArray,
+    own_positions: IntArray,
+) -> tuple[int, tuple[Any, ...]]:
+    """The number of patterns, and the fields of :class:`Patterns`, some with more room than is filled."""
+    n_nodes, n_inputs = starts.size - 1, lows.size
     rows = np.ones(n_nodes, np.int64)
     row_length = np.ones(n_nodes, np.int64)
     blocks = np.ones(n_nodes, np.int64)
@@ -204,12 +196,7 @@ def wire(
         key = np.empty(width - inner, np.int64)
         digits = np.empty(max(inner, 1), np.int64)
         for k in range(input_starts[node], input_starts[node + 1]):
-            if origin[k] == 0:
-                own = group_positions[low[k] : high[k]]
-            elif origin[k] == 1:
-                own = positions[low[k] : high[k]]
-            else:
-                own = edge_positions[low[k] : high[k]]
+            own = own_positions[lows[k] : highs[k]]
             j, step, missing, met = own.size - 1, 1, 1, 1
             for axis in range(width - 1, -1, -1):
                 states = cardinalities[scope[axis]]
@@ -267,23 +254,20 @@ def wire(
                         gaps[gap_starts[number] : gap_starts[number + 1]],
                     )
             pattern[k] = number
-    return (
+    return n_patterns, (
         rows,
         row_length,
         blocks,
-        source,
-        slope,
-        sign,
         stride,
         base_starts,
-        bases[: base_starts[n_inputs]].copy(),
+        bases,
         pattern,
-        kind[:n_patterns].copy(),
-        present[:n_patterns].copy(),
-        map_starts[: n_patterns + 1].copy(),
-        maps[: map_starts[n_patterns]].copy(),
-        place_starts[: n_patterns + 1].copy(),
-        places[: place_starts[n_patterns]].copy(),
-        gap_starts[: n_patterns + 1].copy(),
-        gaps[: gap_starts[n_patterns]].copy(),
+        kind,
+        present,
+        map_starts,
+        maps,
+        place_starts,
+        places,
+        gap_starts,
+        gaps,
     )

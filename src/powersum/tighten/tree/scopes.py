@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from powersum.arrays import FloatArray, IntArray, starts_of
-from powersum.compiled import compiled
+from powersum.compiled import inner
 from powersum.model import Model
 
 
@@ -34,24 +34,24 @@ def scopes_in_order(model: Model, order: IntArray) -> Scopes:
     return Scopes(starts_of(np.diff(model.scope_starts)), places, log_sizes)
 
 
-@compiled
-def copy_to(target: IntArray, start: int, values: IntArray, count: int) -> None:
-    """Write the first ``count`` values into ``target`` at ``start``."""
+@inner
+def copy_to(target: IntArray, values: IntArray, count: int) -> None:
+    """Write the first ``count`` values to the front of ``target``."""
     for i in range(count):
-        target[start + i] = values[i]
+        target[i] = values[i]
 
 
-@compiled
+@inner
 def grown(array: IntArray, needed: int) -> IntArray:
     """``array`` itself, or a copy with room for twice the ``needed`` entries if it has no room for them."""
     if needed <= array.size:
         return array
     larger = np.empty(2 * needed, np.int64)
-    copy_to(larger, 0, array, array.size)
+    copy_to(larger, array, array.size)
     return larger
 
 
-@compiled
+@inner
 def union_of(first: IntArray, second: IntArray, out: IntArray) -> int:
     """Merge two scopes into ``out``; returns the length."""
     i, j, n = 0, 0, 0
@@ -69,7 +69,7 @@ def union_of(first: IntArray, second: IntArray, out: IntArray) -> int:
     return n
 
 
-@compiled
+@inner
 def intersection_of(first: IntArray, second: IntArray, out: IntArray) -> int:
     """Write what two scopes share into ``out``; returns the length."""
     i, j, n = 0, 0, 0
@@ -86,7 +86,7 @@ def intersection_of(first: IntArray, second: IntArray, out: IntArray) -> int:
     return n
 
 
-@compiled
+@inner
 def log_size_of(scope: IntArray, count: int, log_sizes: FloatArray) -> float:
     """Log of the number of table entries of the first ``count`` variables of a scope."""
     total = 0.0

@@ -110,8 +110,11 @@ class Layout(NamedTuple):
 def lay_out(parts: Partition, scopes: Scopes, cardinalities: IntArray) -> Layout:
     """Place the tables of a partition; ``cardinalities`` are by position in the elimination order."""
     n_nodes = len(parts.bucket)
-    group_starts, group_positions, group_node, factor_group = _group_factors(parts, scopes)
-    groups = (group_starts, group_positions, group_node)
+    n_groups, group_starts, group_positions, group_node, factor_group = _group_factors(
+        parts.factor_home, parts.starts, parts.positions, scopes.starts, scopes.positions, scopes.log_sizes
+    )
+    group_starts, group_node = group_starts[: n_groups + 1].copy(), group_node[:n_groups].copy()
+    group_positions = group_positions[: group_starts[-1]].copy()
     sizes = products(parts.starts, parts.positions, cardinalities)
     states = cardinalities[parts.bucket]
     columns = sizes // states
@@ -124,11 +127,23 @@ def lay_out(parts: Partition, scopes: Scopes, cardinalities: IntArray) -> Layout
     shift = starts_of(products(edge_starts, edge_positions, cardinalities))
     n_shifts = int(shift[-1])
 
-    counts = np.zeros(n_nodes, dtype=np.int64)
-    np.add.at(counts, group_node, 1)
-    np.add.at(counts, parts.parent[parts.parent >= 0], 1)
-    np.add.at(counts, parts.edges.ravel(), 1)
-    input_starts = starts_of(counts)
+    # Inputs of each node: its static tables, then the messages it receives, then its shifts, each kind by number.
+    # Each edge is two inputs, its shift added at one end and taken away at the other.
+    sent = np.flatnonzero(parts.parent >= 0)
+    edge, end = np.divmod(np.arange(parts.edges.size), 2)
+    owner = np.concatenate((group_node, parts.parent[sent], parts.edges.ravel()))
+    by_node = np.argsort(owner, kind="stable")
+    input_starts = starts_of(np.bincount(owner, minlength=n_nodes))
+    shift_start = n_messages + shift[edge]
+    source = np.concatenate((group_source[:-1], n_static + message[sent], n_static + shift_start))
+    slope = np.concatenate((np.full(n_groups, -1), message[sent], shift_start + n_shifts * end))
+    sign = np.concatenate((np.ones(n_groups + len(sent)), 1.0 - 2.0 * end))
+    # Their scopes, one kind after the other in one array; a message has its node's but for the eliminated variable.
+    n_before = len(group_positions), len(group_positions) + len(parts.positions)
+    lows = np.concatenate((group_starts[:-1], n_before[0] + parts.starts[sent] + 1, n_before[1] + edge_starts[edge]))
+    highs = np.concatenate(
+        (group_starts[1:], n_before[0] + parts.starts[sent + 1], n_before[1] + edge_starts[edge + 1])
+    )
 
     same = parts.bucket[:, None] == np.stack([np.roll(parts.bucket, 1), np.roll(parts.bucket, -1)], axis=1)
     if n_nodes:
@@ -142,25 +157,25 @@ def lay_out(parts: Partition, scopes: Scopes, cardinalities: IntArray) -> Layout
     wired = wire(
         parts.starts,
         parts.positions,
-        parts.parent,
         cardinalities,
-        groups,
-        (edge_starts, edge_positions, parts.edges),
-        (group_source, n_static + message, n_static + n_messages + shift),
-        (message, n_messages + shift, n_messages + n_shifts + shift),
         input_starts,
+        lows[by_node],
+        highs[by_node],
+        np.concatenate((group_positions, parts.positions, edge_positions)),
     )
-    rows, row_length, blocks = wired[:3]
     wiring = Wiring(
         states,
         columns,
-        rows,
-        row_length,
-        blocks,
+        wired.rows,
+        wired.row_length,
+        wired.blocks,
         starts_of(sizes),
         n_static + message,
         entropy,
         input_starts,
+        source[by_node],
+        slope[by_node],
+        sign[by_node],
         *wired[3:],
     )
     return Layout(
@@ -171,7 +186,7 @@ def lay_out(parts: Partition, scopes: Scopes, cardinalities: IntArray) -> Layout
         n_shifts=n_shifts,
         n_entropies=int(entropy_starts[-1]),
         n_entries=int(sizes.sum()),
-        largest_block=int((rows * row_length).max(initial=1)),
+        largest_block=int((wired.rows * wired.row_length).max(initial=1)),
         bucket=parts.bucket,
         parent=parts.parent,
         scope_starts=parts.starts,
@@ -214,13 +229,21 @@ def intersections(edges: IntArray, starts: IntArray, positions: IntArray) -> tup
 
 
 @compiled
-def _group_factors(parts: Partition, scopes: Scopes) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+def _group_factors(
+    factor_home: IntArray,
+    node_starts: IntArray,
+    node_positions: IntArray,
+    scope_starts: IntArray,
+    scope_positions: IntArray,
+    log_sizes: FloatArray,
+) -> tuple[int, IntArray, IntArray, IntArray, IntArray]:
     """Put factors of one node together into one static table where that table stays small beside the node's own.
 
-    Fewer inputs make a pass quicker; a static table as large as the node's would cost memory instead.
+    Returns the number of these groups, their scopes and nodes with room for more, and the group of each factor. Fewer
+    inputs make a pass quicker; a static table as large as the node's would cost memory instead.
     """
-    n_factors = parts.factor_home.size
-    n_nodes = parts.bucket.size
+    n_factors = factor_home.size
+    n_nodes = node_starts.size - 1
     # Factors by node: a linked list each.
     head = np.empty(n_nodes, np.int64)
     for node in range(n_nodes):
@@ -228,28 +251,28 @@ def _group_factors(parts: Partition, scopes: Scopes) -> tuple[IntArray, IntArray
     following = np.empty(n_factors, np.int64)
     group_of = np.empty(n_factors, np.int64)
     for factor in range(n_factors - 1, -1, -1):
-        node = parts.factor_home[factor]
+        node = factor_home[factor]
         group_of[factor] = -1
         if node >= 0:
             following[factor] = head[node]
             head[node] = factor
     group_node = np.empty(n_factors, np.int64)
     group_starts = np.zeros(n_factors + 1, np.int64)
-    group_positions = np.empty(scopes.positions.size, np.int64)
+    group_positions = np.empty(scope_positions.size, np.int64)
     n_groups, filled = 0, 0
-    member = np.zeros(scopes.log_sizes.size, np.bool_)
+    member = np.zeros(log_sizes.size, np.bool_)
     for node in range(n_nodes):
-        own = parts.positions[parts.starts[node] : parts.starts[node + 1]]
-        most = max(log_size_of(own, own.size, scopes.log_sizes) - np.log(8.0), np.log(256.0))
+        own = node_positions[node_starts[node] : node_starts[node + 1]]
+        most = max(log_size_of(own, own.size, log_sizes) - np.log(8.0), np.log(256.0))
         factor = head[node]
         while factor >= 0:
             size, first = 0.0, True
             while factor >= 0:
-                scope = scopes.positions[scopes.starts[factor] : scopes.starts[factor + 1]]
+                scope = scope_positions[scope_starts[factor] : scope_starts[factor + 1]]
                 more = 0.0
                 for p in scope:
                     if not member[p]:
-                        more += scopes.log_sizes[p]
+                        more += log_sizes[p]
                 if more > 0.0 and not first and size + more > most:
                     break
                 size += more
@@ -266,9 +289,4 @@ def _group_factors(parts: Partition, scopes: Scopes) -> tuple[IntArray, IntArray
             group_node[n_groups] = node
             n_groups += 1
             group_starts[n_groups] = filled
-    return (
-        group_starts[: n_groups + 1].copy(),
-        group_positions[:filled].copy(),
-        group_node[:n_groups].copy(),
-        group_of,
-    )
+    return n_groups, group_starts, group_positions, group_node, group_of
