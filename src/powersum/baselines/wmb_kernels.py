@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from powersum.arrays import FloatArray, IntArray
-from powersum.compiled import compiled
+from powersum.compiled import compiled, inner
 from powersum.tighten.tree.kernels import forward
 from powersum.tighten.tree.patterns import CONSTANT, SAME
 from powersum.tighten.tree.wiring import Wiring
@@ -31,7 +31,7 @@ TIE = 1e-9
 """Max-marginals this near to the best are best, too."""
 
 
-@compiled
+@inner
 def _place(wiring: Wiring, node: int, k: int, state: int, column: int) -> Any:
     """Where in the pool the entry of input ``k`` lies that meets one entry of a node's table."""
     rows, columns = wiring.rows[node], wiring.columns[node]
@@ -93,7 +93,7 @@ def backward_beliefs(
                 _normalise(beliefs[child : child + size])
 
 
-@compiled
+@inner
 def _normalise(values: FloatArray) -> None:
     total = 0.0
     for value in values:
@@ -103,7 +103,7 @@ def _normalise(values: FloatArray) -> None:
             values[i] /= total
 
 
-@compiled
+@inner
 def _sum_marginal(
     wiring: Wiring, node: int, weight: float, now: FloatArray, before: FloatArray, belief: FloatArray,
     tables: FloatArray, entropies: FloatArray, scaled: FloatArray,
@@ -136,7 +136,7 @@ def _sum_marginal(
     return entropy
 
 
-@compiled
+@inner
 def _max_marginal(
     wiring: Wiring, node: int, before: FloatArray, belief: FloatArray, tables: FloatArray, scaled: FloatArray
 ) -> None:
@@ -154,7 +154,7 @@ def _max_marginal(
         scaled[x] = max(scaled[x], top - FARTHEST)
 
 
-@compiled
+@inner
 def _share_weights(weights: FloatArray, entropies: FloatArray, tau: float, step: float) -> None:
     """Exponentiated gradient step of one variable's weights (paper, eq. 12)."""
     mean = 0.0

@@ -105,7 +105,7 @@ def _draw(ax: Axes, trace: Trace, colour: str, against: str, end: float, top: fl
     if any(not math.isnan(d) for d in decoded):
         if sum(not math.isnan(d) for d in decoded) == 1:
             place = next(i for i, d in enumerate(decoded) if not math.isnan(d))
-            ax.plot(x[place], decoded[place], "_", color=colour, markersize=9, markeredgewidth=1.6, clip_on=False)
+            ax.plot(x[place], decoded[place], "_", color=colour, markersize=14, markeredgewidth=2.0)
         else:
             ax.plot(x, decoded, color=colour, linewidth=1.0, linestyle="--", zorder=1)
 

@@ -21,7 +21,7 @@ LEFT_OUT = ("wmb:0.03", "wmb:0.04", "wmb:0.06", "mas")
 
 def draw_grid(record: dict[str, Any]) -> Figure:
     """Figure 1: the grid and its three relaxations, each with its parameters and its bound."""
-    figure = new_figure(10.5, 3.3)
+    figure = new_figure(10.5, 3.5)
     axes = figure.subplots(1, 4)
     titles = [f"(a) 3×3 grid\nexact {record['exact']:.4f}"]
     for letter, row in zip("bcd", record["rows"], strict=True):
@@ -40,8 +40,13 @@ def draw_grid(record: dict[str, Any]) -> Figure:
     for ax, title in zip(axes, titles, strict=True):
         ax.set_title(title, fontsize=9, color=INK)
         ax.set_aspect("equal")
-        ax.margins(0.12)
         ax.axis("off")
+    # Equal squares, so that the titles stand on one line.
+    for ax in axes[:3]:
+        ax.set_xlim(-0.45, 2.35)
+        ax.set_ylim(-2.4, 0.4)
+    axes[3].set_xlim(-0.8, 12.4)
+    axes[3].set_ylim(-12.4, 0.8)
     return figure
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from powersum.arrays import IntArray
-from powersum.compare import PointCallback, Trace, compare
+from powersum.compare import PAPER_GDD, PointCallback, Trace, compare
 from powersum.model import Model
 from powersum.query import Query
 from powersum.reproduce import grid3
@@ -53,6 +53,7 @@ class Settings:
         return {
             "version": __version__,
             "data": self.data is not None,
+            "gdd:paper": dict(PAPER_GDD),
             **{name: getattr(self, name) for name in self.__slots__ if name != "data"},
         }
 
