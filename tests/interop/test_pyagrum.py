@@ -102,7 +102,11 @@ def test_what_is_no_bayesian_network(gum: Any) -> None:
     ("name", "text", "message"),
     [
         ("a.bif", "rubbish", 'a.bif: line 1: 1 : error : Syntax error : "network" expected'),
-        ("a.xdsl", "rubbish", r"a.xdsl: I/O Error: Couldn't load .*Description: Error document empty"),
+        ("a.xdsl", "rubbish", "a.xdsl: syntax error: line 1, column 0"),
+        ("a.xmlbif", "<BIF><NETWORK></BIF>", "a.xmlbif: mismatched tag: line 1"),
+        ("a.xmlbif", "<BIF><TABLE>0.5 0.5a</TABLE></BIF>", "a.xmlbif: '0.5a' in a table is not a number"),
+        ("a.xmlbif", "<BIF></BIF>", "a.xmlbif: "),
+        ("a.xdsl", "<smile><probabilities>1 x</probabilities></smile>", "a.xdsl: 'x' in a table is not a number"),
         ("a.net", "", "a.net: "),
         ("a.dsl", "net x {", "a.dsl: "),
         ("a.bif", "network x {}", "a.bif: holds no variables"),

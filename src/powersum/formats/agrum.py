@@ -9,19 +9,17 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from powersum.errors import InputError
-from powersum.formats.files import PathLike, load, plain_name, saving, shown
+from powersum.formats.files import PathLike, load, plain_name, reason, saving, shown
 from powersum.interop.pyagrum import from_pyagrum, import_pyagrum, to_pyagrum
 from powersum.model import Model
 
 # Suffix of a file and the word for it in the names of pyAgrum's functions.
 SUFFIXES = {".bif": "BIF", ".xmlbif": "BIFXML", ".bifxml": "BIFXML", ".net": "NET", ".dsl": "DSL", ".xdsl": "XDSL"}
 
+_NUMBER = r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?"
 # A word of a BIF file, or something around words that must stay as it is: comments and properties.
 _WORD = re.compile(r"//[^\n]*|/\*.*?\*/|\bproperty\b[^;]*;|\"[^\"\n]*\"|[^\s,;{}()\[\]|\"]+", re.DOTALL)
-_PLAIN = re.compile(
-    r"//.*|/\*.*|property\b.*|[A-Za-z_][A-Za-z0-9_.-]*|[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.DOTALL
-)
-
+_PLAIN = re.compile(rf"//.*|/\*.*|property\b.*|[A-Za-z_][A-Za-z0-9_.-]*|{_NUMBER}", re.DOTALL)
 _BARE_POINT = re.compile(r"\.\d+|\d+\.")
 
 
@@ -33,6 +31,8 @@ def read_agrum(path: PathLike) -> Model:
     stand_ins: dict[str, str] = {}
     if kind == "BIF":
         data, stand_ins = _with_plain_words(data)
+    elif kind in ("BIFXML", "XDSL"):
+        _check_numbers(data, path)
     network = gum.BayesNet()
     with TemporaryDirectory() as folder:
         plain = Path(folder, "model" + suffix)
@@ -79,6 +79,21 @@ def _with_plain_words(data: bytes) -> tuple[bytes, dict[str, str]]:
 
     text = _WORD.sub(plain, data.decode("utf-8", "surrogateescape"))
     return text.encode("utf-8", "surrogateescape"), {stand_in: word for word, stand_in in words.items()}
+
+
+def _check_numbers(data: bytes, path: PathLike) -> None:
+    """Refuse XML that is damaged or has words in its tables: pyAgrum would read those for ever."""
+    from xml.etree import ElementTree
+
+    try:
+        root = ElementTree.fromstring(data)
+    except (ElementTree.ParseError, ValueError) as error:
+        raise InputError(f"{shown(path)}: {reason(error)}") from None
+    for table in root.iter():
+        if table.tag in ("TABLE", "PROBS", "probabilities"):
+            for word in "".join(table.itertext()).split():
+                if not re.fullmatch(_NUMBER, word):
+                    raise InputError(f"{shown(path)}: {word!r} in a table is not a number")
 
 
 def _kind(path: PathLike) -> tuple[str, str]:

@@ -40,7 +40,7 @@ class Facts:
 
     ``width`` is the constrained induced width of the order. ``log2_exact_bytes`` is the memory of exact elimination
     along it, as a logarithm to base 2 because it may be beyond any number of bytes; ``gdd_bytes`` that of the
-    decomposed bound; ``tree_bytes`` that of the covering tree for each i-bound, the last of which is exact or very large.
+    decomposed bound; ``tree_bytes`` that of the covering tree for each i-bound, the last of which is exact or huge.
     """
 
     task: str
