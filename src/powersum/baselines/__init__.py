@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-BASELINES: Mapping[str, str] = MappingProxyType(
+BOUNDS: Mapping[str, str] = MappingProxyType(
     {
         "mbe": "powersum.baselines.mbe:MBE",
         "wmb": "powersum.baselines.wmb:WMB",
         "lbfgs": "powersum.baselines.lbfgs:LBFGS",
         "reorder": "powersum.baselines.reorder:Reordered",
         "mas": "powersum.baselines.mas:MAS",
-        "trw": "powersum.baselines.trw:TRW",
     }
 )
-"""Name of each rival and the class behind it, imported when it is used."""
+"""Name of each rival that bounds and the class behind it, imported when it is used."""
+
+BASELINES: Mapping[str, str] = MappingProxyType({**BOUNDS, "trw": "powersum.baselines.trw:TRW"})
+"""All rivals: those, and one whose values are no bounds."""

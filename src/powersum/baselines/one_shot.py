@@ -19,6 +19,11 @@ class OneShot:
     def _pass(self) -> float:
         return self._buckets.value(self._weights)
 
+    @property
+    def exact(self) -> bool:
+        """True where no variable is split."""
+        return self._buckets.layout.n_parameters == 0
+
     def step(self, deadline: float) -> bool:
         """Nothing is left to gain."""
         del deadline

@@ -35,3 +35,9 @@ class Reordered(OneShot):
         del threads, order
         free = elimination_order(problem.model, np.ones(problem.model.n_variables), seed=seed)
         super().__init__(problem, free, ibound)
+        self._exchanged = len(np.unique(problem.tau)) > 1
+
+    @property
+    def exact(self) -> bool:
+        """True where no variable is split and all weights are equal: there was nothing to exchange."""
+        return super().exact and not self._exchanged

@@ -55,6 +55,7 @@ class TRW:
     """
 
     guaranteed = False
+    exact = False
 
     def __init__(
         self,

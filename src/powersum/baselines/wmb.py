@@ -35,6 +35,8 @@ class WMB:
         The best bound so far.
     last_value
         The bound of the latest pass, which may have risen.
+    exact
+        True where no variable is split.
     """
 
     def __init__(
@@ -64,7 +66,7 @@ class WMB:
         self._beliefs = np.empty(layout.n_messages)
         self._before = np.empty(layout.n_messages)
         self._starts = np.append(self._buckets.starts, layout.n_nodes)
-        self._exact = layout.n_parameters == 0
+        self.exact = layout.n_parameters == 0
         self._buckets.run(np.arange(layout.n_nodes), self._weights, self._tables, self._entropies)
         self.last_value = self.log_upper = self._buckets.total()
         self._best = self._point()
@@ -73,7 +75,7 @@ class WMB:
     def step(self, deadline: float) -> bool:
         """A full forward and backward pass."""
         del deadline
-        if self._exact or self.log_upper == -np.inf:
+        if self.exact or self.log_upper == -np.inf:
             return False
         buckets = self._buckets
         matching_pass(

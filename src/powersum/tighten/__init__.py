@@ -9,6 +9,7 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
+from powersum.baselines import BOUNDS
 from powersum.errors import InputError
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ METHODS: Mapping[str, str] = MappingProxyType(
     {
         "gdd": "powersum.tighten.gdd:GDD",
         "tree": "powersum.tighten.tree:CoveringTree",
+        **BOUNDS,
     }
 )
 """Name of each method and the class behind it, imported when it is used: compiled code takes its time to load."""
