@@ -133,6 +133,18 @@ def test_words_that_pyagrum_does_not_take(gum: Any, tmp_path: Path) -> None:
     np.testing.assert_allclose(np.exp(model.factor(1).log_table), [[0.1, 0.9], [0.2, 0.8], [0.3, 0.7]])
 
 
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_words_that_cannot_be_written(gum: Any, tmp_path: Path, suffix: str) -> None:
+    for name, labels in (("age", ["<5", "old"]), ("the age", ["young", "old"]), ("3", ["young", "old"])):
+        model = ps.Model.from_tables({name: [0.5, 0.5]}, states={name: labels}, directed=True)
+        with pytest.raises(InputError, match=f"a{suffix}: the format has no place for the word"):
+            ps.write(model, tmp_path / f"a{suffix}")
+    assert not list(tmp_path.iterdir())
+    nameless = ps.Model.from_factors([2], [((0,), [0.25, 0.75])], directed=True)
+    ps.write(nameless, tmp_path / f"a{suffix}")
+    assert ps.read(tmp_path / f"a{suffix}").names == ("x0",)
+
+
 def test_missing_and_damaged_compression(gum: Any, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"none.bif: cannot be read \(No such file"):
         ps.read(tmp_path / "none.bif")

@@ -37,7 +37,7 @@ app.command(
 app.command(
     "solve",
     epilog=examples(
-        "powersum solve model.uai --query model.uai.query --time 20 --json answer.json",
+        "powersum solve clinic.bif --max cancer,asthma --evidence cough=yes --report answer.html",
         "powersum solve model.uai --max all --evid model.uai.evid --uai model.uai.MAP",
     ),
 )(solve_command)

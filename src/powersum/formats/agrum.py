@@ -17,9 +17,10 @@ from powersum.model import Model
 SUFFIXES = {".bif": "BIF", ".xmlbif": "BIFXML", ".bifxml": "BIFXML", ".net": "NET", ".dsl": "DSL", ".xdsl": "XDSL"}
 
 _NUMBER = r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?"
+_NAME = r"[A-Za-z_][A-Za-z0-9_.-]*"
 # A word of a BIF file, or something around words that must stay as it is: comments and properties.
 _WORD = re.compile(r"//[^\n]*|/\*.*?\*/|\bproperty\b[^;]*;|\"[^\"\n]*\"|[^\s,;{}()\[\]|\"]+", re.DOTALL)
-_PLAIN = re.compile(rf"//.*|/\*.*|property\b.*|[A-Za-z_][A-Za-z0-9_.-]*|{_NUMBER}", re.DOTALL)
+_PLAIN = re.compile(rf"//.*|/\*.*|property\b.*|{_NAME}|{_NUMBER}", re.DOTALL)
 _BARE_POINT = re.compile(r"\.\d+|\d+\.")
 
 
@@ -55,11 +56,15 @@ def read_agrum(path: PathLike) -> Model:
 def write_agrum(model: Model, path: PathLike) -> None:
     """Write a Bayesian network with its names and labels; most of these formats keep seven digits of each number."""
     suffix, kind = _kind(path)
-    import_pyagrum(f"{shown(path)}: writing {suffix} files")
+    gum = import_pyagrum(f"{shown(path)}: writing {suffix} files")
+    _check_words(model, path)
     network = to_pyagrum(model)
     with TemporaryDirectory() as folder:
         plain = Path(folder, "model" + suffix)
-        getattr(network, f"save{kind}")(str(plain))
+        try:
+            getattr(network, f"save{kind}")(str(plain))
+        except gum.GumException as error:
+            raise InputError(f"{shown(path)}: {_message(error, plain, path)}") from None
         with saving(path) as handle:
             handle.write(plain.read_bytes())
 
@@ -94,6 +99,15 @@ def _check_numbers(data: bytes, path: PathLike) -> None:
             for word in "".join(table.itertext()).split():
                 if not re.fullmatch(_NUMBER, word):
                     raise InputError(f"{shown(path)}: {word!r} in a table is not a number")
+
+
+def _check_words(model: Model, path: PathLike) -> None:
+    """Refuse names and labels that would be written as they are and could not be read again."""
+    labels = [label for own in model.states or () for label in own]
+    for words, allowed in ((model.names or (), _NAME), (labels, rf"{_NAME}|[A-Za-z0-9_]+")):
+        for word in words:
+            if not re.fullmatch(allowed, word):
+                raise InputError(f"{shown(path)}: the format has no place for the word {word!r}: write .uai, or rename")
 
 
 def _kind(path: PathLike) -> tuple[str, str]:
