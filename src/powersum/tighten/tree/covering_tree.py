@@ -22,6 +22,8 @@ ENTRIES_PER_VARIABLE = 40
 """A first tree for very many variables is larger accordingly."""
 EXACT_ENTRIES = 3e7
 """Entries of an exact tree that are worth a pass at once, about 0.2 s."""
+EXACT_SLOWNESS = 3.0
+"""How much longer than in a pass over small tables an entry of an exact tree takes, whose messages are far apart."""
 QUICKEST = 6e-9
 """Seconds that a pass takes for each entry, at least: a guess before any was made."""
 TRIAL_ENTRIES = 1.6e6
@@ -245,7 +247,7 @@ class CoveringTree:
         """Go on with a larger tree, as far as memory and the time left allow; False where it would gain nothing."""
         tree, left = self._tree, deadline - time.monotonic()
         self._orders_left = -1
-        exact = self._exact_tree(0.5 * left / QUICKEST)
+        exact = self._exact_tree(0.5 * left / max(EXACT_SLOWNESS * tree.seconds_per_entry, QUICKEST))
         if exact is not None:
             tree.rest()
             self._tree = exact

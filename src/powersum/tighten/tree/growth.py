@@ -120,21 +120,21 @@ class Forest:
         """What the forest has become, and the new number of each old node."""
         heirs = np.array([self.find(node) for node in range(len(self.bucket))], dtype=np.int64)
         kept = np.unique(heirs)
-        number = np.full(len(heirs), -1, dtype=np.int64)
-        number[kept] = np.arange(len(kept))
+        # The last entry, found under -1, stands for no node.
+        number = np.full(len(heirs) + 1, -1, dtype=np.int64)
+        number[:-1] = np.searchsorted(kept, heirs)
         scopes = [_bits(self.scope[node]) for node in kept.tolist()]
-        parent = np.array(self.parent, dtype=np.int64)[kept]
-        ends = np.sort(number[heirs[old.edges]], axis=1)
+        ends = np.sort(number[old.edges], axis=1)
         edges = np.unique(ends[ends[:, 0] < ends[:, 1]], axis=0)
         parts = Partition(
             bucket=old.bucket[kept],
             starts=starts_of(np.array([len(s) for s in scopes], dtype=np.int64)),
             positions=np.array([p for s in scopes for p in s], dtype=np.int64),
-            parent=np.where(parent < 0, -1, number[parent]),
-            factor_home=np.where(old.factor_home < 0, -1, number[heirs[old.factor_home]]),
+            parent=number[np.array(self.parent, dtype=np.int64)[kept]],
+            factor_home=number[old.factor_home],
             edges=np.ascontiguousarray(edges),
         )
-        return parts, number[heirs]
+        return parts, number[:-1]
 
 
 def _bits(scope: int) -> list[int]:
@@ -159,7 +159,7 @@ def grow(
     work = np.empty(max(forest.size, default=0))
     states = np.zeros(len(cardinalities), dtype=np.int64)
     ranked = []
-    for one, two in _pairs(parts.bucket):
+    for one, two in pairs_of(parts.bucket):
         plan = forest.plan(one, two, room)
         if plan is None:
             continue
@@ -190,7 +190,7 @@ def grow(
     return forest.partition(parts)
 
 
-def _pairs(bucket: IntArray) -> Iterator[tuple[int, int]]:
+def pairs_of(bucket: IntArray) -> Iterator[tuple[int, int]]:
     """All pairs of nodes of one variable."""
     _, firsts, counts = np.unique(bucket, return_index=True, return_counts=True)
     for first, count in zip(firsts.tolist(), counts.tolist(), strict=True):
