@@ -15,7 +15,7 @@ from powersum.model import Model, StateKey, VariableKey
 from powersum.query import Query
 from powersum.result import Result, Snapshot, Status
 from powersum.soft_evidence import observe
-from powersum.tighten.run import interruptible
+from powersum.tighten.run import Interrupt, interruptible
 
 if TYPE_CHECKING:
     from powersum.solve_stages import State
@@ -94,12 +94,10 @@ def solve(
         seed=seed,
     )
     with interruptible() as interrupt:
+        solver.watch(interrupt)
         for snapshot in solver:
             if callback is not None:
                 callback(snapshot)
-            if interrupt.cause is not None:
-                solver.interrupt(f"Stopped by {interrupt.cause}.")
-                break
     return solver.result()
 
 
@@ -147,6 +145,7 @@ class Solver:
         self._spent = 0.0
         self._finished = False
         self._interrupted: str | None = None
+        self._flag: Interrupt | None = None
 
     def __iter__(self) -> Iterator[Snapshot]:
         """Snapshots, one whenever a bound has moved and one at the end."""
@@ -154,6 +153,12 @@ class Solver:
             snapshot = self._advance()
             if snapshot is not None:
                 yield snapshot
+            if self._flag is not None and self._flag.cause is not None and not self._finished:
+                self.interrupt(f"Interrupted by {self._flag.cause}: the best answer until then.")
+
+    def watch(self, flag: Interrupt) -> None:
+        """End after the present slice of work once the flag of :func:`~powersum.tighten.run.interruptible` is up."""
+        self._flag = flag
 
     def interrupt(self, reason: str) -> None:
         """End here; ``reason`` is the sentence that the result gives for it."""

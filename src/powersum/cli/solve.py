@@ -82,6 +82,7 @@ def solve_command(
         print_hints(question)
     # The flag stays up while files are written: a signal that comes then must not cost the answer.
     with interruptible() as interrupt:
+        solver.watch(interrupt)
         with ExitStack() as open_files, progress(quiet=quiet, stream=stream, line=two_sided_line) as show:
             writer = None if uai is None else open_files.enter_context(AnswerWriter(uai, question.query))
             for snapshot in solver:
@@ -90,8 +91,6 @@ def solve_command(
                     writer.improved(solver)
                 if show is not None:
                     show(snapshot)
-                if interrupt.cause is not None:
-                    solver.interrupt(f"Interrupted by {interrupt.cause}: the best answer until then.")
         result = solver.result()
         if json is not None and json != "-":
             result.save(json)

@@ -53,10 +53,9 @@ def uai_solver_command(
         asked = Query.of(loaded, formats.read_query(query, loaded) if task == "MMAP" else maximize)
         solver = Solver(loaded, evidence=evidence, query=asked, time_limit=time_limit, memory=memory)
         with AnswerWriter(out, asked, task) as writer:
+            solver.watch(interrupt)
             for _ in solver:
                 writer.improved(solver)
-                if interrupt.cause is not None:
-                    break
 
 
 def _write_marginals(model: Model, evidence: dict[int, int], out: Path, seconds: float, memory: float) -> None:
