@@ -1,7 +1,12 @@
 """How tight a bound the covering tree gives, and how fast: ``python -m benchmarks.bounds``.
 
 Prints for each query the bound reached in its time, the time after which the wanted bound was reached, and what a
-pass (bound and all gradients) costs for each table entry. ``--only pedigree7`` runs the rows whose name has that word.
+pass (bound and all gradients) costs for each table entry. Without options: every row of the table, about 8 minutes.
+
+    --fixed            only rows with a fixed i-bound: half a minute
+    --only pedigree7   only rows whose name contains this
+    --log-z            log Z of all pedigrees and UAI 2014 PR models, 10 s each
+    --time-to-bound    how long the tree takes to what 100 passes of plain weighted mini-bucket reach
 """
 
 from __future__ import annotations
@@ -9,19 +14,24 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 
 import numpy as np
 from tests.data import DATA
 
-from powersum.formats import read, read_order, read_query
+from powersum.arrays import IntArray
+from powersum.baselines.wmb import WMB
+from powersum.formats import read, read_evidence, read_order, read_query
+from powersum.generate import grid
 from powersum.ordering import elimination_order
+from powersum.problem import Problem
 from powersum.query import Query
 from powersum.simplify import simplify
 from powersum.tighten.tree import CoveringTree
 
 DEFAULT_MEMORY = 2**30
+GENERATED = "generated"
+"""The family of grids that are made here; the model's name is its side."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +51,17 @@ class Row:
         """Model and query."""
         return self.model if self.query is None else f"{self.model}.{self.query}"
 
+    @property
+    def region(self) -> str:
+        """The limit on regions; mini-buckets of one factor and what fits into it are i=0."""
+        return f"i={self.ibound}" if self.ibound is not None else f"{self.memory / 2**30:g} GB"
+
 
 ROWS = (
     Row("grid", "50-12-5", "Q0.5.I1", 6, -14.25, 0.5),
     Row("grid", "50-12-5", "Q0.5.I1", 10, -15.45, 2.0),
     Row("promedas", "or_chain_10.fg", "Q0.5.I1", 10, -21.39, 2.0),
+    Row("pedigree", "pedigree1", "Q0.5.I3", 0, -67.5, 2.0),
     Row("pedigree", "pedigree1", "Q0.5.I3", 6, -78.4, 1.0),
     Row("pedigree", "pedigree1", "Q0.5.I3", 10, -79.7, 3.0),
     Row("pedigree", "pedigree7", "Q0.5.I1", 6, -217.0, 3.0),
@@ -58,7 +74,20 @@ ROWS = (
     Row("pedigree", "pedigree9", "Q0.5.I3", None, None, 60.0),
     Row("pedigree", "pedigree30", "Q0.5.I2", None, None, 60.0),
     Row("grid", "90-42-5", "Q0.5.I4", None, None, 60.0, 4 * DEFAULT_MEMORY),
+    Row(GENERATED, "1000x1000", None, None, None, 60.0, 4 * DEFAULT_MEMORY),
 )
+
+RACES = (
+    Row("pedigree", "pedigree1", "Q0.5.I3", None, None, 0.0),
+    Row("pedigree", "pedigree7", "Q0.5.I1", None, None, 0.0),
+    Row("pedigree", "pedigree9", "Q0.5.I3", None, None, 0.0),
+    Row("grid", "50-12-5", "Q0.5.I1", None, None, 0.0),
+    Row("grid", "90-42-5", "Q0.5.I4", None, None, 0.0),
+)
+RACE_IBOUNDS = (2, 6, 10)
+RACE_PASSES = 100
+DAMPINGS = (0.05, 0.2, 0.5)
+"""Plain weighted mini-bucket is given the best of these."""
 
 
 def partition_function_rows(seconds: float) -> Iterator[Row]:
@@ -79,24 +108,33 @@ def best_known(row: Row) -> float | None:
     return None
 
 
-def run(row: Row, *, threads: int, auto: bool) -> str:
-    """Tighten one row's bound for its time and describe the outcome in one line."""
-    folder = Path(DATA) / row.family
+def problem_of(row: Row) -> Problem:
+    """The simplified problem of a row."""
+    if row.family == GENERATED:
+        rows, columns = (int(side) for side in row.model.split("x"))
+        model, query = grid(rows, columns)
+        return simplify(model, Query.of(model, query), {})
+    folder = DATA / row.family
     model = read(folder / f"{row.model}.uai")
     evidence_path = folder / f"{row.model}.uai.evid"
-    evidence: dict[int, int] = {}
-    if evidence_path.is_file():
-        from powersum.formats import read_evidence
-
-        evidence = model.evidence(read_evidence(evidence_path, model))
+    evidence = model.evidence(read_evidence(evidence_path, model)) if evidence_path.is_file() else {}
     maximize = None if row.query is None else read_query(folder / f"{row.name}.map", model)
-    problem = simplify(model, Query.of(model, maximize), evidence)
-    begun = time.monotonic()
-    cpu = time.process_time()
-    if row.query is None or auto:
-        order = elimination_order(problem.model, problem.tau)
-    else:
-        order = problem.reduced_order(np.asarray(read_order(folder / f"{row.name}.vo", model)))
+    return simplify(model, Query.of(model, maximize), evidence)
+
+
+def order_of(row: Row, problem: Problem, *, auto: bool = False) -> IntArray:
+    """The order that comes with the query, or one of ours."""
+    path = DATA / row.family / f"{row.name}.vo"
+    if auto or not path.is_file():
+        return elimination_order(problem.model, problem.tau)
+    return problem.reduced_order(np.asarray(read_order(path, read(DATA / row.family / f"{row.model}.uai"))))
+
+
+def run(row: Row, *, threads: int, auto: bool) -> str:
+    """Tighten one row's bound for its time and describe the outcome in one line."""
+    problem = problem_of(row)
+    begun, cpu = time.monotonic(), time.process_time()
+    order = order_of(row, problem, auto=auto)
     memory = None if row.ibound is not None else row.memory
     tree = CoveringTree(problem, order, threads=threads, ibound=row.ibound, memory=memory)
     reached = None
@@ -110,16 +148,17 @@ def run(row: Row, *, threads: int, auto: bool) -> str:
     upper = tree.log_upper + problem.log_constant
     seconds, cpu = time.monotonic() - begun, time.process_time() - cpu
     known = best_known(row)
-    sizes = tree.sizes()
     # An exact tree needs one pass without gradients; its tables may be far larger than memory.
-    per_entry = np.nan if tree.exact else pass_cost(tree)
-    region = f"i={row.ibound}" if row.ibound is not None else f"{row.memory / 2**30:g} GB"
+    per_entry = "" if tree.exact else f"{pass_cost(tree):.1f}"
     wanted = "" if row.wanted is None else f"{row.wanted:.2f}"
     when = "" if reached is None else f"{reached:.2f}"
-    gap = "" if known is None else f"{100 * (upper - known) / abs(known):.2f} %"
+    distance, gap, reference = "", "", ""
+    if known is not None:
+        reference, distance = f"{known:.2f}", f"{upper - known:.3f}"
+        gap = f"{100 * (upper - known) / abs(known):.2f} %"
     return (
-        f"{row.name:24} {region:>6} {upper:11.3f} {wanted:>9} {when:>6} {seconds:6.1f} {cpu:6.1f} "
-        f"{'' if known is None else f'{known:.2f}':>9} {gap:>8} {sizes['entries']:>10} {per_entry:6.1f}"
+        f"{row.name:24} {row.region:>6} {upper:13.3f} {wanted:>9} {when:>6} {seconds:6.1f} {cpu:6.1f} "
+        f"{reference:>10} {distance:>9} {gap:>8} {tree.sizes()['entries']:>10} {per_entry:>6}"
         f"{'  exact' if tree.exact else ''}"
     )
 
@@ -137,28 +176,66 @@ def pass_cost(tree: CoveringTree, repeats: int = 3) -> float:
     return 1e9 * best / entries
 
 
+def race(row: Row, most_seconds: float) -> str:
+    """Time to the bound: plain weighted mini-bucket against the tree at the same i-bound, and without one."""
+    problem = problem_of(row)
+    order = order_of(row, problem)
+    wanted, best_damping, rival_seconds = np.inf, 0.0, 0.0
+    for damping in DAMPINGS:
+        begun = time.monotonic()
+        rival = WMB(problem, order, ibound=row.ibound or 0, damping=damping)
+        for _ in range(RACE_PASSES):
+            if not rival.step(np.inf):
+                break
+        if rival.log_upper < wanted:
+            wanted, best_damping, rival_seconds = rival.log_upper, damping, time.monotonic() - begun
+    times = [_seconds_to(wanted, problem, order, ibound, most_seconds) for ibound in (row.ibound, None)]
+    return (
+        f"{row.name:24} {row.region:>6} {wanted + problem.log_constant:11.3f} {best_damping:8.2f} "
+        f"{rival_seconds:8.2f} {times[0]:>8} {times[1]:>8}"
+    )
+
+
+def _seconds_to(wanted: float, problem: Problem, order: IntArray, ibound: int | None, most_seconds: float) -> str:
+    begun = time.monotonic()
+    tree = CoveringTree(problem, order, ibound=ibound)
+    deadline = begun + most_seconds
+    while tree.log_upper > wanted:
+        if not tree.step(deadline) or time.monotonic() >= deadline:
+            return f"> {most_seconds:g}"
+    return f"{time.monotonic() - begun:.2f}"
+
+
 def main() -> None:
     """Run the rows asked for."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="run the rows whose name contains this")
     parser.add_argument("--fixed", action="store_true", help="only rows with a fixed i-bound")
+    parser.add_argument("--free", action="store_true", help="only rows without one")
     parser.add_argument("--log-z", action="store_true", help="log Z of all pedigrees and UAI 2014 PR models instead")
+    parser.add_argument("--time-to-bound", action="store_true", help="the race with plain weighted mini-bucket instead")
     parser.add_argument("--seconds", type=float, help="seconds for each row, whatever the table says")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--auto", action="store_true", help="our own orders, not those of the .vo files")
     options = parser.parse_args()
-    rows = list(partition_function_rows(options.seconds or 10.0)) if options.log_z else list(ROWS)
-    rows = [row for row in rows if options.only in row.name and (row.ibound is not None or not options.fixed)]
     # Compile before the clock runs.
     run(Row("grid", "50-12-5", "Q0.5.I1", 2, None, 0.5), threads=options.threads, auto=options.auto)
+    if options.time_to_bound:
+        print(f"{'query':24} {'at':>6} {'bound':>11} {'damping':>8} {'rival s':>8} {'tree s':>8} {'free s':>8}")
+        for row in RACES:
+            for ibound in RACE_IBOUNDS if options.only in row.name else ():
+                print(race(replace(row, ibound=ibound), options.seconds or 20.0), flush=True)
+        return
+    rows = list(partition_function_rows(10.0)) if options.log_z else list(ROWS)
     print(
-        f"{'query':24} {'at':>6} {'bound':>11} {'wanted':>9} {'after':>6} {'s':>6} {'cpu s':>6} "
-        f"{'known':>9} {'gap':>8} {'entries':>10} {'ns':>6}"
+        f"{'query':24} {'at':>6} {'bound':>13} {'wanted':>9} {'after':>6} {'s':>6} {'cpu s':>6} "
+        f"{'known':>10} {'distance':>9} {'gap':>8} {'entries':>10} {'ns':>6}"
     )
     for row in rows:
-        if options.seconds:
-            row = Row(row.family, row.model, row.query, row.ibound, row.wanted, options.seconds, row.memory)
-        print(run(row, threads=options.threads, auto=options.auto), flush=True)
+        skipped = options.free if row.ibound is not None else options.fixed
+        if options.only in row.name and not skipped:
+            row = replace(row, seconds=options.seconds or row.seconds)
+            print(run(row, threads=options.threads, auto=options.auto), flush=True)
 
 
 if __name__ == "__main__":

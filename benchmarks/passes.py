@@ -7,13 +7,7 @@ from __future__ import annotations
 
 import argparse
 
-import numpy as np
-from tests.data import DATA
-
-from benchmarks.bounds import Row, pass_cost
-from powersum.formats import read, read_order, read_query
-from powersum.query import Query
-from powersum.simplify import simplify
+from benchmarks.bounds import Row, order_of, pass_cost, problem_of
 from powersum.tighten.tree import CoveringTree
 
 MODELS = (
@@ -31,10 +25,8 @@ def main() -> None:
     options = parser.parse_args()
     print(f"{'query':20} {'i':>3} {'mini-buckets':>12} {'entries':>10} {'parameters':>10} {'ns':>6}")
     for row in MODELS:
-        folder = DATA / row.family
-        model = read(folder / f"{row.model}.uai")
-        problem = simplify(model, Query.of(model, read_query(folder / f"{row.name}.map", model)), {})
-        order = problem.reduced_order(np.asarray(read_order(folder / f"{row.name}.vo", model)))
+        problem = problem_of(row)
+        order = order_of(row, problem)
         for ibound in options.ibounds:
             tree = CoveringTree(problem, order, ibound=ibound)
             sizes = tree.sizes()
