@@ -124,7 +124,7 @@ def draw_shares(records: list[dict[str, Any]]) -> Figure:
         ax.set_title(title, fontsize=9, color=INK)
         ax.set_xlabel("% of the variables maximised", color=INK)
         style_axes(ax)
-        ax.legend(fontsize=7.5, frameon=False)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right upper", fontsize=8, frameon=False)
     axes[0].set_ylabel("best bound less that of gdd (nats)", color=INK)
     return figure
 

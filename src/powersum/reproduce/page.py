@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html import escape
 
 from powersum.reproduce.claims import Claim
@@ -60,7 +61,12 @@ def page(figures: list[str], found: list[Claim], data: str) -> str:
     parts.append("<th>figure</th><th>the paper says</th><th>measured here</th><th>verdict</th></tr></thead><tbody>")
     for claim in found:
         kind = {True: "yes", False: "no", None: "other"}[claim.holds]
-        cells = "".join(f"<td>{escape(text)}</td>" for text in (claim.figure, claim.statement, claim.measured))
+        cells = "".join(f"<td>{_html(text)}</td>" for text in (claim.figure, claim.statement, claim.measured))
         parts.append(f"<tr>{cells}<td class='{kind}'>{claim.verdict}</td></tr>")
     parts.append("</tbody></table></div></body></html>")
     return "\n".join(parts) + "\n"
+
+
+def _html(text: str) -> str:
+    """Escaped text; what stands in backquotes is code."""
+    return re.sub(r"`([^`]*)`", r"<code>\1</code>", escape(text))
