@@ -171,7 +171,6 @@ def reduce_bucket(
             counter[a] = 0
 
 
-@compiled
 def new_scratch(largest: int) -> Scratch:
     """Working memory for variables of up to ``largest`` states."""
     work = max(WORK, largest)

@@ -104,7 +104,8 @@ def _adjacency(
     rows = np.zeros(n_variables + 1, np.int64)
     neighbours = np.empty(0, np.int64)
     for counting in (True, False):
-        seen_by[:] = -1
+        for v in range(n_variables):
+            seen_by[v] = -1
         for v in range(n_variables):
             seen_by[v] = v
             for at in range(starts[v], starts[v + 1]):

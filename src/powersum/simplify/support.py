@@ -35,6 +35,7 @@ def possible_states(tables: Tables, possible: BoolArray) -> BoolArray:
     _propagate(
         tables.cardinalities,
         frozen(state_starts, np.int64),
+        frozen(np.repeat(np.arange(len(tables.cardinalities)), tables.cardinalities), np.int64),
         tables.scope_starts,
         tables.scope_variables,
         tables.table_starts,
@@ -51,6 +52,7 @@ def possible_states(tables: Tables, possible: BoolArray) -> BoolArray:
 def _propagate(
     cardinalities: IntArray,
     state_starts: IntArray,
+    owner: IntArray,
     scope_starts: IntArray,
     scope_variables: IntArray,
     table_starts: IntArray,
@@ -62,7 +64,8 @@ def _propagate(
 ) -> None:
     """Count the supports of each state in each factor; a state without one dies and takes its tuples along.
 
-    A tuple dies once, and is met once for each of its variables: the work is linear in the tables.
+    ``owner`` is the variable of each state. A tuple dies once, and is met once for each of its variables: the work is
+    linear in the tables.
     """
     n_factors = len(scope_starts) - 1
     # Supports of state s at a place lie at counts[count_starts[place] + s].
@@ -73,9 +76,6 @@ def _propagate(
     counts = np.zeros(count_starts[-1], np.int32)
     dead = np.empty(len(log_values), np.bool_)
     stack = np.empty(len(possible), np.int64)
-    owner = np.empty(len(possible), np.int64)
-    for v in range(len(cardinalities)):
-        owner[state_starts[v] : state_starts[v + 1]] = v
     height = 0
 
     digits = np.empty(len(cardinalities), np.int64)

@@ -8,6 +8,9 @@ tables.
 from __future__ import annotations
 
 import math
+from typing import Any
+
+import numpy as np
 
 from powersum.arrays import FloatArray, IntArray
 from powersum.compiled import inner
@@ -39,7 +42,8 @@ def eliminate_axes(
 @inner
 def load(b: int, regions: Regions, state: State, work: Workspace) -> None:
     """Eliminate, in every member, the axes before the block's first variable."""
-    at = 0
+    # Typed: for a literal 0 Numba would compile `eliminate_axes` and all that it calls once more.
+    at: Any = np.int64(0)
     table_at = 0
     for i in range(regions.block_start[b + 1] - regions.block_start[b]):
         m = regions.block_start[b] + i
