@@ -67,6 +67,7 @@ def test_exact_with_one_mini_bucket(name: str) -> None:
         problem, order = prepared(model, weights)
         method = rival(name, problem, order, ibound=9)
         assert method.log_upper + problem.log_constant == pytest.approx(exact_value(model, weights), abs=1e-8)
+        assert method.exact
         assert not method.step(math.inf)
 
 
