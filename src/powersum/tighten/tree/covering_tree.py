@@ -39,6 +39,8 @@ ORDERS = 6
 TRIAL_SHARE, TRIAL_ROUNDS, TRIAL_PASSES = 0.05, 40, 200.0
 """Time for each order tried: a share of all, or so many rounds where time does not end; and the passes it shall allow,
 from which follows the size of the trees."""
+HASTE_OF_SUMS = 3.0
+"""Without max variables there is no annealing, and so many times fewer passes are enough."""
 FINAL_TRIALS = 3.0
 """How much longer than the others the best of them goes on before a larger tree."""
 ORDER_RESTARTS = 4
@@ -115,7 +117,8 @@ class CoveringTree:
         self._orders_left = ORDERS if commute and len(self._order) <= MOST_VARIABLES else 0
         self._winner: tuple[FixedTree, IntArray] | None = None
         self._trial_end, self._trial_rounds, self._trial_seconds = -np.inf, 0, np.inf
-        self._rounds_allowed = TRIAL_ROUNDS
+        self._haste = HASTE_OF_SUMS if (problem.tau > 0.0).all() else 1.0
+        self._rounds_allowed = int(TRIAL_ROUNDS / self._haste)
         self.log_upper = self._tree.log_upper
         self.exact = self._tree.exact
 
@@ -177,7 +180,7 @@ class CoveringTree:
             return True
         entries = TRIAL_ENTRIES
         if self._trial_seconds < np.inf:
-            entries = self._trial_seconds / (TRIAL_PASSES * max(tree.seconds_per_entry, QUICKEST))
+            entries = self._haste * self._trial_seconds / (TRIAL_PASSES * max(tree.seconds_per_entry, QUICKEST))
         tree.rest()
         if not first:
             self._order = elimination_order(
@@ -255,7 +258,9 @@ class CoveringTree:
         factor = GROWTH
         if deadline < np.inf:
             # How many times its entries the time is enough for.
-            times = left / (PASSES * max(tree.seconds_per_entry, QUICKEST) * max(tree.layout.n_entries, 1))
+            times = (
+                self._haste * left / (PASSES * max(tree.seconds_per_entry, QUICKEST) * max(tree.layout.n_entries, 1))
+            )
             if times < LEAST_GROWTH:
                 return False
             if times < GROWTH + GROWTH**2:
@@ -264,5 +269,5 @@ class CoveringTree:
         if larger is None:
             return False
         self._tree = larger
-        self._trial_end, self._trial_rounds, self._rounds_allowed = np.inf, 0, GROWN_ROUNDS
+        self._trial_end, self._trial_rounds, self._rounds_allowed = np.inf, 0, int(GROWN_ROUNDS / self._haste)
         return True
