@@ -93,11 +93,12 @@ class Evaluator:
         return variables, np.concatenate([plain, *(self.component_factors[c] for c in parts.tolist())]), parts
 
     def maximise(
-        self, assignment: IntArray, variables: IntArray, factors: IntArray, work_limit: float = np.inf
+        self, assignment: IntArray, variables: IntArray, factors: IntArray, work_limit: float = np.inf, seed: int = 0
     ) -> float:
         """Maximise over the free max variables of a region in place; the value of the region's factors.
 
         Returns ``inf`` when the region is too wide for memory or ``work_limit``; the assignment is then unchanged.
+        With a ``seed`` above 0, some of the free max variables then keep their states, so that the rest is narrow.
         """
         return maximise_region(
             variables,
@@ -117,6 +118,7 @@ class Evaluator:
             self._buffer,
             self._choices,
             min(work_limit, 1e15),
+            seed,
             self._scratch,
         )
 

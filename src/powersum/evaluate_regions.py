@@ -12,98 +12,20 @@ from typing import Any
 import numpy as np
 
 from powersum.arrays import FloatArray, IntArray
-from powersum.compiled import compiled, inner
+from powersum.compiled import compiled
 from powersum.eliminate_kernels import ChoiceArray, Domains, Scratch, reduce_all, trace_back
 from powersum.eliminate_wiring import Factors, message_sizes, place_messages, wire
+from powersum.evaluate_order import order_region, region_graph, thin_out
 from powersum.evaluate_supports import Queue, Supports, propagate, push
-from powersum.ordering.min_fill import min_fill
 
 TOO_WIDE = np.inf
 """What :func:`maximise_region` returns when the region does not fit the work or memory allowed."""
 
-ORDER_WORK = 50_000_000
-"""Steps that ordering one region may take: a tenth of a second."""
+ROUNDS = 3
+"""How often a region is thinned out at most."""
 
-
-@inner
-def order_region(
-    active: IntArray,
-    n_active: int,
-    position: IntArray,
-    region_factors: IntArray,
-    n_factors: int,
-    factors: Factors,
-    weights: FloatArray,
-    sizes: IntArray,
-) -> tuple[IntArray, float]:
-    """Elimination order of the active variables by min-fill, sum variables first, and log2 of its table entries.
-
-    ``position`` numbers the active variables. The order is empty where min-fill itself would take too long.
-    """
-    # Neighbours of each active variable by way of the factors: counted, then listed without repetition.
-    counts = np.zeros(n_active + 1, np.int64)
-    for k in range(n_factors):
-        f = region_factors[k]
-        inside = 0
-        for i in range(factors.scope_starts[f], factors.scope_starts[f + 1]):
-            if position[factors.scope_variables[i]] >= 0:
-                inside += 1
-        for i in range(factors.scope_starts[f], factors.scope_starts[f + 1]):
-            p = position[factors.scope_variables[i]]
-            if p >= 0:
-                counts[p + 1] += inside - 1
-    for p in range(n_active):
-        counts[p + 1] += counts[p]
-    listed = np.empty(counts[n_active], np.int64)
-    fill = counts[:-1].copy()
-    for k in range(n_factors):
-        f = region_factors[k]
-        for i in range(factors.scope_starts[f], factors.scope_starts[f + 1]):
-            p = position[factors.scope_variables[i]]
-            if p < 0:
-                continue
-            for j in range(factors.scope_starts[f], factors.scope_starts[f + 1]):
-                q = position[factors.scope_variables[j]]
-                if q >= 0 and q != p:
-                    listed[fill[p]] = q
-                    fill[p] += 1
-    seen = np.full(n_active, -1, np.int64)
-    starts = np.zeros(n_active + 1, np.int64)
-    at = 0
-    for p in range(n_active):
-        for i in range(counts[p], counts[p + 1]):
-            if seen[listed[i]] != p:
-                seen[listed[i]] = p
-                listed[at] = listed[i]
-                at += 1
-        starts[p + 1] = at
-    group = np.empty(n_active, np.int64)
-    by_group = np.empty(n_active, np.int64)
-    log2_sizes = np.empty(n_active)
-    weight = np.empty(n_active, np.int64)
-    front, back = 0, n_active
-    for p in range(n_active):
-        v = active[p]
-        group[p] = 0 if weights[v] > 0.0 else 1
-        log2_sizes[p] = np.log2(sizes[v])
-        weight[p] = sizes[v]
-    for p in range(n_active):
-        if group[p] == 0:
-            by_group[front] = p
-            front += 1
-        else:
-            back -= 1
-            by_group[back] = p
-    # Typed numbers, for Numba would compile min-fill anew for each literal one.
-    seed: Any = np.int64(1)
-    attempt: Any = np.int64(0)
-    work: Any = np.int64(ORDER_WORK)
-    order, _, log2_total, _ = min_fill(
-        starts, listed, group, by_group, weight, log2_sizes, seed, attempt, n_active, np.inf, work
-    )
-    for p in range(len(order)):
-        order[p] = active[order[p]]
-    return order, log2_total
+SPARE = 4.0
+"""A thinned region may have tables of up to this many bits less than the work allowed, for there are many of them."""
 
 
 @compiled
@@ -125,6 +47,7 @@ def maximise_region(
     buffer: FloatArray,
     choices: ChoiceArray,
     work_limit: float,
+    seed: int,
     scratch: Scratch,
 ) -> float:
     """Largest sum over the free ``variables`` of the product of ``region_factors``, all other variables given.
@@ -132,6 +55,8 @@ def maximise_region(
     ``assignment`` holds the states of the given variables and receives those of the free max variables.
     ``region_factors`` are all factors that touch a free variable. Returns -inf where nothing is possible and
     :data:`TOO_WIDE` where the work or memory allowed do not do; both leave ``assignment`` as it was.
+    Where ``seed`` is above 0, a region too wide is thinned out instead: some of its max variables, chosen with that
+    seed, keep the states that ``assignment`` gives them.
     ``alive``, ``domains``, ``position`` and ``bases`` are scratch for whole models; ``position`` must be -1 throughout.
     """
     state_starts = supports.state_starts
@@ -164,24 +89,50 @@ def maximise_region(
     if not propagate(height, factors, supports, alive, domains.sizes, queue):
         return -np.inf
     active = np.empty(len(variables), np.int64)
-    n_active: Any = np.int64(0)
-    for v in variables:
-        slot = state_starts[v]
-        for state in range(state_starts[v], state_starts[v + 1]):
-            if alive[state]:
-                domains.states[slot] = state - state_starts[v]
-                slot += 1
-        if domains.sizes[v] > 1:
-            position[v] = n_active
-            active[n_active] = v
-            n_active += 1
-    order, log2_total = order_region(
-        active, n_active, position, region_factors, n_factors, factors, weights, domains.sizes
-    )
-    if len(order) < n_active or log2_total > np.log2(work_limit):
+    bits = np.log2(work_limit)
+    thinned = 0
+    while True:
+        n_active: Any = np.int64(0)
+        for v in variables:
+            slot = state_starts[v]
+            for state in range(state_starts[v], state_starts[v + 1]):
+                if alive[state]:
+                    domains.states[slot] = state - state_starts[v]
+                    slot += 1
+            if domains.sizes[v] > 1:
+                position[v] = n_active
+                active[n_active] = v
+                n_active += 1
+        starts, neighbours = region_graph(n_active, position, region_factors, n_factors, factors)
+        order, log2_total = order_region(active, n_active, starts, neighbours, weights, domains.sizes, bits)
         for p in range(n_active):
             position[active[p]] = -1
-        return TOO_WIDE
+        if len(order) == n_active and log2_total <= bits:
+            break
+        if seed == 0 or thinned == ROUNDS:
+            return TOO_WIDE
+        limit = bits - SPARE * (thinned + 1)
+        fixed = thin_out(active, n_active, starts, neighbours, weights, domains.sizes, limit, seed)
+        thinned += 1
+        if len(fixed) == 0:
+            return TOO_WIDE
+        height = np.int64(0)
+        for p in range(n_active):
+            v = active[p]
+            if not fixed[p]:
+                continue
+            kept = state_starts[v] + max(assignment[v], 0)
+            if not alive[kept]:
+                return TOO_WIDE
+            for state in range(state_starts[v], state_starts[v + 1]):
+                alive[state] = 0
+            alive[kept] = 1
+            domains.sizes[v] = 1
+            for at in range(supports.factor_starts[v], supports.factor_starts[v + 1]):
+                height = push(supports.factors[at], height, supports, queue)
+        queue.trail[0] = 0
+        if not propagate(height, factors, supports, alive, domains.sizes, queue):
+            return TOO_WIDE
     for p in range(n_active):
         position[order[p]] = p
     wiring, factor_buckets = wire(order, position, region_factors[:n_factors], factors)

@@ -3,16 +3,23 @@
 A block is a ball of max variables around a random one. Freeing it concerns the sum components next to it. Given all
 other max variables and after propagation of zeros, the region is usually narrow even where the whole problem is
 hopeless, and elimination then finds the best of exponentially many neighbours at once. Hard zeros that make single
-flips infeasible are no obstacle. Blocks grow while their regions stay cheap and shrink where they are too wide.
+flips infeasible are no obstacle.
+
+Blocks are of two kinds by turns. Compact ones grow while their regions stay cheap and shrink where they are too wide.
+Sparse ones are large balls, up to everything, in which some variables keep their states so that the rest is narrow:
+on a dense graph a compact block is small, a forest through half of all variables is not.
 """
 
 from __future__ import annotations
 
+import enum
 import time
 
 import numpy as np
 
+from powersum.anneal import Annealer
 from powersum.arrays import BoolArray, FloatArray, IntArray
+from powersum.compiled import compiled
 from powersum.decode import Completion, complete, preferring
 from powersum.evaluate import Evaluator
 from powersum.evaluate_regions import TOO_WIDE
@@ -24,10 +31,38 @@ SMALLEST_GAIN = 1e-9
 FIRST_BLOCK = 6
 """Variables of the first block around each variable."""
 
+SPARSE_SHARE = 0.5
+"""Share of sparse blocks among all."""
+
+LARGEST_BLOCK = 400
+"""Variables of the largest sparse blocks."""
+
 REGION_WORK = 2e5
 """Table entries that the elimination of one region may take: about a millisecond."""
+
 ELITE = 8
 """Assignments that are kept to cross with."""
+
+LEAST_PATIENCE, PATIENCE = 30, 0.5
+"""A search is given up after this many blocks without a gain, and so many more for each variable at issue."""
+
+SHAKEN = (0.01, 0.4)
+"""Share of the variables that are opened when a good assignment is shaken up: from, to."""
+
+SAME_VALUE = 1e-6
+"""Assignments whose values are this close count as one."""
+
+FORGETTING, LEAST_MERIT = 0.9, 0.1
+"""How much of a start's merit is kept after each run, and what is left of it at least."""
+
+
+class Start(enum.Enum):
+    """Where a local search begins."""
+
+    GIVEN = enum.auto()
+    ANNEALED = enum.auto()
+    RANDOM = enum.auto()
+    SHAKEN = enum.auto()
 
 
 class LocalSearch:
@@ -57,9 +92,10 @@ class LocalSearch:
         self._sizes: FloatArray = np.full(model.n_variables, float(FIRST_BLOCK))
         self.restart(assignment)
 
-    def restart(self, assignment: IntArray) -> None:
-        """Go on from another assignment."""
+    def restart(self, assignment: IntArray, centres: IntArray | None = None) -> None:
+        """Go on from another assignment, with blocks around any max variable or around those given."""
         evaluator = self._evaluator
+        self._centres = self._max_variables if centres is None else centres
         self.assignment: IntArray = np.where(evaluator.is_max, assignment, -1).astype(np.int64)
         self._values: FloatArray = np.array(
             [evaluator.component_value(c, self.assignment) for c in range(evaluator.n_components)]
@@ -69,38 +105,45 @@ class LocalSearch:
 
     def step(self) -> bool:
         """Maximise one block; True when the value rose. :attr:`idle` counts blocks since the last gain."""
-        if not len(self._max_variables):
-            self.idle += 1
-            return False
-        centre = int(self._rng.choice(self._max_variables))
-        size = max(1, int(self._sizes[centre]))
-        block = self.ball(centre, size)
-        gain = self.maximise(block)
-        if gain == TOO_WIDE:
-            self._sizes[centre] = max(1.0, 0.7 * size)
-            self.idle += 1
-            return False
-        self._sizes[centre] = min(1.25 * size + 1, len(self._max_variables))
-        if gain > SMALLEST_GAIN:
-            self.idle = 0
-            return True
         self.idle += 1
-        return False
+        if not len(self._centres):
+            return False
+        centre = int(self._rng.choice(self._centres))
+        if self._rng.random() < SPARSE_SHARE:
+            most = min(len(self._max_variables), LARGEST_BLOCK)
+            size = int(np.exp(self._rng.uniform(np.log(FIRST_BLOCK), np.log(max(most, FIRST_BLOCK)))))
+            gain = self.maximise(self.ball(centre, size), thin=True)
+        else:
+            size = max(1, int(self._sizes[centre]))
+            gain = self.maximise(self.ball(centre, size))
+            wider = min(1.25 * size + 1, len(self._max_variables))
+            self._sizes[centre] = max(1.0, 0.7 * size) if gain == TOO_WIDE else wider
+        if not SMALLEST_GAIN < gain < TOO_WIDE:
+            return False
+        self.idle = 0
+        return True
 
-    def maximise(self, block: IntArray) -> float:
-        """Maximise over ``block``; the gain, or infinity where the region is too wide."""
+    @property
+    def exhausted(self) -> bool:
+        """True after so many blocks without a gain that another start is worth more."""
+        return self.idle >= LEAST_PATIENCE + PATIENCE * len(self._centres)
+
+    def maximise(self, block: IntArray, *, thin: bool = False) -> float:
+        """Maximise over ``block``, or over a narrow part of it; the gain, or infinity where it is too wide."""
         evaluator = self._evaluator
         variables, factors, parts = evaluator.region(block)
         before = float(self._values[parts].sum()) + evaluator.plain_value(self.assignment, factors)
         candidate = self.assignment.copy()
-        value = evaluator.maximise(candidate, variables, factors, REGION_WORK)
+        seed = int(self._rng.integers(1, 2**31)) if thin else 0
+        value = evaluator.maximise(candidate, variables, factors, REGION_WORK, seed)
         if value == TOO_WIDE:
             return TOO_WIDE
         if value < before - SMALLEST_GAIN or np.array_equal(candidate, self.assignment):
             return 0.0
         # Also a move to an equal value is made: plateaus are wide where many states are symmetric.
+        changed = np.flatnonzero(candidate != self.assignment)
         self.assignment = candidate
-        for c in parts.tolist():
+        for c in evaluator.region(changed)[2].tolist():
             self._values[c] = evaluator.component_value(c, candidate)
         gain = value - before
         # From an impossible start the difference is infinite, and the other components may still be impossible.
@@ -111,22 +154,10 @@ class LocalSearch:
 
     def ball(self, centre: int, size: int) -> IntArray:
         """About ``size`` max variables nearest to ``centre``, ties broken at random."""
-        graph, is_max = self._graph, self._evaluator.is_max
-        seen = {centre}
-        ring = [centre]
-        chosen: list[int] = []
-        while ring and len(chosen) < size:
-            self._rng.shuffle(ring)
-            following: list[int] = []
-            for v in ring:
-                if is_max[v]:
-                    chosen.append(v)
-                for u in graph.neighbours[graph.starts[v] : graph.starts[v + 1]].tolist():
-                    if u not in seen:
-                        seen.add(u)
-                        following.append(u)
-            ring = following
-        return np.asarray(chosen[:size], dtype=np.int64)
+        chosen = np.empty(size, dtype=np.int64)
+        seed = int(self._rng.integers(1, 2**31))
+        count = _ball(centre, seed, self._graph.starts, self._graph.neighbours, self._evaluator.is_max, chosen)
+        return chosen[:count]
 
     def cross(self, other: IntArray) -> None:
         """Take over from another assignment what is better there, piece by piece.
@@ -179,6 +210,9 @@ class LocalSearch:
 class Portfolio:
     """Local search from many starts; the best assignments are kept and crossed with each new one.
 
+    Starts are annealed, drawn at random, or good ones shaken up. Which kind is taken is drawn by how often it has led
+    to one of the best so far.
+
     Parameters
     ----------
     evaluator
@@ -196,10 +230,13 @@ class Portfolio:
         self._evaluator = evaluator
         self._seed = seed
         self._rng = np.random.default_rng(seed)
+        self._annealer = Annealer(evaluator)
         self._elite: list[tuple[float, IntArray]] = []
         self._search: LocalSearch | None = None
         self._waiting: list[IntArray] = []
-        self._patience = max(50, int(evaluator.is_max.sum()))
+        self._opened: IntArray | None = None
+        self._kind = Start.GIVEN
+        self._merits = {Start.ANNEALED: 1.0, Start.RANDOM: 1.0, Start.SHAKEN: 1.0}
         self.log_value = -np.inf
         self.assignment: IntArray = np.full(len(evaluator.is_max), -1, dtype=np.int64)
 
@@ -215,7 +252,7 @@ class Portfolio:
                 self.log_value = self._evaluator.value(self.assignment)
             return self.log_value > before
         while time.monotonic() < deadline:
-            if self._search is None or self._search.idle >= self._patience:
+            if self._search is None or self._search.exhausted:
                 self._finish()
                 if not self._begin(deadline):
                     return self.log_value > before
@@ -227,30 +264,49 @@ class Portfolio:
         return self.log_value > before
 
     def _begin(self, deadline: float) -> bool:
-        """The next start: what was suggested, the best one shaken up, or anything feasible."""
+        """The next start; False where zeros forbid it and no way around them was found in time."""
         evaluator, rng = self._evaluator, self._rng
-        if self._waiting:
-            preferences = preferring(evaluator, self._waiting.pop(), rng)
-        elif self._elite and rng.random() < 0.7:
-            shaken = self._elite[int(rng.integers(len(self._elite)))][1].copy()
-            shaken[~evaluator.is_max] = -1
-            some = np.flatnonzero(evaluator.is_max)
-            size = max(1, int(len(some) * rng.uniform(0.05, 0.4)))
-            assert self._search is not None
-            shaken[self._search.ball(int(rng.choice(some)), size)] = -1
-            preferences = preferring(evaluator, shaken, rng)
-        else:
-            preferences = rng.random(int(evaluator.supports.state_starts[-1]))
+        preferences = self._preferences()
         ended, states = complete(evaluator, preferences, deadline=deadline, seed=int(rng.integers(2**31)))
         if ended is not Completion.FOUND:
             return False
         if self._search is None:
             self._search = LocalSearch(evaluator, states, seed=self._seed)
         else:
-            self._search.restart(states)
+            self._search.restart(states, self._opened)
         if self._search.log_value > self.log_value:
             self.log_value, self.assignment = self._search.log_value, self._search.assignment.copy()
         return True
+
+    def _preferences(self) -> FloatArray:
+        """What to start from next: a suggestion, or one of the kinds of starts by merit."""
+        evaluator, rng = self._evaluator, self._rng
+        self._opened = None
+        if self._waiting:
+            self._kind = Start.GIVEN
+            return preferring(evaluator, self._waiting.pop(), rng)
+        kinds = [kind for kind in self._merits if kind is not Start.SHAKEN or self._elite]
+        merits = np.array([self._merits[kind] for kind in kinds])
+        self._kind = kinds[int(rng.choice(len(kinds), p=merits / merits.sum()))]
+        if self._kind is Start.ANNEALED:
+            anywhere = rng.integers(evaluator.problem.model.cardinalities)
+            return preferring(evaluator, self._annealer.draw(anywhere, rng), rng)
+        if self._kind is Start.SHAKEN:
+            return preferring(evaluator, self._shaken(), rng)
+        return rng.random(int(evaluator.supports.state_starts[-1]))
+
+    def _shaken(self) -> IntArray:
+        """One of the best, with a ball of its variables open: it is around those that blocks will be."""
+        evaluator, rng = self._evaluator, self._rng
+        # The better ones more often.
+        shaken = self._elite[int(len(self._elite) * rng.random() ** 2)][1].copy()
+        shaken[~evaluator.is_max] = -1
+        some = np.flatnonzero(evaluator.is_max)
+        smallest, largest = (np.log(max(1.0, share * len(some))) for share in SHAKEN)
+        assert self._search is not None
+        self._opened = self._search.ball(int(rng.choice(some)), int(np.exp(rng.uniform(smallest, largest))))
+        shaken[self._opened] = -1
+        return shaken
 
     def _finish(self) -> None:
         """Cross the end of a run with the best ones, and keep it if it is among them."""
@@ -261,7 +317,46 @@ class Portfolio:
             search.cross(other)
         if search.log_value > self.log_value + SMALLEST_GAIN:
             self.log_value, self.assignment = search.log_value, search.assignment.copy()
-        if not any(np.array_equal(search.assignment, other) for _, other in self._elite):
+        # Equal values are mostly the same solution up to symmetry, and would soon fill all places.
+        new = not any(abs(search.log_value - value) < SAME_VALUE for value, _ in self._elite)
+        # An end counts for its kind of start where it is new and better than all kept but one or two.
+        good = new and (len(self._elite) < 3 or search.log_value > self._elite[2][0])
+        if self._kind in self._merits:
+            self._merits[self._kind] = max(LEAST_MERIT, FORGETTING * self._merits[self._kind] + (1 - FORGETTING) * good)
+        if new:
             self._elite.append((search.log_value, search.assignment.copy()))
             self._elite.sort(key=lambda entry: -entry[0])
             del self._elite[ELITE:]
+
+
+@compiled
+def _ball(centre: int, seed: int, starts: IntArray, neighbours: IntArray, is_max: BoolArray, chosen: IntArray) -> int:
+    """Fill ``chosen`` with the max variables nearest to ``centre``, each ring in random order; their number."""
+    random = np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15) | np.uint64(1)
+    seen = np.zeros(len(is_max), np.bool_)
+    queue = np.empty(len(is_max), np.int64)
+    seen[centre] = True
+    queue[0] = centre
+    first, last, count = 0, 1, 0
+    while first < last:
+        ring = last
+        for i in range(first, ring):
+            random ^= random << np.uint64(13)
+            random ^= random >> np.uint64(7)
+            random ^= random << np.uint64(17)
+            j = i + np.int64((random >> np.uint64(11)) % np.uint64(ring - i))
+            v = queue[j]
+            queue[j] = queue[i]
+            if is_max[v]:
+                chosen[count] = v
+                count += 1
+                if count == len(chosen):
+                    return count
+            for at in range(starts[v], starts[v + 1]):
+                u = neighbours[at]
+                if not seen[u]:
+                    seen[u] = True
+                    queue[last] = u
+                    last += 1
+        first = ring
+    return count

@@ -1,0 +1,143 @@
+"""Simulated annealing over all variables at once: starts for local search where exact blocks are small.
+
+On dense graphs with large domains a block that elimination can maximise is a handful of variables, and local search
+from anywhere ends far from the best. A heat bath costs no more than a look at the factors of one variable. Max
+variables are cooled, sum variables stay at temperature 1 once they are that cool: their states are then drawn as they
+occur. Zeros count as a large penalty, so that the walk can pass through them.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from powersum.arrays import FloatArray, IntArray
+from powersum.compiled import compiled
+from powersum.evaluate import Evaluator
+from powersum.graph import incidence
+
+HOTTEST, COLDEST = (1.0, 20.0), 0.1
+"""First temperature, from which range it is drawn, and the last."""
+
+SWEEPS = (100.0, 5000.0)
+"""From which range the number of sweeps is drawn."""
+
+MOST_STEPS = 3e7
+"""Looks into tables that one annealing may take: about a tenth of a second."""
+
+PENALTY = -50.0
+"""What a zero counts."""
+
+
+class Annealer:
+    """Heat-bath annealing of one problem.
+
+    Parameters
+    ----------
+    evaluator
+        The problem.
+    """
+
+    def __init__(self, evaluator: Evaluator) -> None:
+        model = evaluator.problem.model
+        places = incidence(model.n_variables, model.scope_starts, model.scope_variables)
+        self._evaluator = evaluator
+        self._starts, self._factors = places.starts, places.factors
+        self._log_values: FloatArray = np.maximum(model.log_values, PENALTY)
+        self._looks = float((np.diff(places.starts) * model.cardinalities).sum())
+        self._strides: IntArray = evaluator.factors.strides[model.scope_starts[places.factors] + places.positions]
+
+    def draw(self, states: IntArray, rng: np.random.Generator) -> IntArray:
+        """Anneal from ``states`` with a first temperature and a length drawn at random."""
+        sweeps, hottest = (float(np.exp(rng.uniform(*np.log(limits)))) for limits in (SWEEPS, HOTTEST))
+        most = max(1.0, MOST_STEPS / max(self._looks, 1.0))
+        return self.run(states, int(min(sweeps, most)), int(rng.integers(1, 2**31)), hottest)
+
+    def run(self, states: IntArray, sweeps: int, seed: int, hottest: float) -> IntArray:
+        """States of all variables after annealing from ``states``, of which none may be -1."""
+        evaluator = self._evaluator
+        model = evaluator.problem.model
+        walked = states.copy()
+        _anneal(
+            walked,
+            evaluator.weights,
+            model.cardinalities,
+            self._starts,
+            self._factors,
+            self._strides,
+            model.scope_starts,
+            model.scope_variables,
+            evaluator.factors.strides,
+            model.table_starts,
+            self._log_values,
+            hottest,
+            sweeps,
+            seed,
+        )
+        return walked
+
+
+@compiled
+def _anneal(
+    states: IntArray,
+    weights: FloatArray,
+    cardinalities: IntArray,
+    starts: IntArray,
+    factors: IntArray,
+    strides: IntArray,
+    scope_starts: IntArray,
+    scope_variables: IntArray,
+    scope_strides: IntArray,
+    table_starts: IntArray,
+    log_values: FloatArray,
+    hottest: float,
+    sweeps: int,
+    seed: int,
+) -> None:
+    """Sweeps of heat-bath steps at falling temperature; ``states`` is changed in place."""
+    random = np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15) | np.uint64(1)
+    places = np.empty(len(scope_starts) - 1, np.int64)
+    for f in range(len(places)):
+        place = table_starts[f]
+        for i in range(scope_starts[f], scope_starts[f + 1]):
+            place += states[scope_variables[i]] * scope_strides[i]
+        places[f] = place
+    widest: Any = np.int64(1)
+    for v in range(len(states)):
+        widest = max(widest, cardinalities[v])
+    score = np.empty(widest)
+    temperature = hottest
+    factor = (COLDEST / hottest) ** (1.0 / max(sweeps - 1, 1))
+    for _ in range(sweeps):
+        for v in range(len(states)):
+            card = cardinalities[v]
+            here = states[v]
+            for s in range(card):
+                score[s] = 0.0
+            for at in range(starts[v], starts[v + 1]):
+                place = places[factors[at]] - here * strides[at]
+                for s in range(card):
+                    score[s] += log_values[place + s * strides[at]]
+            top = score[0]
+            for s in range(1, card):
+                top = max(top, score[s])
+            heat = temperature if weights[v] == 0.0 else max(temperature, 1.0)
+            total = 0.0
+            for s in range(card):
+                score[s] = math.exp((score[s] - top) / heat)
+                total += score[s]
+            random ^= random << np.uint64(13)
+            random ^= random >> np.uint64(7)
+            random ^= random << np.uint64(17)
+            drawn = total * float(random >> np.uint64(11)) / 9007199254740992.0
+            new = 0
+            while new < card - 1 and drawn >= score[new]:
+                drawn -= score[new]
+                new += 1
+            if new != here:
+                states[v] = new
+                for at in range(starts[v], starts[v + 1]):
+                    places[factors[at]] += (new - here) * strides[at]
+        temperature *= factor
