@@ -289,8 +289,7 @@ class Portfolio:
         merits = np.array([self._merits[kind] for kind in kinds])
         self._kind = kinds[int(rng.choice(len(kinds), p=merits / merits.sum()))]
         if self._kind is Start.ANNEALED:
-            anywhere = rng.integers(evaluator.problem.model.cardinalities)
-            return preferring(evaluator, self._annealer.draw(anywhere, rng), rng)
+            return preferring(evaluator, self._annealer.draw(rng), rng)
         if self._kind is Start.SHAKEN:
             return preferring(evaluator, self._shaken(), rng)
         return rng.random(int(evaluator.supports.state_starts[-1]))
