@@ -30,16 +30,16 @@ TRIAL_ENTRIES = 1.6e6
 """Entries of trees on trial where time does not say."""
 GROWTH, LAST_GROWTH, LEAST_GROWTH = 1.75, 2.5, 1.2
 """How much larger a tree grows at once, at most in the last step, and at least for it to be worth while."""
-GROWN_ROUNDS, PASSES = 70, 420.0
+GROWN_ROUNDS, PASSES = 35, 210.0
 """Rounds of a grown tree before it grows again, and the passes that these take."""
 SETTLED = 2e-6
 """A cold tree that gains less than this share of its bound in a round makes room for a larger one."""
 ORDERS = 6
 """Elimination orders tried on smaller trees; orders differ by 1 to 2 nats, and smaller trees tell which are good."""
-TRIAL_SHARE, TRIAL_ROUNDS, TRIAL_PASSES = 0.05, 40, 200.0
+TRIAL_SHARE, TRIAL_ROUNDS, TRIAL_PASSES = 0.05, 20, 100.0
 """Time for each order tried: a share of all, or so many rounds where time does not end; and the passes it shall allow,
 from which follows the size of the trees."""
-HASTE_OF_SUMS = 3.0
+HASTE_OF_SUMS = 4.0
 """Without max variables there is no annealing, and so many times fewer passes are enough."""
 FINAL_TRIALS = 3.0
 """How much longer than the others the best of them goes on before a larger tree."""
