@@ -48,7 +48,8 @@ ORDER_RESTARTS = 4
 LEAST_SECONDS = 3.0
 """With less time than this only the order given is used."""
 MOST_VARIABLES = 20_000
-"""With more variables than this an order costs too much to try several."""
+"""With more variables than this an order costs too much to try several, and merges cost too much to plan: a larger
+tree is then built afresh."""
 
 
 class CoveringTree:
@@ -265,7 +266,14 @@ class CoveringTree:
                 return False
             if times < GROWTH + GROWTH**2:
                 factor = min(times, LAST_GROWTH)
-        larger = tree.grown(factor, self._bytes, self._seed)
+        larger: FixedTree | None
+        if len(self._order) <= MOST_VARIABLES:
+            larger = tree.grown(factor, self._bytes, self._seed)
+        else:
+            tree.rest()
+            larger = self._tree_within(self._order, factor * GROWTH * tree.layout.n_entries)
+            if larger.layout.n_entries < GROWTH * tree.layout.n_entries:
+                larger = None
         if larger is None:
             return False
         self._tree = larger
