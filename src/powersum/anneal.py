@@ -27,6 +27,9 @@ SWEEPS = (500.0, 5000.0)
 MOST_LOOKS = 2e7
 """Looks into tables that one run may take: about a twentieth of a second."""
 
+LOOKS_PER_BLOCK = 3e5
+"""Looks that take about as long as the maximisation of a block."""
+
 RUNS = 5
 """Runs of which the best is taken: they cost less than the local search that follows."""
 
@@ -41,12 +44,18 @@ class Annealer:
     ----------
     evaluator
         The problem.
+
+    Attributes
+    ----------
+    cost
+        What the latest draw took, as a number of blocks of local search that take as long.
     """
 
     def __init__(self, evaluator: Evaluator) -> None:
         model = evaluator.problem.model
         places = incidence(model.n_variables, model.scope_starts, model.scope_variables)
         self._evaluator = evaluator
+        self.cost = 0.0
         self._starts, self._factors = places.starts, places.factors
         self._log_values: FloatArray = np.maximum(model.log_values, PENALTY)
         self._looks = float((np.diff(places.starts) * model.cardinalities).sum())
@@ -55,11 +64,13 @@ class Annealer:
     def draw(self, rng: np.random.Generator) -> IntArray:
         """The best of a few runs from random states, each with a first temperature and a length drawn at random."""
         most = max(1.0, MOST_LOOKS / max(self._looks, 1.0))
+        self.cost = 0.0
         best: tuple[float, IntArray] | None = None
         for _ in range(RUNS):
             states = rng.integers(self._evaluator.problem.model.cardinalities)
             sweeps, hottest = (float(np.exp(rng.uniform(*np.log(limits)))) for limits in (SWEEPS, HOTTEST))
             found = self.run(states, int(min(sweeps, most)), int(rng.integers(1, 2**31)), hottest)
+            self.cost += min(sweeps, most) * self._looks / LOOKS_PER_BLOCK
             if best is None or found[0] > best[0]:
                 best = found
         assert best is not None

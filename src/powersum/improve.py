@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import enum
 import time
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -52,8 +53,11 @@ SHAKEN = (0.01, 0.4)
 SAME_VALUE = 1e-6
 """Assignments whose values are this close count as one."""
 
-FORGETTING, LEAST_MERIT = 0.9, 0.1
-"""How much of a start's merit is kept after each run, and what is left of it at least."""
+FORGETTING = 0.9
+"""How much of what was seen of a kind of start is kept after each run."""
+
+LEAST_SHARE = 0.1
+"""How often each kind is tried at least, about."""
 
 
 class Start(enum.Enum):
@@ -63,6 +67,24 @@ class Start(enum.Enum):
     ANNEALED = enum.auto()
     RANDOM = enum.auto()
     SHAKEN = enum.auto()
+
+
+@dataclass(slots=True)
+class Merit:
+    """How often a kind of start led to one of the best assignments, and how many blocks that took."""
+
+    good: float = 1.0
+    blocks: float = 200.0
+
+    @property
+    def rate(self) -> float:
+        """Good ends for each block."""
+        return (self.good + 0.05) / (self.blocks + 1.0)
+
+    def add(self, good: float, blocks: float) -> None:
+        """Count another run; older ones fade."""
+        self.good = FORGETTING * self.good + good
+        self.blocks = FORGETTING * self.blocks + blocks
 
 
 class LocalSearch:
@@ -102,10 +124,12 @@ class LocalSearch:
         )
         self.log_value = evaluator.plain_value(self.assignment) + float(self._values.sum())
         self.idle = 0
+        self.blocks = 0
 
     def step(self) -> bool:
-        """Maximise one block; True when the value rose. :attr:`idle` counts blocks since the last gain."""
+        """Maximise one block; True when the value rose. ``idle`` counts blocks since the last gain, ``blocks`` all."""
         self.idle += 1
+        self.blocks += 1
         if not len(self._centres):
             return False
         centre = int(self._rng.choice(self._centres))
@@ -236,7 +260,7 @@ class Portfolio:
         self._waiting: list[IntArray] = []
         self._opened: IntArray | None = None
         self._kind = Start.GIVEN
-        self._merits = {Start.ANNEALED: 1.0, Start.RANDOM: 1.0, Start.SHAKEN: 1.0}
+        self._merits = {kind: Merit() for kind in (Start.ANNEALED, Start.RANDOM, Start.SHAKEN)}
         self.log_value = -np.inf
         self.assignment: IntArray = np.full(len(evaluator.is_max), -1, dtype=np.int64)
 
@@ -286,8 +310,9 @@ class Portfolio:
             self._kind = Start.GIVEN
             return preferring(evaluator, self._waiting.pop(), rng)
         kinds = [kind for kind in self._merits if kind is not Start.SHAKEN or self._elite]
-        merits = np.array([self._merits[kind] for kind in kinds])
-        self._kind = kinds[int(rng.choice(len(kinds), p=merits / merits.sum()))]
+        rates = np.array([self._merits[kind].rate for kind in kinds])
+        shares = np.maximum(rates / rates.sum(), LEAST_SHARE)
+        self._kind = kinds[int(rng.choice(len(kinds), p=shares / shares.sum()))]
         if self._kind is Start.ANNEALED:
             return preferring(evaluator, self._annealer.draw(rng), rng)
         if self._kind is Start.SHAKEN:
@@ -321,7 +346,8 @@ class Portfolio:
         # An end counts for its kind of start where it is new and better than all kept but one or two.
         good = new and (len(self._elite) < 3 or search.log_value > self._elite[2][0])
         if self._kind in self._merits:
-            self._merits[self._kind] = max(LEAST_MERIT, FORGETTING * self._merits[self._kind] + (1 - FORGETTING) * good)
+            extra = self._annealer.cost if self._kind is Start.ANNEALED else 0.0
+            self._merits[self._kind].add(float(good), search.blocks + extra)
         if new:
             self._elite.append((search.log_value, search.assignment.copy()))
             self._elite.sort(key=lambda entry: -entry[0])

@@ -6,9 +6,12 @@ Each stage yields a :class:`State` after a slice of work; whoever drives them ke
 from __future__ import annotations
 
 import math
+import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -25,6 +28,7 @@ from powersum.problem import Problem
 from powersum.query import Query
 from powersum.search import BestFirst, heuristic_of
 from powersum.simplify import simplify
+from powersum.solve_components import settle_components
 from powersum.tighten.tree.covering_tree import CoveringTree
 
 NANOSECONDS_PER_ENTRY = 15.0
@@ -38,6 +42,9 @@ FIRST_STAGE = 0.6
 
 SLICE = 0.2
 """Seconds of work between two looks at the outside."""
+
+WIDE_GAP = 0.1
+"""Share of the value beyond which a gap is taken for one that search will not close."""
 
 TREE_SHARE = 0.4
 """Share of the memory that a tree may take."""
@@ -97,20 +104,29 @@ def stages(
         yield state
         return
     order = elimination_order(problem.model, problem.tau, seed=seed, time_limit=min(0.2, 0.05 * time_limit))
-    elimination = Elimination(problem.model, order, problem.tau)
+    whole = problem
+    elimination = Elimination(whole.model, order, whole.tau)
     state.sizes["constrained_width"] = elimination.width
     seconds = elimination.work * NANOSECONDS_PER_ENTRY * 1e-9
     fits = elimination.bytes <= 0.9 * memory
     if fits and seconds < QUICK:
         yield _eliminated(elimination, problem, state)
         return
+    if problem.n_components > 1:
+        entries = QUICK / (NANOSECONDS_PER_ENTRY * 1e-9)
+        problem, order = settle_components(problem, order, work=entries, size=0.2 * memory)
+        if not problem.feasible:
+            state.log_lower = state.log_upper = -math.inf
+            state.settled = True
+            yield state
+            return
     work = _Work(problem, order, state, memory=memory, threads=threads, seed=seed)
     for _ in work.run(clock, time_limit):
         yield state
         # What takes elimination long is often proven sooner by search, but not always.
         if fits and not state.settled and work.stage > 0 and seconds < 0.7 * (time_limit - clock()):
             del work
-            yield _eliminated(elimination, problem, state)
+            yield _eliminated(elimination, whole, state)
             return
 
 
@@ -133,10 +149,14 @@ class _Work:
         self.problem, self.order, self.state = problem, order, state
         self.memory, self.threads, self.seed = memory, threads, seed
         self.evaluator = Evaluator(problem, memory=0.2 * memory)
+        # With threads, local search runs beside the rest, one thread of its own, and needs working memory of its own.
+        self.beside = threads > 1 and bool(self.evaluator.is_max.any())
+        self.local = Evaluator(problem, memory=0.1 * memory) if self.beside else self.evaluator
         # Where sums are too wide, the portfolio works on another problem whose value is a lower bound.
         self.held: Evaluator | None = None
-        self.portfolio = Portfolio(self.evaluator, seed=seed)
+        self.portfolio = Portfolio(self.local, seed=seed)
         self.search: BestFirst | None = None
+        self.pool = ThreadPoolExecutor(1)
         self.improved = 0.0
         self.stage = 0
         self.held_table = HELD_TABLE
@@ -155,7 +175,7 @@ class _Work:
             fresh = CoveringTree(
                 self.problem,
                 self.order,
-                threads=self.threads,
+                threads=self.threads - self.beside,
                 seed=self.seed + self.stage,
                 memory=int(TREE_SHARE * self.memory),
             )
@@ -163,10 +183,7 @@ class _Work:
                 yield from self._first_assignment(fresh, ends)
             more = not state.settled
             while more and time.monotonic() < ends:
-                more = self._tighten(fresh, time.monotonic() + SLICE, ends)
-                yield state
-                self._improve(clock)
-                yield state
+                more = yield from self._by_turns(partial(self._tighten, fresh, ends), clock)
             self._raise_to(fresh)
             if tree is None or fresh.log_upper < tree.log_upper:
                 tree = fresh
@@ -177,10 +194,7 @@ class _Work:
             if self._may_search() and not state.settled:
                 self._begin_search(tree)
                 while time.monotonic() < ends and not state.settled:
-                    self._branch_and_bound(time.monotonic() + SLICE)
-                    yield state
-                    self._improve(clock)
-                    yield state
+                    yield from self._by_turns(self._branch_and_bound, clock)
             while last and not state.settled:
                 if not (self.held or self.evaluator).is_max.any():
                     state.exhausted, state.reason = True, "Nothing is left to do within the time and memory given."
@@ -199,7 +213,7 @@ class _Work:
 
     def _first_assignment(self, tree: CoveringTree, ends: float) -> Iterator[State]:
         """A feasible assignment from the tree, or the proof that there is none."""
-        self._tighten(tree, time.monotonic() + SLICE, ends)
+        self._tighten(tree, ends, time.monotonic() + SLICE)
         yield self.state
         evaluator = self.evaluator
         decoded = tree.decode()
@@ -232,17 +246,50 @@ class _Work:
         self._improve(lambda: 0.0)
         yield self.state
 
-    def _tighten(self, tree: CoveringTree, deadline: float, ends: float) -> bool:
+    def _tighten(self, tree: CoveringTree, ends: float, deadline: float) -> bool:
         more = True
         while more and time.monotonic() < deadline:
             more = tree.step(ends)
         self._raise_to(tree)
         return more
 
+    def _by_turns(self, work: Callable[[float], bool], clock: Callable[[], float]) -> Generator[State, None, bool]:
+        """A slice of some work and one of local search, after one another or side by side; what the work returned."""
+        if not self.beside:
+            more = work(time.monotonic() + SLICE)
+            yield self.state
+            self._improve(clock)
+            yield self.state
+            return more
+        ended = threading.Event()
+        portfolio = self.portfolio
+
+        def search() -> bool:
+            gained = False
+            while not ended.is_set():
+                gained |= portfolio.run(time.monotonic() + 0.1 * SLICE)
+            return gained
+
+        task = self.pool.submit(search)
+        try:
+            more = work(time.monotonic() + SLICE)
+        finally:
+            ended.set()
+            gained = task.result()
+        self._record_gain(gained, clock)
+        yield self.state
+        return more
+
     def _improve(self, clock: Callable[[], float]) -> None:
-        """A slice of local search; a short one where it has not found anything for long."""
-        length = SLICE if clock() < 2.0 * self.improved + 1.0 else 0.4 * SLICE
-        if not self.portfolio.run(time.monotonic() + length):
+        """A slice of local search; a short one where it has not found anything for long and the rest is promising."""
+        gap = self.state.log_upper - self.state.log_lower
+        wide = not gap < WIDE_GAP * abs(self.state.log_lower)
+        length = SLICE if wide or clock() < 2.0 * self.improved + 1.0 else 0.4 * SLICE
+        self._record_gain(self.portfolio.run(time.monotonic() + length), clock)
+
+    def _record_gain(self, gained: bool, clock: Callable[[], float]) -> None:
+        """After a slice of local search: record what it found, or hold fewer variables where it finds nothing more."""
+        if not gained:
             if self.held is not None and clock() > 1.3 * self.improved + 1.0:
                 # Fewer variables need to be held where larger tables are allowed.
                 self.held_table *= 8.0
@@ -251,7 +298,7 @@ class _Work:
                     self._hold(self.portfolio.assignment)
             return
         self.improved = clock()
-        evaluator = self.held or self.evaluator
+        evaluator = self.held or self.local
         # Recomputed from scratch: the running value has the rounding of all its updates.
         self._record(evaluator.value(self.portfolio.assignment), self.portfolio.assignment)
         if self.search is not None:
@@ -282,7 +329,8 @@ class _Work:
             memory=0.2 * self.memory,
         )
 
-    def _branch_and_bound(self, deadline: float) -> None:
+    def _branch_and_bound(self, deadline: float) -> bool:
+        """A slice of branch and bound; False when it is done."""
         search, constant = self.search, self.problem.log_constant
         assert search is not None
         search.run(deadline)
@@ -291,3 +339,4 @@ class _Work:
         if search.done:
             self.state.log_upper = max(self.state.log_lower, min(self.state.log_upper, search.log_upper + constant))
             self.state.settled, self.state.reason = True, "Branch and bound: nothing better is left."
+        return not search.done
