@@ -7,6 +7,7 @@ import time
 import numpy as np
 import pytest
 
+from powersum.anneal import Annealer
 from powersum.decode import Completion, complete, preferring
 from powersum.evaluate import Evaluator
 from powersum.improve import LocalSearch, Portfolio
@@ -92,3 +93,44 @@ def test_a_portfolio_takes_suggestions_and_reports_gains() -> None:
     assert portfolio.run(time.monotonic() + 0.2)
     assert evaluator.value(portfolio.assignment) == pytest.approx(portfolio.log_value, abs=1e-8)
     assert portfolio.log_value == pytest.approx(exact_value(problem.model, problem.tau), abs=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_region_too_wide_is_thinned_out(seed: int) -> None:
+    problem = hard_case(seed, zeros=0.2 * (seed % 2)).problem()
+    evaluator = Evaluator(problem, memory=2e7)
+    _, states = complete(
+        evaluator, np.zeros(int(evaluator.supports.state_starts[-1])), deadline=time.monotonic() + 60, seed=seed
+    )
+    start = np.where(evaluator.is_max, states, -1)
+    variables, factors, _ = evaluator.region(np.flatnonzero(evaluator.is_max))
+    values = set()
+    for luck in range(1, 6):
+        for work in (300.0, 2000.0, 1e6):
+            found = start.copy()
+            value = evaluator.maximise(found, variables, factors, work, luck)
+            if value == np.inf:
+                assert (found == start).all()
+                continue
+            values.add(round(value, 6))
+            assert value >= evaluator.value(start) - 1e-9
+            assert evaluator.value(found) == pytest.approx(value, abs=1e-9)
+    # With room for everything nothing is held.
+    assert max(values) == pytest.approx(exact_value(problem.model, problem.tau), abs=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_annealing_ends_at_good_states_and_keeps_count(seed: int) -> None:
+    problem = hard_case(seed, zeros=0.1 * (seed % 2)).problem()
+    model = problem.model
+    evaluator = Evaluator(problem, memory=2e7)
+    annealer = Annealer(evaluator)
+    first = np.zeros(model.n_variables, dtype=np.int64)
+    value, states = annealer.run(first, 500, seed + 1, 5.0)
+    assert (states >= 0).all()
+    assert (states < model.cardinalities).all()
+    joint = joint_log_table(model)
+    if np.isfinite(joint[tuple(states)]):
+        assert value == pytest.approx(joint[tuple(states)], abs=1e-9)
+    assert joint[tuple(annealer.draw(np.random.default_rng(seed)))] > np.median(joint[np.isfinite(joint)])
+    assert annealer.cost > 0

@@ -175,3 +175,11 @@ def test_bad_options_are_refused_in_one_line(options: dict[str, object], message
     model = Model.from_factors([2], [((0,), [0.5, 0.5])])
     with pytest.raises(InputError, match=message):
         solve(model, **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_local_search_beside_the_rest(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("powersum.solve_stages.NANOSECONDS_PER_ENTRY", 1e12)
+    monkeypatch.setattr("powersum.solve_stages.SLICE", 0.01)
+    question = hard_case(seed, zeros=[0.0, 0.2][seed % 2])
+    check(question, solve(question.model, query=question.query, time_limit=30, threads=2))
