@@ -41,7 +41,10 @@ FIRST_STAGE = 0.6
 """Seconds for tightening in the first stage; each further stage has four times as much."""
 
 SLICE = 0.2
-"""Seconds of work between two looks at the outside."""
+"""Seconds of work between two looks at the outside; a quarter of that in the first stage."""
+
+NEARLY = 0.3
+"""A gap (natural logs) that search is likely to close: the first stage then ends before its time."""
 
 WIDE_GAP = 0.1
 """Share of the value beyond which a gap is taken for one that search will not close."""
@@ -172,6 +175,8 @@ class _Work:
             last = length > 0.35 * left
             length = 0.6 * left if last else length
             ends = time.monotonic() + length
+            # The last search holds a copy of its tree's tables.
+            self.search = None
             fresh = CoveringTree(
                 self.problem,
                 self.order,
@@ -182,7 +187,7 @@ class _Work:
             if tree is None:
                 yield from self._first_assignment(fresh, ends)
             more = not state.settled
-            while more and time.monotonic() < ends:
+            while more and time.monotonic() < ends and not (self.stage == 0 and self._gap() < NEARLY):
                 more = yield from self._by_turns(partial(self._tighten, fresh, ends), clock)
             self._raise_to(fresh)
             if tree is None or fresh.log_upper < tree.log_upper:
@@ -204,6 +209,14 @@ class _Work:
                 yield state
             self.stage += 1
 
+    @property
+    def slice(self) -> float:
+        """Seconds of work between two looks at the outside."""
+        return SLICE if self.stage else 0.25 * SLICE
+
+    def _gap(self) -> float:
+        return self.state.log_upper - self.state.log_lower
+
     def _may_search(self) -> bool:
         """True where branch and bound applies: there is something to maximise, and leaves can be evaluated."""
         return self.held is None and self.state.log_lower > -math.inf and bool(self.evaluator.is_max.any())
@@ -213,7 +226,7 @@ class _Work:
 
     def _first_assignment(self, tree: CoveringTree, ends: float) -> Iterator[State]:
         """A feasible assignment from the tree, or the proof that there is none."""
-        self._tighten(tree, ends, time.monotonic() + SLICE)
+        self._tighten(tree, ends, time.monotonic() + self.slice)
         yield self.state
         evaluator = self.evaluator
         decoded = tree.decode()
@@ -256,7 +269,7 @@ class _Work:
     def _by_turns(self, work: Callable[[float], bool], clock: Callable[[], float]) -> Generator[State, None, bool]:
         """A slice of some work and one of local search, after one another or side by side; what the work returned."""
         if not self.beside:
-            more = work(time.monotonic() + SLICE)
+            more = work(time.monotonic() + self.slice)
             yield self.state
             self._improve(clock)
             yield self.state
@@ -267,12 +280,12 @@ class _Work:
         def search() -> bool:
             gained = False
             while not ended.is_set():
-                gained |= portfolio.run(time.monotonic() + 0.1 * SLICE)
+                gained |= portfolio.run(time.monotonic() + 0.1 * self.slice)
             return gained
 
         task = self.pool.submit(search)
         try:
-            more = work(time.monotonic() + SLICE)
+            more = work(time.monotonic() + self.slice)
         finally:
             ended.set()
             gained = task.result()
@@ -282,9 +295,8 @@ class _Work:
 
     def _improve(self, clock: Callable[[], float]) -> None:
         """A slice of local search; a short one where it has not found anything for long and the rest is promising."""
-        gap = self.state.log_upper - self.state.log_lower
-        wide = not gap < WIDE_GAP * abs(self.state.log_lower)
-        length = SLICE if wide or clock() < 2.0 * self.improved + 1.0 else 0.4 * SLICE
+        wide = not self._gap() < WIDE_GAP * abs(self.state.log_lower)
+        length = self.slice if wide or clock() < 2.0 * self.improved + 1.0 else 0.4 * self.slice
         self._record_gain(self.portfolio.run(time.monotonic() + length), clock)
 
     def _record_gain(self, gained: bool, clock: Callable[[], float]) -> None:
@@ -319,6 +331,8 @@ class _Work:
             self.state.states = self.problem.restore(known)
 
     def _begin_search(self, tree: CoveringTree) -> None:
+        # What tightening needed beside the tables makes room for the copy of them that the search reads.
+        tree.best_tree.rest()
         heuristic, log_upper = heuristic_of(tree, self.problem)
         self.search = BestFirst(
             heuristic,
