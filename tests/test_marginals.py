@@ -41,7 +41,7 @@ def test_barren_variables_have_marginals() -> None:
 
 
 def test_approximate_ones_are_said_to_be() -> None:
-    model = ps.generate.grid(14, 14, seed=3).model
+    model = ps.generate.grid(40, 40, seed=3).model
     found = ps.marginals(model, time_limit=0.5, memory=60e6)
     assert not found.exact
     assert all(belief.sum() == pytest.approx(1.0) for belief in found.beliefs)

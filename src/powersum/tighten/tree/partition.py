@@ -227,6 +227,7 @@ def _span(bucket: IntArray, starts: IntArray, positions: IntArray, log_sizes: Fl
         end = first + 1
         while end < bucket.size and bucket[end] == bucket[first]:
             end += 1
+        # Counted from the variable's first mini-bucket, so that 0 is right where nothing larger is shared.
         nearest = np.zeros(end - first, np.int64)
         # What is already in the tree has a negative weight.
         weight = np.zeros(end - first)
@@ -242,11 +243,11 @@ def _span(bucket: IntArray, starts: IntArray, positions: IntArray, log_sizes: Fl
                 size = log_size_of(shared, length, log_sizes)
                 if size > weight[k - first]:
                     weight[k - first] = size
-                    nearest[k - first] = newest
+                    nearest[k - first] = newest - first
                 if best == first or weight[k - first] > weight[best - first]:
                     best = k
             weight[best - first] = -1.0
-            edges[n_edges, 0], edges[n_edges, 1] = nearest[best - first], best
+            edges[n_edges, 0], edges[n_edges, 1] = first + nearest[best - first], best
             n_edges += 1
             newest = best
         first = end
