@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from powersum.errors import InputError
+from powersum.memory import bytes_held
 from powersum.model import Model
 from powersum.result import Result
 from powersum.solve import DEFAULT_MEMORY, DEFAULT_TIME, Solver
@@ -68,7 +69,9 @@ def solve_many(
     """
     if n_jobs < 1:
         raise InputError(f"n_jobs is {n_jobs}: it must be 1 or more")
-    options = {"time_limit": time_limit, "memory": memory / n_jobs, "gap": gap, "seed": seed}
+    # What the process holds already is held once, not by each.
+    held = min(bytes_held(), memory)
+    options = {"time_limit": time_limit, "memory": (memory - held) / n_jobs + held, "gap": gap, "seed": seed}
     solvers: dict[Any, Solver] = {}
     asked = []
     for number, question in enumerate(queries):

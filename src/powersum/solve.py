@@ -11,6 +11,7 @@ import numpy as np
 
 from powersum.arrays import IntArray
 from powersum.errors import InputError
+from powersum.memory import bytes_held
 from powersum.model import Model, StateKey, VariableKey
 from powersum.query import Query
 from powersum.result import Result, Snapshot, Status
@@ -56,11 +57,11 @@ def solve(
     time_limit
         Seconds after which to return the best so far; ``None`` for no limit.
     memory
-        Bytes that tables may take.
+        Bytes that the process may hold; what it holds already is taken off.
     gap
         Stop once upper and lower bound are this close (natural logs).
     threads
-        Threads that tighten the bound.
+        With more than one, local search has a thread of its own, and the others tighten the bound.
     seed
         Seed of all that is drawn at random.
     callback
@@ -132,6 +133,12 @@ class Solver:
         self.query = _question(model, maximize, query)
         self.observed = observe(model, evidence)
         _check(time_limit, memory, gap, threads, seed)
+        self._memory = memory - bytes_held()
+        if self._memory < LEAST_MEMORY:
+            raise InputError(
+                f"memory is {memory:g} bytes, of which the process already holds {bytes_held():.3g}:"
+                f" at least {LEAST_MEMORY:g} more are needed"
+            )
         self._options: dict[str, Any] = {
             "time_limit": time_limit,
             "memory": memory,
@@ -178,7 +185,7 @@ class Solver:
                 self.observed.model,
                 self.query,
                 self.observed.states,
-                memory=self._options["memory"],
+                memory=self._memory,
                 threads=self._options["threads"],
                 seed=self._options["seed"],
                 clock=lambda: self._spent,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import time
 
 import numpy as np
@@ -175,6 +176,14 @@ def test_bad_options_are_refused_in_one_line(options: dict[str, object], message
     model = Model.from_factors([2], [((0,), [0.5, 0.5])])
     with pytest.raises(InputError, match=message):
         solve(model, **options)  # type: ignore[arg-type]
+
+
+def test_a_budget_that_the_process_already_exceeds_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The package's attribute of this name is the function.
+    monkeypatch.setattr(sys.modules["powersum.solve"], "bytes_held", lambda: 400_000_000)
+    model = Model.from_factors([2], [((0,), [0.5, 0.5])])
+    with pytest.raises(InputError, match=r"already holds 4e\+08: at least 2e\+07 more are needed"):
+        solve(model, memory=3e8)
 
 
 @pytest.mark.parametrize("seed", range(10))
