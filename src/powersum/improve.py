@@ -65,7 +65,6 @@ class Start(enum.Enum):
 
     GIVEN = enum.auto()
     ANNEALED = enum.auto()
-    RANDOM = enum.auto()
     SHAKEN = enum.auto()
 
 
@@ -234,7 +233,7 @@ class LocalSearch:
 class Portfolio:
     """Local search from many starts; the best assignments are kept and crossed with each new one.
 
-    Starts are annealed, drawn at random, or good ones shaken up. Which kind is taken is drawn by how often it has led
+    Starts are annealed, or good ones shaken up. Which kind is taken is drawn by how often it has led
     to one of the best so far.
 
     Parameters
@@ -260,7 +259,7 @@ class Portfolio:
         self._waiting: list[IntArray] = []
         self._opened: IntArray | None = None
         self._kind = Start.GIVEN
-        self._merits = {kind: Merit() for kind in (Start.ANNEALED, Start.RANDOM, Start.SHAKEN)}
+        self._merits = {kind: Merit() for kind in (Start.ANNEALED, Start.SHAKEN)}
         self.log_value = -np.inf
         self.assignment: IntArray = np.full(len(evaluator.is_max), -1, dtype=np.int64)
 
@@ -313,11 +312,8 @@ class Portfolio:
         rates = np.array([self._merits[kind].rate for kind in kinds])
         shares = np.maximum(rates / rates.sum(), LEAST_SHARE)
         self._kind = kinds[int(rng.choice(len(kinds), p=shares / shares.sum()))]
-        if self._kind is Start.ANNEALED:
-            return preferring(evaluator, self._annealer.draw(rng), rng)
-        if self._kind is Start.SHAKEN:
-            return preferring(evaluator, self._shaken(), rng)
-        return rng.random(int(evaluator.supports.state_starts[-1]))
+        start = self._shaken() if self._kind is Start.SHAKEN else self._annealer.draw(rng)
+        return preferring(evaluator, start, rng)
 
     def _shaken(self) -> IntArray:
         """One of the best, with a ball of its variables open: it is around those that blocks will be."""
