@@ -38,8 +38,8 @@ SPARSE_SHARE = 0.5
 LARGEST_BLOCK = 400
 """Variables of the largest sparse blocks."""
 
-REGION_WORK = 2e5
-"""Table entries that the elimination of one region may take: about a millisecond."""
+REGION_WORK = 1e6
+"""Table entries that the elimination of one region may take: a few milliseconds at most."""
 
 ELITE = 8
 """Assignments that are kept to cross with."""
