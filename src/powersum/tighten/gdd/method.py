@@ -103,6 +103,7 @@ class GDD:
             least_share=0.0 if start == "wmb" else 1e-6,
         )
         self._threads = threads
+        self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
         self._workspaces = [new_workspace(regions) for _ in range(threads)]
         largest = int(np.diff(regions.table_start).max(initial=1))
         self._scratch = np.empty(largest)
@@ -113,11 +114,10 @@ class GDD:
     def step(self, deadline: float) -> bool:
         """One sweep over all blocks, colour by colour."""
         wiring = self._wiring
-        with _pool(self._threads) as pool:
-            for blocks in self._portions():
-                self._update(blocks, pool)
-                if time.monotonic() > deadline:
-                    break
+        for blocks in self._portions():
+            self._update(blocks)
+            if time.monotonic() > deadline:
+                break
         self._sweeps += 1
         if self._sweeps % REBUILD_EVERY == 0:
             rebuild_tables(wiring.regions, wiring.theta, self._state)
@@ -134,8 +134,9 @@ class GDD:
             for at in range(first, last, BLOCKS_AT_ONCE):
                 yield sweep[at : min(at + BLOCKS_AT_ONCE, last)]
 
-    def _update(self, blocks: IntArray, pool: ThreadPoolExecutor | None) -> None:
+    def _update(self, blocks: IntArray) -> None:
         regions, tau = self._wiring.regions, self._problem.tau
+        pool = self._pool
         if pool is None or len(blocks) < SMALLEST_PARALLEL_COLOUR:
             update_blocks(blocks, tau, regions, self._state, self._workspaces[0], self._rules)
             return
@@ -201,17 +202,3 @@ class GDD:
             "colours": len(self._wiring.colour_start) - 1,
             "bytes": int(sum(a.nbytes for a in arrays)),
         }
-
-
-class _pool:
-    """A thread pool for one sweep, or None for one thread."""
-
-    def __init__(self, threads: int) -> None:
-        self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
-
-    def __enter__(self) -> ThreadPoolExecutor | None:
-        return self._pool
-
-    def __exit__(self, *_: object) -> None:
-        if self._pool is not None:
-            self._pool.shutdown()
