@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -101,10 +101,11 @@ def exact_within(scopes: Scopes, cardinalities: IntArray, *, entries: float, siz
 
 
 def bytes_in_use() -> int:
-    """Bytes that this process already holds; a guess where the system does not say."""
+    """The most bytes that this process has held so far; a guess where the system does not say."""
     try:
-        import resource
-    except ImportError:
-        return 150 * 2**20
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else 1024 * peak
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return 1024 * int(line.split()[1])
+    except OSError:
+        pass
+    return 150 * 2**20
