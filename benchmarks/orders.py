@@ -6,18 +6,15 @@ else ``../shared/data``.
 
 from __future__ import annotations
 
-import os
 import time
-from pathlib import Path
 
 import numpy as np
 
+from benchmarks.instances import DATA
 from powersum.formats import read, read_order, read_query
 from powersum.ordering import elimination_order, order_cost
 from powersum.query import Query
 from powersum.simplify import simplify
-
-DATA = Path(os.environ.get("POWERSUM_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
 
 
 def main() -> None:

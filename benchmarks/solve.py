@@ -10,18 +10,15 @@ from __future__ import annotations
 import argparse
 import csv
 import math
-import os
 import resource
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks.instances import DATA
 from powersum.formats import read, read_evidence, read_query
 from powersum.model import Model
 from powersum.solve import solve
-
-DATA = Path(os.environ.get("POWERSUM_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
 
 # Questions without a reference value that the project also looks at.
 EXTRA = (
