@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from powersum.arrays import IntArray
+from powersum.compiling import working_time
 from powersum.errors import InputError
 from powersum.memory import bytes_held
 from powersum.model import Model, StateKey, VariableKey
@@ -55,7 +55,7 @@ def solve(
     query
         Weights 0 and 1, in place of ``maximize``.
     time_limit
-        Seconds after which to return the best so far; ``None`` for no limit.
+        Seconds after which to return the best so far; ``None`` for no limit. Compilation on first use does not count.
     memory
         Bytes that the process may hold; what it holds already is taken off.
     gap
@@ -177,9 +177,8 @@ class Solver:
         # Compiled modules are imported where they are used, so that ``import powersum`` stays quick.
         from powersum.solve_stages import stages
 
-        begun = time.monotonic()
-        limit = self._options["time_limit"]
-        deadline = math.inf if limit is None else begun + limit - self._spent
+        begun = working_time()
+        limit = math.inf if self._options["time_limit"] is None else self._options["time_limit"]
         if self._stages is None:
             self._stages = stages(
                 self.observed.model,
@@ -189,10 +188,10 @@ class Solver:
                 threads=self._options["threads"],
                 seed=self._options["seed"],
                 clock=lambda: self._spent,
-                time_limit=math.inf if limit is None else limit,
+                time_limit=limit,
             )
         state = next(self._stages, None)
-        self._spent += time.monotonic() - begun
+        self._spent += working_time() - begun
         if state is None:
             self._finished = True
             return None
@@ -203,7 +202,7 @@ class Solver:
             upper = max(min(upper, self._history[-1].log_upper), self._history[-1].log_lower)
             lower = max(lower, self._history[-1].log_lower)
         lower = min(lower, upper)
-        if state.settled or upper - lower <= max(self._options["gap"], SAME) or time.monotonic() >= deadline:
+        if state.settled or upper - lower <= max(self._options["gap"], SAME) or self._spent >= limit:
             self._finished = True
         moved = not self._history or (lower, upper) != (self._history[-1].log_lower, self._history[-1].log_upper)
         if not moved and not self._finished:

@@ -16,6 +16,7 @@ from functools import partial
 import numpy as np
 
 from powersum.arrays import IntArray
+from powersum.compiling import deadline_at, working_time
 from powersum.decode import Completion, complete, preferring
 from powersum.eliminate import Elimination
 from powersum.evaluate import Evaluator
@@ -174,7 +175,7 @@ class _Work:
             left = time_limit - clock()
             last = length > 0.35 * left
             length = 0.6 * left if last else length
-            ends = time.monotonic() + length
+            ends = working_time() + length
             # The last search holds a copy of its tree's tables.
             self.search = None
             fresh = CoveringTree(
@@ -187,7 +188,7 @@ class _Work:
             if tree is None:
                 yield from self._first_assignment(fresh, ends)
             more = not state.settled
-            while more and time.monotonic() < ends and not (self.stage == 0 and self._gap() < NEARLY):
+            while more and working_time() < ends and not (self.stage == 0 and self._gap() < NEARLY):
                 more = yield from self._by_turns(partial(self._tighten, fresh, ends), clock)
             self._raise_to(fresh)
             if tree is None or fresh.log_upper < tree.log_upper:
@@ -195,10 +196,10 @@ class _Work:
                 if self.stage:
                     self.portfolio.suggest(tree.decode())
             del fresh
-            ends = math.inf if last else time.monotonic() + 0.5 * length
+            ends = math.inf if last else working_time() + 0.5 * length
             if self._may_search() and not state.settled:
                 self._begin_search(tree)
-                while time.monotonic() < ends and not state.settled:
+                while working_time() < ends and not state.settled:
                     yield from self._by_turns(self._branch_and_bound, clock)
             while last and not state.settled:
                 if not (self.held or self.evaluator).is_max.any():
@@ -262,7 +263,7 @@ class _Work:
     def _tighten(self, tree: CoveringTree, ends: float, deadline: float) -> bool:
         more = True
         while more and time.monotonic() < deadline:
-            more = tree.step(ends)
+            more = tree.step(deadline_at(ends))
         self._raise_to(tree)
         return more
 

@@ -27,7 +27,7 @@ from powersum.cli.files import (
     print_hints,
     read_question,
 )
-from powersum.cli.progress import output_stream, progress, upper_line
+from powersum.cli.progress import announce_compilation, output_stream, progress, upper_line
 from powersum.result import Result, Status
 from powersum.tighten import DEFAULT_METHOD, METHODS, check_options, method_named
 from powersum.tighten.run import Limits, interruptible
@@ -86,6 +86,7 @@ def bound_command(
         from powersum.report.curves import check_picture
 
         check_picture(plot)
+    announce_compilation(quiet=quiet)
     question = read_question(model, query, max_names, evid, evidence, order)
     stream = output_stream(json)
     if not quiet:

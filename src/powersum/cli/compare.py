@@ -20,6 +20,7 @@ from powersum.cli.files import (
     print_hints,
     read_question,
 )
+from powersum.cli.progress import announce_compilation
 from powersum.compare import DEFAULT_METHODS, RUNNABLE, Comparison, Point, compare, parse_methods
 from powersum.tighten.run import Limits, interruptible
 
@@ -60,6 +61,7 @@ def compare_command(
         from powersum.report.curves import check_picture
 
         check_picture(plot)
+    announce_compilation(quiet=quiet)
     question = read_question(model, query, max_names, evid, evidence, order)
     if not quiet:
         print_hints(question)

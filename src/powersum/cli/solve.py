@@ -27,7 +27,7 @@ from powersum.cli.files import (
     print_hints,
     read_question,
 )
-from powersum.cli.progress import output_stream, progress, two_sided_line
+from powersum.cli.progress import announce_compilation, output_stream, progress, two_sided_line
 from powersum.cli.result_file import AnswerWriter
 from powersum.result import Result, Status
 from powersum.solve import DEFAULT_MEMORY, DEFAULT_TIME, Solver
@@ -66,6 +66,7 @@ def solve_command(
         from powersum.report.curves import check_picture
 
         check_picture(plot)
+    announce_compilation(quiet=quiet)
     question = read_question(model, query, max_names, evid, evidence, None)
     solver = Solver(
         question.model,

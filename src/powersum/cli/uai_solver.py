@@ -10,7 +10,9 @@ from typing import Annotated
 import typer
 
 from powersum.cli.files import ModelFile, check_outputs
+from powersum.cli.progress import announce_compilation
 from powersum.cli.result_file import AnswerWriter
+from powersum.compiling import compilation
 from powersum.errors import InputError
 from powersum.formats.results import TASKS, ResultWriter
 from powersum.model import Model
@@ -41,6 +43,9 @@ def uai_solver_command(
     time_limit = max(TIME_SHARE * seconds - TIME_MARGIN, 0.3 * seconds)
     out = Path(f"{model.name}.{task}")
     check_outputs([out], [model])
+    # The limit kills: what is compiled comes out of it.
+    compilation.counted = True
+    announce_compilation(quiet=False)
     from powersum import formats
 
     loaded = formats.read(model)
