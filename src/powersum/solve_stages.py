@@ -114,7 +114,7 @@ def stages(
     seconds = elimination.work * NANOSECONDS_PER_ENTRY * 1e-9
     fits = elimination.bytes <= 0.9 * memory
     if fits and seconds < QUICK:
-        yield _eliminated(elimination, problem, state)
+        yield from _eliminated(elimination, problem, state)
         return
     if problem.n_components > 1:
         entries = QUICK / (NANOSECONDS_PER_ENTRY * 1e-9)
@@ -130,18 +130,19 @@ def stages(
         # What takes elimination long is often proven sooner by search, but not always.
         if fits and not state.settled and work.stage > 0 and seconds < 0.7 * (time_limit - clock()):
             del work
-            yield _eliminated(elimination, whole, state)
+            yield from _eliminated(elimination, whole, state)
             return
 
 
-def _eliminated(elimination: Elimination, problem: Problem, state: State) -> State:
-    """The state after exact elimination."""
-    exact = elimination.run()
-    state.log_lower = state.log_upper = exact.log_value + problem.log_constant
-    if exact.log_value > -math.inf:
-        state.states = problem.restore(exact.states)
-    state.settled, state.reason = True, f"Exact elimination, of constrained width {elimination.width}."
-    return state
+def _eliminated(elimination: Elimination, problem: Problem, state: State) -> Iterator[State]:
+    """The state while exact elimination is under way, and after it."""
+    for exact in elimination.slices():
+        if exact is not None:
+            state.log_lower = state.log_upper = exact.log_value + problem.log_constant
+            if exact.log_value > -math.inf:
+                state.states = problem.restore(exact.states)
+            state.settled, state.reason = True, f"Exact elimination, of constrained width {elimination.width}."
+        yield state
 
 
 class _Work:
