@@ -141,11 +141,11 @@ class Evaluator:
         offsets = np.add.reduceat(steps, ends - lengths)
         return float(model.log_values[model.table_starts[numbers] + offsets].sum())
 
-    def value(self, assignment: IntArray) -> float:
-        """Exact log Q of an assignment; ``inf`` where a component is too wide."""
+    def value(self, assignment: IntArray, work_limit: float = np.inf) -> float:
+        """Exact log Q of an assignment; ``inf`` where a component is too wide for memory or for ``work_limit``."""
         total = self.plain_value(assignment)
         for c in range(self.n_components):
-            value = self.component_value(c, assignment)
+            value = self.component_value(c, assignment, work_limit)
             if value == TOO_WIDE:
                 return TOO_WIDE
             total += value

@@ -162,6 +162,7 @@ class Solver:
                 yield snapshot
             if self._flag is not None and self._flag.cause is not None and not self._finished:
                 self.interrupt(f"Interrupted by {self._flag.cause}: the best answer until then.")
+                yield self._history[-1]
 
     def watch(self, flag: Interrupt) -> None:
         """End after the present slice of work once the flag of :func:`~powersum.tighten.run.interruptible` is up."""
@@ -169,8 +170,17 @@ class Solver:
 
     def interrupt(self, reason: str) -> None:
         """End here; ``reason`` is the sentence that the result gives for it."""
+        if self._finished:
+            return
         self._interrupted = reason
         self._finished = True
+        if self._history:
+            # Bounds may not have moved for long; the last snapshot tells how long they were worked on.
+            self._remember(self.log_lower, self.log_upper)
+
+    def _remember(self, lower: float, upper: float) -> Snapshot:
+        self._history.append(Snapshot(self._spent, len(self._history), upper, lower))
+        return self._history[-1]
 
     def _advance(self) -> Snapshot | None:
         """One slice of work; the snapshot if a bound moved."""
@@ -207,9 +217,7 @@ class Solver:
         moved = not self._history or (lower, upper) != (self._history[-1].log_lower, self._history[-1].log_upper)
         if not moved and not self._finished:
             return None
-        snapshot = Snapshot(self._spent, len(self._history), upper, lower)
-        self._history.append(snapshot)
-        return snapshot
+        return self._remember(lower, upper)
 
     @property
     def log_lower(self) -> float:

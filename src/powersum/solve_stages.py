@@ -56,6 +56,9 @@ TREE_SHARE = 0.4
 HELD_TABLE = 2.0**18
 """Largest table of the sum that is left when a cutset is held."""
 
+LONGEST_EVALUATION = 0.6
+"""Seconds that the sum may take once fewer variables are held: nothing looks outside before it is done."""
+
 
 @dataclass(slots=True)
 class State:
@@ -114,7 +117,7 @@ def stages(
     seconds = elimination.work * NANOSECONDS_PER_ENTRY * 1e-9
     fits = elimination.bytes <= 0.9 * memory
     if fits and seconds < QUICK:
-        yield from _eliminated(elimination, problem, state)
+        yield from eliminated(elimination, problem, state)
         return
     if problem.n_components > 1:
         entries = QUICK / (NANOSECONDS_PER_ENTRY * 1e-9)
@@ -130,11 +133,11 @@ def stages(
         # What takes elimination long is often proven sooner by search, but not always.
         if fits and not state.settled and work.stage > 0 and seconds < 0.7 * (time_limit - clock()):
             del work
-            yield from _eliminated(elimination, whole, state)
+            yield from eliminated(elimination, whole, state)
             return
 
 
-def _eliminated(elimination: Elimination, problem: Problem, state: State) -> Iterator[State]:
+def eliminated(elimination: Elimination, problem: Problem, state: State) -> Iterator[State]:
     """The state while exact elimination is under way, and after it."""
     for exact in elimination.slices():
         if exact is not None:
@@ -142,6 +145,7 @@ def _eliminated(elimination: Elimination, problem: Problem, state: State) -> Ite
             if exact.log_value > -math.inf:
                 state.states = problem.restore(exact.states)
             state.settled, state.reason = True, f"Exact elimination, of constrained width {elimination.width}."
+            state.notes = ()
         yield state
 
 
@@ -165,6 +169,8 @@ class _Work:
         self.improved = 0.0
         self.stage = 0
         self.held_table = HELD_TABLE
+        self.evaluation_work = math.inf
+        self.evaluation = 0.0
 
     def run(self, clock: Callable[[], float], time_limit: float) -> Iterator[State]:
         """Stages of growing length: a tree is tightened, then searched with; local search all the while."""
@@ -187,6 +193,8 @@ class _Work:
                 memory=int(TREE_SHARE * self.memory),
             )
             if tree is None:
+                # Nothing looks outside during an evaluation: one that might take much longer than a slice is not begun.
+                self.evaluation_work = (0.5 + 0.05 * min(left, 60.0)) / (NANOSECONDS_PER_ENTRY * 1e-9)
                 yield from self._first_assignment(fresh, ends)
             more = not state.settled
             while more and working_time() < ends and not (self.stage == 0 and self._gap() < NEARLY):
@@ -244,7 +252,7 @@ class _Work:
             if ended is Completion.FOUND:
                 break
             yield self.state
-        value = evaluator.value(np.where(evaluator.is_max, states, -1))
+        value = evaluator.value(np.where(evaluator.is_max, states, -1), self.evaluation_work)
         if not evaluator.is_max.any() and value < TOO_WIDE:
             self.state.log_lower = self.state.log_upper = value + self.problem.log_constant
             self.state.states = self.problem.restore(np.full(len(states), -1, dtype=np.int64))
@@ -254,7 +262,7 @@ class _Work:
         if value == TOO_WIDE:
             self._hold(states)
             self.state.notes = (
-                "Summing is too wide for the memory given: log_lower is a lower bound on the value of the assignment.",
+                "Summing is too wide for the memory or time given: log_lower is a lower bound on the assignment's value.",
             )
         else:
             self.portfolio.suggest(decoded)
@@ -308,13 +316,15 @@ class _Work:
                 # Fewer variables need to be held where larger tables are allowed.
                 self.held_table *= 8.0
                 self.improved = clock()
-                if 64.0 * self.held_table < 0.2 * self.memory:
+                if 64.0 * self.held_table < 0.2 * self.memory and 8.0 * self.evaluation < LONGEST_EVALUATION:
                     self._hold(self.portfolio.assignment)
             return
         self.improved = clock()
         evaluator = self.held or self.local
         # Recomputed from scratch: the running value has the rounding of all its updates.
+        begun = time.monotonic()
         self._record(evaluator.value(self.portfolio.assignment), self.portfolio.assignment)
+        self.evaluation = time.monotonic() - begun
         if self.search is not None:
             self.search.offer(self.state.log_lower - self.problem.log_constant, self.portfolio.assignment)
 

@@ -9,11 +9,19 @@ import time
 import numpy as np
 import pytest
 
+from powersum.arrays import IntArray
+from powersum.eliminate import Elimination
 from powersum.errors import InputError
+from powersum.evaluate import Evaluator
+from powersum.evaluate_regions import TOO_WIDE
 from powersum.model import Model
+from powersum.ordering import elimination_order
 from powersum.query import Query
 from powersum.result import Result, Snapshot, Status
+from powersum.simplify import simplify
 from powersum.solve import Solver, solve
+from powersum.solve_stages import State, eliminated
+from powersum.tighten.run import Interrupt
 from tests.oracle import assignment_value, exact_value
 from tests.solve.cases import Case, case, hard_case
 
@@ -83,13 +91,11 @@ def test_where_sums_are_too_wide_the_lower_bound_is_one_and_says_so(monkeypatch:
 
 def _too_wide_once() -> object:
     """The true evaluation, except that the first one finds itself too wide."""
-    from powersum.evaluate import Evaluator
-
     original, calls = Evaluator.value, []
 
-    def value(self: Evaluator, assignment: np.ndarray[tuple[int], np.dtype[np.int64]]) -> float:
+    def value(self: Evaluator, assignment: IntArray, work_limit: float = math.inf) -> float:
         calls.append(1)
-        return math.inf if len(calls) == 1 else original(self, assignment)
+        return math.inf if len(calls) == 1 else original(self, assignment, work_limit)
 
     return value
 
@@ -192,3 +198,41 @@ def test_local_search_beside_the_rest(seed: int, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("powersum.solve_stages.SLICE", 0.01)
     question = hard_case(seed, zeros=[0.0, 0.2][seed % 2])
     check(question, solve(question.model, query=question.query, time_limit=30, threads=2))
+
+
+def test_an_interrupted_history_ends_when_the_work_did(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("powersum.solve_stages.NANOSECONDS_PER_ENTRY", 1e12)
+    question = hard_case(9)
+    solver = Solver(question.model, query=question.query)
+    flag = Interrupt()
+    solver.watch(flag)
+    seen = []
+    for snapshot in solver:
+        seen.append(snapshot)
+        flag.cause = "Ctrl-C"
+    result = solver.result()
+    assert result.status is Status.INTERRUPTED
+    assert result.history == tuple(seen)
+    assert seen[-1].seconds == result.seconds
+    assert seen[-1].log_upper == seen[-2].log_upper
+    solver.interrupt("again")
+    assert solver.result() == result
+
+
+def test_an_exact_answer_takes_back_the_note_about_wide_sums() -> None:
+    question = hard_case(9)
+    problem = simplify(question.model, Query.of(question.model), {})
+    elimination = Elimination(problem.model, elimination_order(problem.model, problem.tau), problem.tau)
+    state = State(notes=("Summing is too wide.",))
+    assert list(eliminated(elimination, problem, state))[-1] is state
+    assert state.settled
+    assert state.notes == ()
+
+
+def test_an_evaluation_beyond_the_work_allowed_is_not_begun() -> None:
+    question = hard_case(9)
+    problem = simplify(question.model, Query.of(question.model), {})
+    evaluator = Evaluator(problem)
+    nothing = np.full(problem.model.n_variables, -1, dtype=np.int64)
+    assert evaluator.value(nothing) < TOO_WIDE
+    assert evaluator.value(nothing, 10.0) == TOO_WIDE
