@@ -18,7 +18,7 @@ from powersum.search import AndOr, Heuristic, heuristic_of
 from powersum.search.heuristic import Boundary
 from powersum.search.pseudo_tree import Shape
 from powersum.search.values import find, keep, new_values
-from powersum.search.walk import look_around
+from powersum.search.walk import best_state
 from powersum.simplify import simplify
 from powersum.tighten.tree.covering_tree import CoveringTree
 from tests.oracle import exact_value
@@ -48,7 +48,7 @@ def searched(problem: Problem, *, ibound: int, memory: float = 1e6) -> tuple[Heu
 def costs_at(search: AndOr, depth: int, path: IntArray) -> FloatArray:
     """What each state of the variable at a depth costs, given those above it."""
     search._walk.path[: len(path)] = path
-    look_around(search._heuristic, search._tree, search._values, search._walk, depth)
+    best_state(search._heuristic, search._tree, search._values, search._walk, depth)
     starts = search._tree.state_starts
     return search._walk.costs[starts[depth] : starts[depth + 1]].copy()
 

@@ -17,7 +17,7 @@ from powersum.evaluate_regions import TOO_WIDE
 from powersum.search.heuristic import Boundary, Heuristic
 from powersum.search.pseudo_tree import Shape, Subtree
 from powersum.search.values import new_values
-from powersum.search.walk import ENDED, PAUSED, choose, enter, explore, learn, look_around, new_walk
+from powersum.search.walk import ENDED, PAUSED, best_state, explore, new_walk
 from powersum.tighten.tree.fixed_tree import FixedTree
 
 STEPS = 20000
@@ -25,9 +25,6 @@ STEPS = 20000
 
 SETTLE_WORK = 3e4
 """Table entries that settling one node exactly may take: a fraction of a millisecond."""
-
-STEPS_PER_SETTLING = 100
-"""What settling a node counts as, in steps."""
 
 RISE = 0.03
 """By how much the root's cost shall rise in one round, as a share of the gap."""
@@ -122,34 +119,35 @@ class AndOr:
         """Work below a node, whose path is set, until its cost is exact or above the threshold, or time is up."""
         walk, tree = self._walk, self._tree
         parent = int(tree.parents[node])
-        enter(self._heuristic, tree, self._values, walk, node, threshold)
+        start, settled, cost = node, -1, 0.0
         while True:
             late = time.monotonic() >= deadline
-            met = explore(self._heuristic, tree, self._values, walk, STEPS, SLACK, late)
+            met = explore(
+                self._heuristic, tree, self._values, walk, start, threshold, settled, cost, STEPS, SLACK, late
+            )
             if met == ENDED:
                 break
+            start = settled = -1
             if met != PAUSED:
-                self._settle(met)
+                settled, cost = self._settle(met)
         at = tree.value_starts[node] + (walk.path[parent] if parent >= 0 else 0)
         return float(walk.known[at]), bool(walk.exact[at])
 
-    def _settle(self, node: int) -> None:
-        """Find out what a node costs by elimination of all below it, if that is narrow enough."""
-        assignment = self._present()
-        value = self._maximise(node, assignment)
-        walk, tree = self._walk, self._tree
-        if value == TOO_WIDE and node >= self._shape.n_max:
-            # Its bound stands for its value: search still bounds, but cannot prove.
-            learn(tree, self._values, walk, node, 0.0, True, STEPS_PER_SETTLING)
-        elif value == TOO_WIDE:
-            # From now on only what is below it, and be slower to try again.
-            walk.settles[node] = False
-            self._patience[node] = min(2 * self._patience[node], 1024)
-        else:
+    def _settle(self, node: int) -> tuple[int, float]:
+        """The node and what it costs, by elimination of all below it; -1 where that is too wide."""
+        value = self._maximise(node, self._present())
+        if value < TOO_WIDE:
             self.settled += 1
+            self._encourage(int(self._tree.parents[node]), node)
             bound = self._part(node)[1].log_bound(self._states_in_order())
-            learn(tree, self._values, walk, node, max(bound - value, 0.0), True, STEPS_PER_SETTLING)
-            self._encourage(int(tree.parents[node]), node)
+            return node, max(bound - value, 0.0)
+        if node >= self._shape.n_max:
+            # A component too wide to evaluate: its bound stands for its value. Search still bounds, but cannot prove.
+            return node, 0.0
+        # From now on only what is below it, and be slower to try again.
+        self._walk.settles[node] = False
+        self._patience[node] = min(2 * self._patience[node], 1024)
+        return -1, 0.0
 
     def _encourage(self, parent: int, node: int) -> None:
         """What was narrow enough here may be narrow enough one variable earlier."""
@@ -205,8 +203,7 @@ class AndOr:
                 if -np.inf < self._maximise(node, assignment) < TOO_WIDE:
                     walk.path[:n_max] = np.maximum(assignment[self._heuristic.variables], 0)
                     continue
-            look_around(self._heuristic, tree, self._values, walk, node)
-            walk.path[node], _, _, exact = choose(tree, walk, node)
+            walk.path[node], exact = best_state(self._heuristic, tree, self._values, walk, node)
             if solve and not exact:
                 # What was known had to make room; the best state is on the path when the node is left.
                 self._solve(node, np.inf, np.inf)

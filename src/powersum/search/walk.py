@@ -23,6 +23,9 @@ from powersum.search.values import Values, find, keep
 ENDED, PAUSED = -1, -2
 """Why :func:`explore` came back, if not with a node to settle."""
 
+EFFORT_OF_SETTLING = 100
+"""What settling a node counts as, in steps."""
+
 
 class Walk(NamedTuple):
     """The present path and what is known around it.
@@ -67,7 +70,7 @@ def new_walk(tree: PseudoTree) -> Walk:
     )
 
 
-@compiled
+@inner
 def look_around(heuristic: Heuristic, tree: PseudoTree, values: Values, walk: Walk, node: int) -> None:
     """Fill in what the states of a max variable cost and what is known of its children in each of them."""
     place = tree.state_starts[node]
@@ -91,7 +94,7 @@ def look_around(heuristic: Heuristic, tree: PseudoTree, values: Values, walk: Wa
             walk.efforts[at] = values.words[row, 3] // 2 if row >= 0 else 0
 
 
-@compiled
+@inner
 def choose(tree: PseudoTree, walk: Walk, node: int) -> tuple[int, float, float, bool]:
     """The best state of a node, its cost, that of the second best, and whether the best is exact."""
     best = 0
@@ -113,7 +116,7 @@ def choose(tree: PseudoTree, walk: Walk, node: int) -> tuple[int, float, float, 
     return best, cost, second, best_exact
 
 
-@compiled
+@inner
 def enter(heuristic: Heuristic, tree: PseudoTree, values: Values, walk: Walk, node: int, threshold: float) -> None:
     """Put a node on the stack; the states of all above it are on the path."""
     height = walk.counts[0]
@@ -124,7 +127,7 @@ def enter(heuristic: Heuristic, tree: PseudoTree, values: Values, walk: Walk, no
     look_around(heuristic, tree, values, walk, node)
 
 
-@compiled
+@inner
 def learn(tree: PseudoTree, values: Values, walk: Walk, node: int, cost: float, exact: bool, effort: int) -> None:
     """Note what has been found out about a node, for its parent and for later."""
     parent = tree.parents[node]
@@ -160,24 +163,47 @@ def least_tried(tree: PseudoTree, walk: Walk, node: int, state: int) -> int:
 
 
 @compiled
+def best_state(heuristic: Heuristic, tree: PseudoTree, values: Values, walk: Walk, node: int) -> tuple[int, bool]:
+    """The best state of a node given the path above it, and whether that is certain."""
+    look_around(heuristic, tree, values, walk, node)
+    state, _, _, exact = choose(tree, walk, node)
+    return state, exact
+
+
+@compiled
 def explore(
-    heuristic: Heuristic, tree: PseudoTree, values: Values, walk: Walk, steps: int, slack: float, stop: bool
+    heuristic: Heuristic,
+    tree: PseudoTree,
+    values: Values,
+    walk: Walk,
+    start: int,
+    threshold: float,
+    settled: int,
+    settled_cost: float,
+    steps: int,
+    slack: float,
+    stop: bool,
 ) -> int:
     """Go on with what is on the stack; returns a node to settle, or why it came back.
 
-    ``slack`` is how much worse than the second best a choice may become before it is changed: changing at every
-    difference would spend most steps on ways already known. With ``stop`` everything on the stack is left, and what
-    was found is kept.
+    One entry for all, for entries take long to compile: the node ``start``, unless -1, is put on the stack first, with
+    its threshold; of the node ``settled``, unless -1, the exact cost is now known. ``slack`` is how much worse than the
+    second best a choice may become before it is changed: changing at every difference would spend most steps on ways
+    already known. With ``stop`` everything on the stack is left, and what was found is kept.
     """
     counts = walk.counts
+    if start >= 0:
+        enter(heuristic, tree, values, walk, start, threshold)
+    if settled >= 0:
+        learn(tree, values, walk, settled, settled_cost, True, EFFORT_OF_SETTLING)
     last = counts[1] + steps
     while counts[0] > 0:
         top = counts[0] - 1
         node = walk.stack[top]
         state, cost, second, exact = choose(tree, walk, node)
-        threshold = walk.thresholds[top]
+        limit = walk.thresholds[top]
         walk.path[node] = state
-        if exact or cost > threshold or stop:
+        if exact or cost > limit or stop:
             counts[0] = top
             learn(tree, values, walk, node, cost, exact, counts[1] - walk.begun[top])
             continue
@@ -188,5 +214,5 @@ def explore(
         if walk.settles[child]:
             return int(child)
         known = walk.known[tree.value_starts[child] + state]
-        enter(heuristic, tree, values, walk, child, min(threshold, second + slack) - cost + known)
+        enter(heuristic, tree, values, walk, child, min(limit, second + slack) - cost + known)
     return ENDED
