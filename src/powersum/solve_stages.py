@@ -27,7 +27,7 @@ from powersum.model import Model
 from powersum.ordering import elimination_order
 from powersum.problem import Problem
 from powersum.query import Query
-from powersum.search import BestFirst, heuristic_of
+from powersum.search import AndOr, heuristic_of
 from powersum.simplify import simplify
 from powersum.solve_components import settle_components
 from powersum.tighten.tree.covering_tree import CoveringTree
@@ -164,7 +164,7 @@ class _Work:
         # Where sums are too wide, the portfolio works on another problem whose value is a lower bound.
         self.held: Evaluator | None = None
         self.portfolio = Portfolio(self.local, seed=seed)
-        self.search: BestFirst | None = None
+        self.search: AndOr | None = None
         self.pool = ThreadPoolExecutor(1)
         self.improved = 0.0
         self.stage = 0
@@ -208,8 +208,9 @@ class _Work:
             ends = math.inf if last else working_time() + 0.5 * length
             if self._may_search() and not state.settled:
                 self._begin_search(tree)
-                while working_time() < ends and not state.settled:
-                    yield from self._by_turns(self._branch_and_bound, clock)
+                more = True
+                while more and working_time() < ends and not state.settled:
+                    more = yield from self._by_turns(self._branch_and_bound, clock)
             while last and not state.settled:
                 if not (self.held or self.evaluator).is_max.any():
                     state.exhausted, state.reason = True, "Nothing is left to do within the time and memory given."
@@ -262,7 +263,8 @@ class _Work:
         if value == TOO_WIDE:
             self._hold(states)
             self.state.notes = (
-                "Summing is too wide for the memory or time given: log_lower is a lower bound on the assignment's value.",
+                "Summing is too wide for the memory or time given: log_lower is a lower bound on the value of the "
+                "assignment.",
             )
         else:
             self.portfolio.suggest(decoded)
@@ -346,8 +348,9 @@ class _Work:
         # What tightening needed beside the tables makes room for the copy of them that the search reads.
         tree.best_tree.rest()
         heuristic, log_upper = heuristic_of(tree, self.problem)
-        self.search = BestFirst(
+        self.search = AndOr(
             heuristic,
+            tree.best_tree,
             self.evaluator,
             log_upper=log_upper,
             log_lower=self.state.log_lower - self.problem.log_constant,
@@ -362,7 +365,7 @@ class _Work:
         search.run(deadline)
         self._record(search.log_lower, search.assignment)
         self.state.log_upper = min(self.state.log_upper, search.log_upper + constant)
-        if search.done:
+        if search.done and search.log_upper <= search.log_lower + search.tolerance:
             self.state.log_upper = max(self.state.log_lower, min(self.state.log_upper, search.log_upper + constant))
             self.state.settled, self.state.reason = True, "Branch and bound: nothing better is left."
         return not search.done
