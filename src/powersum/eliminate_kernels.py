@@ -236,37 +236,6 @@ def reduce_some(
 
 
 @compiled
-def reduce_all(
-    weights: FloatArray,
-    wiring: Wiring,
-    domains: Domains,
-    bases: IntArray,
-    log_values: FloatArray,
-    buffer: FloatArray,
-    places: IntArray,
-    choices: ChoiceArray,
-    choice_places: IntArray,
-    scratch: Scratch,
-) -> float:
-    """Reduce all buckets in turn; returns the sum of the messages that go nowhere: the value of the plan's part."""
-    reached = np.zeros(2, np.int64)
-    return reduce_some(
-        weights,
-        wiring,
-        domains,
-        bases,
-        log_values,
-        buffer,
-        places,
-        choices,
-        choice_places,
-        scratch,
-        reached,
-        np.inf,
-    )
-
-
-@compiled
 def trace_back(
     wiring: Wiring, domains: Domains, choices: ChoiceArray, choice_places: IntArray, assignment: IntArray
 ) -> None:
