@@ -11,6 +11,7 @@ import numpy as np
 
 from powersum.compiling import working_time
 from powersum.errors import InputError
+from powersum.memory import memory_left
 from powersum.model import Model, StateKey, VariableKey
 from powersum.query import Query
 from powersum.repair import repaired
@@ -100,6 +101,8 @@ def bound(
     _check(model, maximize, query, threads, seed)
     method = method_named(method)
     check_options(method, given)
+    if "memory" in given:
+        memory_left(given["memory"])
     if query is None:
         query = Query.of(model, maximize)
     observed = observe(model, evidence)

@@ -11,7 +11,7 @@ import numpy as np
 from powersum.arrays import IntArray
 from powersum.compiling import working_time
 from powersum.errors import InputError
-from powersum.memory import bytes_held
+from powersum.memory import memory_left
 from powersum.model import Model, StateKey, VariableKey
 from powersum.query import Query
 from powersum.result import Result, Snapshot, Status
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 DEFAULT_TIME = 60.0
 DEFAULT_MEMORY = 2e9
-LEAST_MEMORY = 2e7
 
 SAME = 1e-6
 """Bounds this close count as equal: the answer is then optimal. Rounding of long sums stays far below it."""
@@ -132,13 +131,11 @@ class Solver:
         self.model = model
         self.query = _question(model, maximize, query)
         self.observed = observe(model, evidence)
-        _check(time_limit, memory, gap, threads, seed)
-        self._memory = memory - bytes_held()
-        if self._memory < LEAST_MEMORY:
-            raise InputError(
-                f"memory is {memory:g} bytes, of which the process already holds {bytes_held():.3g}:"
-                f" at least {LEAST_MEMORY:g} more are needed"
-            )
+        _check(time_limit, gap, threads, seed)
+        # Loaded now, for compiled modules take a good part of what the process holds.
+        import powersum.solve_stages  # noqa: F401
+
+        self._memory = memory_left(memory)
         self._options: dict[str, Any] = {
             "time_limit": time_limit,
             "memory": memory,
@@ -290,11 +287,9 @@ def _question(model: Model, maximize: Iterable[VariableKey] | str | None, query:
     return query
 
 
-def _check(time_limit: float | None, memory: float, gap: float, threads: int, seed: int) -> None:
+def _check(time_limit: float | None, gap: float, threads: int, seed: int) -> None:
     if time_limit is not None and not time_limit > 0:
         raise InputError(f"time_limit is {time_limit}: it must be above 0")
-    if not memory >= LEAST_MEMORY:
-        raise InputError(f"memory is {memory:g} bytes: at least {LEAST_MEMORY:g} are needed")
     if not gap >= 0:
         raise InputError(f"gap is {gap}: it must be 0 or more")
     if threads < 1:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import sys
 import time
 
 import numpy as np
 import pytest
 
 from powersum.arrays import IntArray
+from powersum.bound import bound
 from powersum.eliminate import Elimination
 from powersum.errors import InputError
 from powersum.evaluate import Evaluator
@@ -169,7 +169,7 @@ def test_names_and_labels_come_back() -> None:
     ("options", "message"),
     [
         ({"time_limit": 0}, "time_limit is 0"),
-        ({"memory": 5.0}, "memory is 5 bytes"),
+        ({"memory": 5.0}, "memory is 5e-06 MB: at least 20 MB are needed"),
         ({"gap": -1.0}, "gap is -1"),
         ({"threads": 0}, "threads is 0"),
         ({"seed": -1}, "seed is -1"),
@@ -185,11 +185,11 @@ def test_bad_options_are_refused_in_one_line(options: dict[str, object], message
 
 
 def test_a_budget_that_the_process_already_exceeds_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    # The package's attribute of this name is the function.
-    monkeypatch.setattr(sys.modules["powersum.solve"], "bytes_held", lambda: 400_000_000)
+    monkeypatch.setattr("powersum.memory.bytes_held", lambda: 400_000_000)
     model = Model.from_factors([2], [((0,), [0.5, 0.5])])
-    with pytest.raises(InputError, match=r"already holds 4e\+08: at least 2e\+07 more are needed"):
-        solve(model, memory=3e8)
+    for answer in (solve, bound):
+        with pytest.raises(InputError, match=r"memory is 300 MB, .* already holds 400 MB: at least 20 MB more"):
+            answer(model, memory=3e8)
 
 
 @pytest.mark.parametrize("seed", range(10))
