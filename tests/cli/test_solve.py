@@ -54,7 +54,7 @@ def test_quiet_prints_both_bounds(command: Command, model_file: Path) -> None:
         (["--time", "0"], "time_limit is 0.0: it must be above 0"),
         (["--gap", "-1"], "gap is -1.0: it must be 0 or more"),
         (["--memory", "lots"], "--memory: 'lots' is not a size such as 500M or 2G"),
-        (["--memory", "1k"], "memory is 1000 bytes: at least 2e+07 are needed"),
+        (["--memory", "1k"], "memory is 0.001 MB: at least 20 MB are needed"),
         (["--max", "99"], "variable 99 is out of range"),
         (["--uai", "nowhere/x"], "nowhere/x: cannot be written"),
     ],
@@ -145,3 +145,33 @@ def test_a_signal_keeps_both_bounds(tmp_path: Path) -> None:
     data = json.loads(out.read_text())
     assert data["status"] == "interrupted"
     assert -math.inf < data["log_lower"] <= data["log_upper"]
+
+
+def test_likelihoods_are_those_of_the_api(command: Command, model_file: Path) -> None:
+    words = ["solve", model_file, "--max", "0,1", "--likelihood", "5=0.2,0.7", "--likelihood", "6= 1:0.4, 0:0.1"]
+    ran = command(*words, "--quiet")
+    assert ran.code == 0
+    model = ps.read(model_file)
+    wanted = ps.solve(model, [0, 1], {5: [0.2, 0.7], 6: [0.1, 0.4]})
+    assert float(ran.out.split()[0]) == pytest.approx(wanted.log_lower, abs=1e-9)
+    assert float(command("bound", *words[1:], "--quiet").out) == pytest.approx(wanted.log_lower, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--likelihood", "5"], "--likelihood: '5' is not of the form name=0.2,0.8"),
+        (["--likelihood", "5=x,y"], "--likelihood: 'x,y' is not a list of numbers such as 0.2,0.8"),
+        (["--likelihood", "5=0.2"], "the likelihoods of variable 5 have shape (1,): it has 2 states"),
+        (["--likelihood", "5=-1,1"], "must be finite and not negative"),
+        (["--likelihood", "5=0:1,0:2"], "'0:1,0:2' must name each state of 5 once, or none"),
+        (["--likelihood", "5=1,1", "--likelihood", "5=1,1"], "gives variable 5 likelihoods twice"),
+        (["--likelihood", "5=1,1", "--evidence", "5=0"], "variable 5 has both an observed state and likelihoods"),
+        (["--likelihood", "99=1,1"], "variable 99 is out of range"),
+    ],
+)
+def test_wrong_likelihoods_are_one_line(command: Command, model_file: Path, words: list[str], message: str) -> None:
+    ran = command("solve", model_file, *words)
+    assert ran.code == 2
+    assert message in ran.err
+    assert ran.err.count("\n") == 1

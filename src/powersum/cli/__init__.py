@@ -3,6 +3,14 @@
 from __future__ import annotations
 
 import sys
+import time
+
+_STARTED = time.monotonic()
+
+
+def seconds_running() -> float:
+    """Seconds since the command line was started, but for the first tenth that Python itself takes."""
+    return time.monotonic() - _STARTED
 
 
 def main() -> None:
