@@ -28,6 +28,10 @@ SAME = 1e-6
 """Bounds this close count as equal: the answer is then optimal. Rounding of long sums stays far below it."""
 
 
+GRACE, GRACE_SHARE = 1.0, 0.05
+"""Seconds, and share of the time limit, by which a first bound may be late before a run ends without any."""
+
+
 def solve(
     model: Model,
     maximize: Iterable[VariableKey] | str | None = None,
@@ -171,9 +175,8 @@ class Solver:
             return
         self._interrupted = reason
         self._finished = True
-        if self._history:
-            # Bounds may not have moved for long; the last snapshot tells how long they were worked on.
-            self._remember(self.log_lower, self.log_upper)
+        # Bounds may not have moved for long; the last snapshot tells how long they were worked on.
+        self._remember(self.log_lower, self.log_upper)
 
     def _remember(self, lower: float, upper: float) -> Snapshot:
         self._history.append(Snapshot(self._spent, len(self._history), upper, lower))
@@ -209,6 +212,10 @@ class Solver:
             upper = max(min(upper, self._history[-1].log_upper), self._history[-1].log_lower)
             lower = max(lower, self._history[-1].log_lower)
         lower = min(lower, upper)
+        if upper == math.inf:
+            # Preparation is not complete: a little later there will be an answer that is worth the wait.
+            self._finished = self._spent >= limit + GRACE + GRACE_SHARE * limit
+            return self._remember(lower, upper) if self._finished else None
         if state.settled or upper - lower <= max(self._options["gap"], SAME) or self._spent >= limit:
             self._finished = True
         moved = not self._history or (lower, upper) != (self._history[-1].log_lower, self._history[-1].log_upper)

@@ -110,8 +110,11 @@ def stages(
         state.settled, state.reason = True, "Simplification alone gave the exact value."
         yield state
         return
+    # Each part of the preparation takes long on a very large model: between them is a look at the outside.
+    yield state
     order = elimination_order(problem.model, problem.tau, seed=seed, time_limit=min(0.2, 0.05 * time_limit))
     whole = problem
+    yield state
     elimination = Elimination(whole.model, order, whole.tau)
     state.sizes["constrained_width"] = elimination.width
     seconds = elimination.work * NANOSECONDS_PER_ENTRY * 1e-9
@@ -127,7 +130,9 @@ def stages(
             state.settled = True
             yield state
             return
+    yield state
     work = _Work(problem, order, state, memory=memory, threads=threads, seed=seed)
+    yield state
     for _ in work.run(clock, time_limit):
         yield state
         # What takes elimination long is often proven sooner by search, but not always.
@@ -193,6 +198,7 @@ class _Work:
                 memory=int(TREE_SHARE * self.memory),
             )
             if tree is None:
+                yield state
                 # Nothing looks outside during an evaluation: one that might take much longer than a slice is not begun.
                 self.evaluation_work = (0.5 + 0.05 * min(left, 60.0)) / (NANOSECONDS_PER_ENTRY * 1e-9)
                 yield from self._first_assignment(fresh, ends)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import time
 
 import numpy as np
@@ -236,3 +237,30 @@ def test_an_evaluation_beyond_the_work_allowed_is_not_begun() -> None:
     nothing = np.full(problem.model.n_variables, -1, dtype=np.int64)
     assert evaluator.value(nothing) < TOO_WIDE
     assert evaluator.value(nothing, 10.0) == TOO_WIDE
+
+
+def test_a_run_may_end_before_there_is_any_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["powersum.solve"], "GRACE", 0.0)  # the package's attribute is the function
+    question = hard_case(9)
+    late = solve(question.model, query=question.query, time_limit=1e-9)
+    assert (late.log_lower, late.log_upper) == (-math.inf, math.inf)
+    assert late.status is Status.BOUNDED
+    assert "time limit" in late.reason
+    assert len(late.history) == 1
+    assert '"log_upper": "inf"' in late.to_json()
+
+
+def test_ctrl_c_during_preparation_ends_the_run() -> None:
+    question = hard_case(9)
+    solver = Solver(question.model, query=question.query)
+    flag = Interrupt()
+    flag.cause = "Ctrl-C"
+    solver.watch(flag)
+    assert len(list(solver)) == 1
+    assert solver.result().status is Status.INTERRUPTED
+    assert solver.result().assignment == {}
+
+
+def test_any_gap_still_means_a_bound() -> None:
+    question = hard_case(9)
+    assert math.isfinite(solve(question.model, query=question.query, gap=math.inf).log_upper)

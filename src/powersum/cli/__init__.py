@@ -15,6 +15,11 @@ def seconds_running() -> float:
 
 def main() -> None:
     """Run the command line and exit: 0 with an answer, 2 for wrong input, 130 when broken off without an answer."""
-    from powersum.cli.app import run_app
+    try:
+        from powersum.cli.app import run_app
 
-    sys.exit(run_app(sys.argv[1:]))
+        code = run_app(sys.argv[1:])
+    except KeyboardInterrupt:
+        # While the commands were still being loaded.
+        code = 130
+    sys.exit(code)

@@ -97,8 +97,8 @@ class CoveringTree:
         self._threads = threads
         self._seed = seed
         self._order = np.ascontiguousarray(order, dtype=np.int64)
-        self._budget = DEFAULT_BYTES if memory is None else memory
-        self._bytes = self._budget - min(bytes_in_use(), self._budget // 2)
+        budget = DEFAULT_BYTES if memory is None else memory
+        self._bytes = budget - min(bytes_in_use(), budget // 2)
         self._free = ibound is None
         if ibound is None:
             first_entries = max(SMALL_ENTRIES, ENTRIES_PER_VARIABLE * len(self._order))
@@ -214,8 +214,8 @@ class CoveringTree:
         if found is None:
             least = cost_of(partition(scopes, limits_of(0)), scopes, cardinalities)
             raise InputError(
-                f"the smallest covering tree needs {1e-6 * least.bytes:.3g} MB of memory:"
-                f" of {1e-6 * self._budget:.3g} MB allowed, {1e-6 * self._bytes:.3g} MB are left for it"
+                f"there is too little memory: the smallest covering tree needs {1e-6 * least.bytes:.4g} MB,"
+                f" and the budget leaves {1e-6 * self._bytes:.4g} MB for it"
             )
         return FixedTree(self._problem, order, scopes, found[1], threads=self._threads)
 
