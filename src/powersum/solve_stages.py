@@ -56,6 +56,9 @@ TREE_SHARE = 0.4
 HELD_TABLE = 2.0**18
 """Largest table of the sum that is left when a cutset is held."""
 
+EVALUATED_PER_SECOND = 7e7
+"""Table entries of a sum that are evaluated in a second, at the least."""
+
 LONGEST_EVALUATION = 0.6
 """Seconds that the sum may take once fewer variables are held: nothing looks outside before it is done."""
 
@@ -174,6 +177,8 @@ class _Work:
         self.improved = 0.0
         self.stage = 0
         self.held_table = HELD_TABLE
+        self.most_held = math.inf
+        self.known: IntArray = np.full(problem.model.n_variables, -1, dtype=np.int64)
         self.evaluation_work = math.inf
         self.evaluation = 0.0
 
@@ -200,7 +205,7 @@ class _Work:
             if tree is None:
                 yield state
                 # Nothing looks outside during an evaluation: one that might take much longer than a slice is not begun.
-                self.evaluation_work = (0.5 + 0.05 * min(left, 60.0)) / (NANOSECONDS_PER_ENTRY * 1e-9)
+                self.evaluation_work = EVALUATED_PER_SECOND * (0.5 + 0.05 * min(left, 60.0))
                 yield from self._first_assignment(fresh, ends)
             more = not state.settled
             while more and working_time() < ends and not (self.stage == 0 and self._gap() < NEARLY):
@@ -324,17 +329,33 @@ class _Work:
                 # Fewer variables need to be held where larger tables are allowed.
                 self.held_table *= 8.0
                 self.improved = clock()
-                if 64.0 * self.held_table < 0.2 * self.memory and 8.0 * self.evaluation < LONGEST_EVALUATION:
+                fits = 64.0 * self.held_table < 0.2 * self.memory and self.held_table <= self.most_held
+                if fits and 8.0 * self.evaluation < LONGEST_EVALUATION:
                     self._hold(self.portfolio.assignment)
             return
         self.improved = clock()
         evaluator = self.held or self.local
         # Recomputed from scratch: the running value has the rounding of all its updates.
         begun = time.monotonic()
-        self._record(evaluator.value(self.portfolio.assignment), self.portfolio.assignment)
+        value = evaluator.value(self.portfolio.assignment)
         self.evaluation = time.monotonic() - begun
+        if value == TOO_WIDE:
+            self._begin_again()
+            return
+        self._record(value, self.portfolio.assignment)
         if self.search is not None:
             self.search.offer(self.state.log_lower - self.problem.log_constant, self.portfolio.assignment)
+
+    def _begin_again(self) -> None:
+        """A new portfolio, after one that met an assignment whose value is too wide, which says nothing about it."""
+        if self.held is None:
+            self.portfolio = Portfolio(self.local, seed=self.seed + 1)
+            self.portfolio.suggest(self.known)
+            return
+        # Zeros can leave more of a sum than the cutset was chosen for.
+        self.held_table /= 8.0
+        self.most_held = self.held_table
+        self._hold(self.known)
 
     def _hold(self, states: IntArray) -> None:
         """Go on with a cutset of sum variables held, so that what is left fits tables of the present limit."""
@@ -347,8 +368,8 @@ class _Work:
     def _record(self, value: float, assignment: IntArray) -> None:
         if value + self.problem.log_constant > self.state.log_lower:
             self.state.log_lower = value + self.problem.log_constant
-            known = np.where(self.evaluator.is_max, assignment, -1)
-            self.state.states = self.problem.restore(known)
+            self.known = assignment.copy()
+            self.state.states = self.problem.restore(np.where(self.evaluator.is_max, assignment, -1))
 
     def _begin_search(self, tree: CoveringTree) -> None:
         # What tightening needed beside the tables makes room for the copy of them that the search reads.

@@ -79,9 +79,9 @@ def test_no_query_and_full_query_without_the_exact_shortcut(
 def test_where_sums_are_too_wide_the_lower_bound_is_one_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("powersum.solve_stages.NANOSECONDS_PER_ENTRY", 1e12)
     monkeypatch.setattr("powersum.solve_stages.HELD_TABLE", 8.0)
-    monkeypatch.setattr("powersum.evaluate.Evaluator.value", _too_wide_once())
+    monkeypatch.setattr("powersum.evaluate.Evaluator.value", _too_wide_at({0})[0])
     question = hard_case(4)
-    result = solve(question.model, query=question.query, time_limit=1.0)
+    result = solve(question.model, query=question.query, time_limit=4.0)
     truth = exact_value(question.model, question.query.weights)
     assert -math.inf < result.log_lower <= truth + 1e-9
     assert result.log_upper >= truth - 1e-9
@@ -90,15 +90,36 @@ def test_where_sums_are_too_wide_the_lower_bound_is_one_and_says_so(monkeypatch:
     assert assignment_value(question.model, chosen) >= result.log_lower - 1e-9
 
 
-def _too_wide_once() -> object:
-    """The true evaluation, except that the first one finds itself too wide."""
-    original, calls = Evaluator.value, []
+@pytest.mark.parametrize("first", [False, True])
+def test_an_assignment_too_wide_to_evaluate_proves_nothing(first: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("powersum.solve_stages.NANOSECONDS_PER_ENTRY", 1e12)
+    monkeypatch.setattr("powersum.solve_stages.SLICE", 0.01)
+    value, numbers = _too_wide_at({0, 1} if first else {1, 2})
+    monkeypatch.setattr("powersum.evaluate.Evaluator.value", value)
+    # Local search takes such an assignment for better than anything.
+    part, parts = Evaluator.component_value, iter(range(10**9))
+    monkeypatch.setattr(
+        "powersum.evaluate.Evaluator.component_value",
+        lambda self, *rest: TOO_WIDE if next(parts) % 50 == 49 else part(self, *rest),
+    )
+    question = hard_case(4)
+    result = solve(question.model, query=question.query, time_limit=4.0)
+    truth = exact_value(question.model, question.query.weights)
+    assert len(numbers) > 2
+    assert -math.inf < result.log_lower <= truth + 1e-9
+    assert result.log_upper >= truth - 1e-9
+
+
+def _too_wide_at(wide: set[int]) -> tuple[object, list[int]]:
+    """The true evaluation, except that some calls find it too wide; and the numbers of the calls."""
+    original = Evaluator.value
+    numbers: list[int] = []
 
     def value(self: Evaluator, assignment: IntArray, work_limit: float = math.inf) -> float:
-        calls.append(1)
-        return math.inf if len(calls) == 1 else original(self, assignment, work_limit)
+        numbers.append(len(numbers))
+        return TOO_WIDE if numbers[-1] in wide else original(self, assignment, work_limit)
 
-    return value
+    return value, numbers
 
 
 def test_snapshots_can_be_stopped_and_gone_on_with(monkeypatch: pytest.MonkeyPatch) -> None:
