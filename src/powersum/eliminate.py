@@ -12,9 +12,10 @@ from powersum.arrays import FloatArray, IntArray, frozen, starts_of
 from powersum.eliminate_kernels import Domains, new_scratch, reduce_some, trace_back
 from powersum.eliminate_wiring import Factors, Wiring, message_sizes, place_messages, wire
 from powersum.model import Model
+from powersum.ordering.cost import order_cost
 
-# A message beyond this many entries is not worth a number: no memory holds it.
-_COUNTABLE = 2.0**48
+# A table of more than two to this is not worth a number of its entries: no memory holds it.
+_COUNTABLE = 48.0
 
 SLICE_ENTRIES = 2e7
 """Table entries between two looks at the outside: 0.1 to 0.3 s."""
@@ -66,18 +67,20 @@ class Elimination:
         self.model = model
         self.tau = np.ascontiguousarray(tau, dtype=np.float64)
         self._order = np.ascontiguousarray(order, dtype=np.int64)
+        cost = order_cost(model, self._order)
+        self.width = cost.width
+        """Induced width of the order: variables of the largest bucket, less one."""
+        self.work = self.bytes = math.inf
+        if cost.log2_largest > _COUNTABLE:
+            # Buckets of very large models, were they listed, would take minutes and gigabytes by themselves.
+            return
         self._factors = factors_of(model)
         position = np.full(model.n_variables, -1, dtype=np.int64)
         position[self._order] = np.arange(len(self._order))
         wired, self._factor_buckets = wire(self._order, position, np.arange(model.n_factors), self._factors)
         self._wiring = Wiring(*wired)
-        self._entries, self.work = message_sizes(self._wiring, model.cardinalities.copy(), _COUNTABLE)
+        self._entries, self.work = message_sizes(self._wiring, model.cardinalities.copy(), math.inf)
         self.bytes = self._plan()
-
-    @property
-    def width(self) -> int:
-        """Induced width of the order: variables of the largest bucket, less one."""
-        return int(np.diff(self._wiring.axis_starts).max(initial=1)) - 1
 
     def run(self) -> Exact:
         """Eliminate. Takes :attr:`bytes` of memory and about :attr:`work` times 3 nanoseconds."""
@@ -116,9 +119,7 @@ class Elimination:
         yield Exact(value, states)
 
     def _plan(self) -> float:
-        """Lay out the messages; the bytes they need, infinity where a single one is beyond any memory."""
-        if (self._entries < 0).any():
-            return float("inf")
+        """Lay out the messages; the bytes they need."""
         is_max = self.tau[self._order] == 0.0
         self._places, self._needed, self._choice_places, self._choices_needed = place_messages(
             self._wiring, self._entries, is_max
