@@ -85,6 +85,7 @@ def main() -> None:
     parser.add_argument("--match", default="", help="only rows whose family/instance contains this")
     parser.add_argument("--task", default="", help="only this task")
     parser.add_argument("--kind", default="", help="only this kind of reference value")
+    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     print(f"{'question':<44} {'task':<4} {'reference':>12} {'lower':>12} {'upper':>12}   gap %  found    all  status")
@@ -99,7 +100,13 @@ def main() -> None:
         model, maximize, evidence = load(row)
         begun = time.monotonic()
         result = solve(
-            model, maximize, evidence, time_limit=arguments.time, memory=arguments.memory, seed=arguments.seed
+            model,
+            maximize,
+            evidence,
+            time_limit=arguments.time,
+            memory=arguments.memory,
+            threads=arguments.threads,
+            seed=arguments.seed,
         )
         seconds = time.monotonic() - begun
         found = next((s.seconds for s in result.history if s.log_lower >= result.log_lower - 1e-6), seconds)

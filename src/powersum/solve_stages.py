@@ -49,8 +49,12 @@ NEARLY = 0.3
 LAST_STAGE = 0.15
 """A stage that would take more than this share of the time left is the last, and takes all of it."""
 
-LAST_TIGHTENING = 0.65
+LAST_TIGHTENING = 0.75
 """Share of the last stage that goes into tightening, the rest into search."""
+
+SEARCH_TIME, HOPEFUL = (0.5, 0.2), 1.0
+"""Time for search after an earlier stage, as a share of the time for tightening: where the gap is below ``HOPEFUL``
+(natural logs), and elsewhere."""
 
 IDLE_SHARE = 0.4
 """Share of the usual slice for a local search that has not found anything for long."""
@@ -201,7 +205,7 @@ class _Work:
                 if self.stage:
                     self.portfolio.suggest(tree.decode())
             del fresh
-            ends = math.inf if last else time.monotonic() + 0.5 * length
+            ends = math.inf if last else time.monotonic() + SEARCH_TIME[self._gap() >= HOPEFUL] * length
             if self._may_search() and not state.settled:
                 self._begin_search(tree)
                 more = True
