@@ -45,10 +45,20 @@ SLICE = 0.2
 """Seconds of work between two looks at the outside; a quarter of that in the first stage."""
 
 NEARLY = 0.3
-"""A gap (natural logs) that search is likely to close: the first stage then ends before its time."""
+"""A gap (natural logs) that search is likely to close: tightening then ends before its time."""
 
-WIDE_GAP = 0.1
-"""Share of the value beyond which a gap is taken for one that search will not close."""
+LAST_STAGE = 0.15
+"""A stage that would take more than this share of the time left is the last, and takes all of it."""
+
+LAST_TIGHTENING = 0.75
+"""Share of the last stage that goes into tightening, the rest into search."""
+
+SEARCH_TIME, HOPEFUL = (0.5, 0.2), 1.0
+"""Time for search after an earlier stage, as a share of the time for tightening: where the gap is below ``HOPEFUL``
+(natural logs), and elsewhere."""
+
+IDLE_SHARE = 0.4
+"""Share of the usual slice for a local search that has not found anything for long."""
 
 TREE_SHARE = 0.4
 """Share of the memory that a tree may take."""
@@ -190,8 +200,8 @@ class _Work:
             # A last stage takes all the time that is left, so that none is spent on what cannot be finished.
             length = FIRST_STAGE * 4.0**self.stage
             left = time_limit - clock()
-            last = length > 0.35 * left
-            length = 0.6 * left if last else length
+            last = length > LAST_STAGE * left
+            length = LAST_TIGHTENING * left if last else length
             ends = working_time() + length
             # The last search holds a copy of its tree's tables.
             self.search = None
@@ -208,7 +218,7 @@ class _Work:
                 self.evaluation_work = EVALUATED_PER_SECOND * (0.5 + 0.05 * min(left, 60.0))
                 yield from self._first_assignment(fresh, ends)
             more = not state.settled
-            while more and working_time() < ends and not (self.stage == 0 and self._gap() < NEARLY):
+            while more and working_time() < ends and self._gap() >= NEARLY:
                 more = yield from self._by_turns(partial(self._tighten, fresh, ends), clock)
             self._raise_to(fresh)
             if tree is None or fresh.log_upper < tree.log_upper:
@@ -216,7 +226,7 @@ class _Work:
                 if self.stage:
                     self.portfolio.suggest(tree.decode())
             del fresh
-            ends = math.inf if last else working_time() + 0.5 * length
+            ends = math.inf if last else working_time() + SEARCH_TIME[self._gap() >= HOPEFUL] * length
             if self._may_search() and not state.settled:
                 self._begin_search(tree)
                 more = True
@@ -317,9 +327,8 @@ class _Work:
         return more
 
     def _improve(self, clock: Callable[[], float]) -> None:
-        """A slice of local search; a short one where it has not found anything for long and the rest is promising."""
-        wide = not self._gap() < WIDE_GAP * abs(self.state.log_lower)
-        length = self.slice if wide or clock() < 2.0 * self.improved + 1.0 else 0.4 * self.slice
+        """A slice of local search; a short one where it has not found anything for long."""
+        length = self.slice if clock() < 2.0 * self.improved + 1.0 else IDLE_SHARE * self.slice
         self._record_gain(self.portfolio.run(time.monotonic() + length), clock)
 
     def _record_gain(self, gained: bool, clock: Callable[[], float]) -> None:

@@ -17,7 +17,7 @@ from powersum.query import Query
 from powersum.search import AndOr, Heuristic, heuristic_of
 from powersum.search.heuristic import Boundary
 from powersum.search.pseudo_tree import Shape
-from powersum.search.values import find, keep, new_values
+from powersum.search.values import find, keep, new_values, roomy
 from powersum.search.walk import best_state
 from powersum.simplify import simplify
 from powersum.tighten.tree.covering_tree import CoveringTree
@@ -141,14 +141,18 @@ def test_a_part_depends_on_its_context_only(seed: int) -> None:
     tree, n = shape.tree, model.n_variables
     for node in range(shape.root):
         part = shape.subtree(node)
-        context = tree.contexts[tree.context_starts[node] : tree.context_starts[node + 1]].tolist()
-        context += [int(tree.parents[node])] if tree.parents[node] != shape.root else []
+        context = shape.contexts[node].tolist()
         allowed = set(part.variables.tolist()) | {int(shape.order[n - 1 - node]) for node in context}
         for f in part.factors.tolist():
             assert set(model.scope(f).tolist()) <= allowed
         # All factors of its variables are there.
         touching = [f for f in range(model.n_factors) if set(model.scope(f).tolist()) & set(part.variables.tolist())]
         assert part.factors.tolist() == touching
+        # What is dropped on the way down leaves exactly the context.
+        parent = int(tree.parents[node])
+        above = [] if parent == shape.root else [parent, *shape.contexts[parent].tolist()]
+        dropped = tree.dropped[tree.drop_starts[node] : tree.drop_starts[node + 1]].tolist()
+        assert sorted(context) == sorted(set(above) - set(dropped))
     # Children have no variable in common and miss none.
     below = [shape.subtree(c).variables for c in tree.children[tree.child_starts[shape.root] :].tolist()]
     assert sorted(np.concatenate(below).tolist()) == list(range(n))
@@ -207,3 +211,21 @@ def test_values_are_found_again_until_others_need_their_place() -> None:
     keep(values, 1 + 8 * 4, 10, 0.0, False, 50)
     assert find(values, 1, 10) == -1
     assert all(find(values, 1 + 8 * k, 10) >= 0 for k in range(1, 5))
+
+
+def test_values_move_to_a_larger_table() -> None:
+    values = new_values(1024.0)
+    rng = np.random.default_rng(0)
+    keys = rng.integers(-(2**62), 2**62, (20, 2))
+    for k, (first, second) in enumerate(keys.tolist()):
+        keep(values, first, second, float(k), k % 3 == 0, k + 1)
+    kept = [k for k, (first, second) in enumerate(keys.tolist()) if find(values, first, second) >= 0]
+    assert values.entries[0] == len(kept) > 16
+    assert roomy(values, 4096.0) is values, "two tables at once would not fit"
+    larger = roomy(values, 5120.0)
+    assert len(larger.words) == 4 * len(values.words)
+    for k in kept:
+        row = find(larger, *keys[k].tolist())
+        assert (larger.numbers[row, 2], larger.words[row, 3]) == (k, 2 * (k + 1) + (k % 3 == 0))
+    assert larger.entries[0] == len(kept)
+    assert roomy(larger, 1e9) is larger, "it is not crowded"

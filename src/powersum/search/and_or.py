@@ -16,7 +16,7 @@ from powersum.evaluate import Evaluator
 from powersum.evaluate_regions import TOO_WIDE
 from powersum.search.heuristic import Boundary, Heuristic
 from powersum.search.pseudo_tree import Shape, Subtree
-from powersum.search.values import new_values
+from powersum.search.values import FIRST_BYTES, new_values, roomy
 from powersum.search.walk import ENDED, PAUSED, best_state, explore, new_walk
 from powersum.tighten.tree.fixed_tree import FixedTree
 
@@ -84,7 +84,8 @@ class AndOr:
         self.tolerance = tolerance
         self._shape = Shape(tree.order, evaluator)
         self._tree, self._root = self._shape.tree, self._shape.root
-        self._values = new_values(memory)
+        self._memory = memory
+        self._values = new_values(min(memory, FIRST_BYTES))
         self._walk = new_walk(self._tree)
         n_max = self._shape.n_max
         self._cards_in_order = evaluator.problem.model.cardinalities[tree.order]
@@ -127,6 +128,7 @@ class AndOr:
             )
             if met == ENDED:
                 break
+            self._values = roomy(self._values, self._memory)
             start = settled = -1
             if met != PAUSED:
                 settled, cost = self._settle(met)

@@ -23,18 +23,18 @@ from powersum.evaluate import Evaluator
 class PseudoTree(NamedTuple):
     """The nodes as kernels read them.
 
-    Children of node ``n``: ``children[child_starts[n]:child_starts[n + 1]]``. Its context without its parent, as nodes:
-    ``contexts[context_starts[n]:context_starts[n + 1]]``. ``value_starts[n]`` is where what is known of it is kept, one
-    entry for each state of its parent. ``salts`` and ``keys``, two random words for each node and for each state of
-    each node, make the keys under which values are found again.
+    Children of node ``n``: ``children[child_starts[n]:child_starts[n + 1]]``. Its context is its parent and those of
+    its parent's context that are not among ``dropped[drop_starts[n]:drop_starts[n + 1]]``. What is known of it is kept
+    from ``value_starts[n]`` on, one entry for each state of its parent. ``salts`` and ``keys``, two random words for
+    each node and for each state of each node, make the keys under which values are found again.
     """
 
     parents: IntArray
     cardinalities: IntArray
     child_starts: IntArray
     children: IntArray
-    context_starts: IntArray
-    contexts: IntArray
+    drop_starts: IntArray
+    dropped: IntArray
     value_starts: IntArray
     state_starts: IntArray
     salts: IntArray
@@ -82,9 +82,15 @@ class Shape:
         # Components first: what they tell is exact, and holds for everything beside them.
         sequence = np.concatenate([np.arange(n_max, self.root), np.arange(n_max)])
         children = sequence[np.argsort(parents[sequence], kind="stable")]
-        contexts = [
-            n - 1 - position[wiring.axes[wiring.axis_starts[p] + 2 : wiring.axis_starts[p + 1]]]
+        # Contexts in the order of positions, as nodes; that of the root is empty.
+        self.contexts = [
+            n - 1 - position[wiring.axes[wiring.axis_starts[p] + 1 : wiring.axis_starts[p + 1]]]
             for p in self._positions.tolist()
+        ]
+        empty = np.zeros(0, dtype=np.int64)
+        dropped = [
+            np.setdiff1d(empty if p == self.root else self.contexts[p], context, assume_unique=True)
+            for p, context in zip(parents.tolist(), self.contexts, strict=True)
         ]
         cards = np.concatenate([model.cardinalities[order[::-1][:n_max]], np.ones(self.root - n_max + 1, np.int64)])
         parents = np.append(parents, -1)
@@ -94,8 +100,8 @@ class Shape:
             frozen(cards, np.int64),
             frozen(starts_of(np.bincount(parents[:-1], minlength=self.root + 1)), np.int64),
             frozen(children, np.int64),
-            frozen(starts_of([len(c) for c in contexts] + [0]), np.int64),
-            frozen(np.concatenate([*contexts, np.zeros(0, np.int64)]), np.int64),
+            frozen(starts_of([len(d) for d in dropped] + [0]), np.int64),
+            frozen(np.concatenate([*dropped, empty]), np.int64),
             frozen(starts_of(np.append(cards[parents[:-1]], 1)), np.int64),
             frozen(starts_of(cards), np.int64),
             frozen(_words(rng, self.root + 1), np.int64),

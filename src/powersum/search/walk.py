@@ -41,7 +41,7 @@ class Walk(NamedTuple):
     begun: IntArray
     """Count of steps when each node of the stack was entered."""
     words: IntArray
-    """Key of each node; until its parent's state is added, of all else in its context."""
+    """Key of each node without its salt and its parent's state."""
     costs: FloatArray
     known: FloatArray
     exact: NDArray[np.bool_]
@@ -77,15 +77,23 @@ def look_around(heuristic: Heuristic, tree: PseudoTree, values: Values, walk: Wa
     if node < len(heuristic.variables):
         costs_of(heuristic, node, walk.path, walk.costs, place)
     keys, words, path = tree.keys, walk.words, walk.path
+    first_of_all, second_of_all = words[node, 0], words[node, 1]
+    parent = tree.parents[node]
+    if parent >= 0:
+        state = tree.state_starts[parent] + path[parent]
+        first_of_all ^= keys[state, 0]
+        second_of_all ^= keys[state, 1]
     for k in range(tree.child_starts[node], tree.child_starts[node + 1]):
         child = tree.children[k]
-        first, second = tree.salts[child, 0], tree.salts[child, 1]
-        for i in range(tree.context_starts[child], tree.context_starts[child + 1]):
-            above = tree.contexts[i]
+        first, second = first_of_all, second_of_all
+        for i in range(tree.drop_starts[child], tree.drop_starts[child + 1]):
+            above = tree.dropped[i]
             state = tree.state_starts[above] + path[above]
             first ^= keys[state, 0]
             second ^= keys[state, 1]
         words[child, 0], words[child, 1] = first, second
+        first ^= tree.salts[child, 0]
+        second ^= tree.salts[child, 1]
         for s in range(tree.cardinalities[node]):
             at = tree.value_starts[child] + s
             row = find(values, first ^ keys[place + s, 0], second ^ keys[place + s, 1])
@@ -141,8 +149,8 @@ def learn(tree: PseudoTree, values: Values, walk: Walk, node: int, cost: float, 
     walk.exact[at] = walk.exact[at] or exact
     walk.efforts[at] += effort
     state = tree.state_starts[parent] + walk.path[parent]
-    first = walk.words[node, 0] ^ tree.keys[state, 0]
-    second = walk.words[node, 1] ^ tree.keys[state, 1]
+    first = walk.words[node, 0] ^ tree.keys[state, 0] ^ tree.salts[node, 0]
+    second = walk.words[node, 1] ^ tree.keys[state, 1] ^ tree.salts[node, 1]
     keep(values, first, second, walk.known[at], walk.exact[at], effort)
 
 
@@ -205,7 +213,7 @@ def explore(
         walk.path[node] = state
         if exact or cost > limit or stop:
             counts[0] = top
-            learn(tree, values, walk, node, cost, exact, counts[1] - walk.begun[top])
+            learn(tree, values, walk, node, cost, exact, counts[1] - walk.begun[top] + 1)
             continue
         if counts[1] >= last:
             return PAUSED
