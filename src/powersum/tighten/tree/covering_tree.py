@@ -8,7 +8,7 @@ import numpy as np
 
 from powersum.arrays import FloatArray, IntArray
 from powersum.errors import InputError
-from powersum.ordering import elimination_order
+from powersum.ordering import elimination_order, order_cost
 from powersum.problem import Problem
 from powersum.result import Residuals
 from powersum.tighten.tree.budget import DEFAULT_BYTES, bytes_in_use, cost_of, exact_within, largest_within
@@ -197,6 +197,9 @@ class CoveringTree:
 
     def _exact_tree(self, entries: float) -> FixedTree | None:
         """The tree without splits, where memory and the entries allowed for one pass are enough."""
+        # The largest table alone mostly tells, and a partition of a very large model takes seconds.
+        if order_cost(self._problem.model, self._order).log2_largest > np.log2(max(entries, 2.0)):
+            return None
         scopes = scopes_in_order(self._problem.model, self._order)
         cardinalities = self._problem.model.cardinalities[self._order]
         parts = exact_within(scopes, cardinalities, entries=entries, size=self._bytes)
