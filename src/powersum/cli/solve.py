@@ -22,7 +22,6 @@ from powersum.cli.files import (
     QueryFile,
     ReportOutput,
     Seed,
-    Threads,
     check_outputs,
     memory_size,
     print_hints,
@@ -44,11 +43,14 @@ def solve_command(
     evidence: EvidencePairs = None,
     likelihood: Likelihoods = None,
     time_limit: Annotated[
-        float, typer.Option("--time", metavar="S", help="Return the best answer after S seconds.")
+        float,
+        typer.Option("--time", metavar="S", help="Return the best answer after S seconds; reading does not count."),
     ] = DEFAULT_TIME,
     memory: Memory = None,
     gap: Annotated[float, typer.Option(metavar="X", help="Stop once upper and lower bound are this close.")] = 0.0,
-    threads: Threads = 1,
+    threads: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Threads: from two on, local search has one of its own.")
+    ] = 1,
     seed: Seed = 0,
     json: JsonOutput = None,
     uai: Annotated[
