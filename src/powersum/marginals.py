@@ -15,6 +15,7 @@ from powersum.errors import InputError
 from powersum.model import Model
 from powersum.query import Query
 from powersum.soft_evidence import observe
+from powersum.tighten.run import interruptible
 
 DEFAULT_MEMORY = 1e9
 
@@ -43,7 +44,7 @@ def marginals(
     model, evidence
         The model, and observed states or likelihoods as in :func:`powersum.solve`.
     time_limit
-        Seconds for tightening the bound where an exact answer does not fit the memory.
+        Seconds for tightening the bound where an exact answer does not fit the memory; Ctrl-C ends that early.
     memory
         Bytes that may be used.
     threads, seed
@@ -74,8 +75,9 @@ def marginals(
         order = elimination_order(problem.model, problem.tau, seed=seed)
         tree = CoveringTree(problem, order, threads=threads, seed=seed, memory=int(memory))
         end = math.inf if time_limit is None else started + time_limit
-        while not tree.exact and working_time() < end and tree.step(deadline_at(end)):
-            pass
+        with interruptible() as interrupt:
+            while not tree.exact and interrupt.cause is None and working_time() < end and tree.step(deadline_at(end)):
+                pass
         exact = tree.exact
         for reduced, belief in enumerate(tree.beliefs()):
             variable = int(problem.variables[reduced])
