@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import powersum as ps
+from powersum.cli import seconds_running
 from powersum.cli.files import memory_size
 from powersum.formats import read_result
 from tests.cli.conftest import Command
@@ -100,10 +101,20 @@ def test_competition_entry(
         assert value == pytest.approx(exact_value(model, best, evidence={5: 1}), abs=1e-6)
 
 
+def test_the_time_since_the_start_is_that_of_the_process() -> None:
+    first = seconds_running()
+    assert 0.0 < first <= seconds_running()
+    script = "import time; time.sleep(0.3); from powersum.cli import seconds_running; print(seconds_running())"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    # Started before its first line, where the system says so.
+    assert float(done.stdout) > (0.29 if Path("/proc/self/stat").exists() else 0.0)
+
+
 def test_competition_entry_refuses(
     command: Command, model_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    assert command("uai-solver", model_file, "", "", "MMAP").err == "powersum: the task MMAP needs a query file\n"
     assert "no task is called 'XX'" in command("uai-solver", model_file, "", "", "XX").err
     monkeypatch.setenv("INF_TIME", "soon")
     ran = command("uai-solver", model_file, "", "", "PR")
