@@ -63,6 +63,9 @@ IDLE_SHARE = 0.4
 TREE_SHARE = 0.4
 """Share of the memory that a tree may take."""
 
+MOST_VARIABLES = 10_000
+"""With more variables than this left, branch and bound would not get anywhere, and local search has its time."""
+
 HELD_TABLE = 2.0**18
 """Largest table of the sum that is left when a cutset is held."""
 
@@ -185,6 +188,7 @@ class _Work:
         self.search: AndOr | None = None
         self.pool = ThreadPoolExecutor(1)
         self.improved = 0.0
+        self.local_seconds = 0.0
         self.stage = 0
         self.held_table = HELD_TABLE
         self.most_held = math.inf
@@ -251,7 +255,12 @@ class _Work:
 
     def _may_search(self) -> bool:
         """True where branch and bound applies: there is something to maximise, and leaves can be evaluated."""
-        return self.held is None and self.state.log_lower > -math.inf and bool(self.evaluator.is_max.any())
+        return (
+            self.held is None
+            and self.state.log_lower > -math.inf
+            and bool(self.evaluator.is_max.any())
+            and self.problem.model.n_variables <= MOST_VARIABLES
+        )
 
     def _raise_to(self, tree: CoveringTree) -> None:
         self.state.log_upper = min(self.state.log_upper, tree.log_upper + self.problem.log_constant)
@@ -302,9 +311,12 @@ class _Work:
     def _by_turns(self, work: Callable[[float], bool], clock: Callable[[], float]) -> Generator[State, None, bool]:
         """A slice of some work and one of local search, after one another or side by side; what the work returned."""
         if not self.beside:
-            more = work(time.monotonic() + self.slice)
+            # On large models a step of local search takes longer than its slice: the work shall not starve by that.
+            more = work(time.monotonic() + max(self.slice, self.local_seconds))
             yield self.state
+            begun = time.monotonic()
             self._improve(clock)
+            self.local_seconds = time.monotonic() - begun
             yield self.state
             return more
         ended = threading.Event()
