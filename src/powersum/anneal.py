@@ -24,10 +24,10 @@ HOTTEST, COLDEST = (2.0, 20.0), 0.1
 SWEEPS = (500.0, 5000.0)
 """From which range the number of sweeps is drawn."""
 
-MOST_LOOKS = 2e7
+MOST_LOOKS = 5e6
 """Looks into tables that one run may take: about a twentieth of a second."""
 
-LOOKS_PER_BLOCK = 3e5
+LOOKS_PER_BLOCK = 1e5
 """Looks that take about as long as the maximisation of a block."""
 
 RUNS = 5

@@ -7,16 +7,14 @@ variables. A change of a few max variables therefore concerns a few components o
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 
-from powersum.arrays import BoolArray, FloatArray, IntArray, starts_of
+from powersum.arrays import BoolArray, FloatArray, IntArray, frozen, starts_of
 from powersum.eliminate import factors_of
 from powersum.eliminate_kernels import Domains, new_scratch
+from powersum.evaluate_parts import parts_of, plain_sum, region_of
 from powersum.evaluate_regions import TOO_WIDE, maximise_region
 from powersum.evaluate_supports import new_queue, supports_of
-from powersum.graph import components, incidence
 from powersum.problem import Problem
 
 
@@ -53,50 +51,27 @@ class Evaluator:
         self._buffer = np.empty(int(memory * 0.7) // 8)
         self._choices = np.empty(int(memory * 0.3) // 2, dtype=np.uint16)
         self._scratch = new_scratch(int(model.cardinalities.max(initial=1)))
-        self._split()
-
-    def _split(self) -> None:
-        """Components of the sum variables, the max variables around each, and the factors of each."""
-        model = self.problem.model
-        owner = np.repeat(np.arange(model.n_factors), np.diff(model.scope_starts))
-        is_sum_place = ~self.is_max[model.scope_variables]
-        sum_starts = starts_of(np.bincount(owner[is_sum_place], minlength=model.n_factors))
-        label = components(model.n_variables, sum_starts, model.scope_variables[is_sum_place])
-        label[self.is_max] = -1
-        _, numbered = np.unique(label, return_inverse=True)
-        # Max variables, if any, come first among the labels with -1.
-        self.component: IntArray = numbered.astype(np.int64) - int(self.is_max.any())
-        self.n_components = int(self.component.max(initial=-1)) + 1
-        places = incidence(model.n_variables, model.scope_starts, model.scope_variables)
-        self._incident_starts, self._incident_factors = places.starts, places.factors
-        # Component of each factor: that of any of its sum variables; -1 for factors between max variables.
-        self.factor_component: IntArray = np.full(model.n_factors, -1, dtype=np.int64)
-        self.factor_component[owner[is_sum_place]] = self.component[model.scope_variables[is_sum_place]]
-        self.members = _grouped(self.component, self.n_components)
-        self.component_factors = _grouped(self.factor_component, self.n_components)
-        self._is_plain: BoolArray = self.factor_component < 0
-
-    def factors_at(self, variable: int) -> IntArray:
-        """Factors of one variable."""
-        return self._incident_factors[self._incident_starts[variable] : self._incident_starts[variable + 1]]
+        self.parts = parts_of(model, self.is_max)
+        self.n_components = len(self.parts.member_starts) - 1
 
     def region(self, free: IntArray) -> tuple[IntArray, IntArray, IntArray]:
         """What freeing these max variables concerns: variables, factors, and the components next to them."""
-        chosen = np.unique(free)
-        touched = np.unique(np.concatenate([self.factors_at(v) for v in chosen.tolist()] or [np.zeros(0, np.int64)]))
-        parts = np.unique(self.factor_component[touched])
-        parts = parts[parts >= 0]
-        variables = np.concatenate([chosen, *(self.members[c] for c in parts.tolist())])
-        plain = touched[self.factor_component[touched] < 0]
-        return variables, np.concatenate([plain, *(self.component_factors[c] for c in parts.tolist())]), parts
+        return region_of(free, self.parts)
 
     def maximise(
-        self, assignment: IntArray, variables: IntArray, factors: IntArray, work_limit: float = np.inf, seed: int = 0
+        self,
+        assignment: IntArray,
+        variables: IntArray,
+        factors: IntArray,
+        work_limit: float = np.inf,
+        seed: int = 0,
+        log_values: FloatArray | None = None,
     ) -> float:
         """Maximise over the free max variables of a region in place; the value of the region's factors.
 
         Returns ``inf`` when the region is too wide for memory or ``work_limit``; the assignment is then unchanged.
         With a ``seed`` above 0, some of the free max variables then keep their states, so that the rest is narrow.
+        Other tables than the model's, with the same zeros, can be given as ``log_values``.
         """
         return maximise_region(
             variables,
@@ -106,7 +81,8 @@ class Evaluator:
             self.base_alive,
             self.weights,
             self.problem.model.table_starts,
-            self.factors,
+            # Read-only as the model's own: Numba would compile everything again for tables that can be written to.
+            self.factors if log_values is None else self.factors._replace(log_values=frozen(log_values, np.float64)),
             self.supports,
             self._queue,
             self._alive,
@@ -122,22 +98,17 @@ class Evaluator:
 
     def component_value(self, component: int, assignment: IntArray, work_limit: float = np.inf) -> float:
         """Contribution of one component."""
-        return self.maximise(assignment, self.members[component], self.component_factors[component], work_limit)
+        parts = self.parts
+        members = parts.members[parts.member_starts[component] : parts.member_starts[component + 1]]
+        factors = parts.factors[parts.factor_starts[component] : parts.factor_starts[component + 1]]
+        return self.maximise(assignment, members, factors, work_limit)
 
     def plain_value(self, assignment: IntArray, factors: IntArray | None = None) -> float:
         """Contribution of the factors between max variables alone, or of those among ``factors``."""
-        chosen = self._is_plain if factors is None else self._is_plain[factors]
-        numbers = np.flatnonzero(chosen) if factors is None else factors[chosen]
-        if not len(numbers):
-            return 0.0
-        model = self.problem.model
-        lengths = model.scope_starts[numbers + 1] - model.scope_starts[numbers]
-        ends = np.cumsum(lengths)
-        places = np.arange(int(ends[-1])) + np.repeat(model.scope_starts[numbers] - (ends - lengths), lengths)
-        steps = assignment[model.scope_variables[places]] * self.factors.strides[places]
-        # Every factor has a variable: no segment of the sum is empty.
-        offsets = np.add.reduceat(steps, ends - lengths)
-        return float(model.log_values[model.table_starts[numbers] + offsets].sum())
+        numbers = self.parts.plain if factors is None else factors
+        return plain_sum(
+            assignment, numbers, self.parts.component_of_factor, self.problem.model.table_starts, self.factors
+        )
 
     def value(self, assignment: IntArray, work_limit: float = np.inf) -> float:
         """Exact log Q of an assignment; ``inf`` where a component is too wide for memory or for ``work_limit``."""
@@ -148,10 +119,3 @@ class Evaluator:
                 return TOO_WIDE
             total += value
         return total
-
-
-def _grouped(label: IntArray, n_labels: int) -> list[IntArray]:
-    """The places of each label, ascending; -1 is none. One sort: there can be as many labels as places."""
-    places = np.argsort(label, kind="stable")
-    starts = np.searchsorted(label[places], np.arange(n_labels + 1))
-    return [places[a:b] for a, b in pairwise(starts.tolist())]

@@ -15,14 +15,18 @@ from powersum.arrays import FloatArray, IntArray
 from powersum.compiled import compiled
 from powersum.eliminate_kernels import ChoiceArray, Domains, Scratch, reduce_some, trace_back
 from powersum.eliminate_wiring import Factors, message_sizes, place_messages, wire
-from powersum.evaluate_order import order_region, region_graph, thin_out
+from powersum.evaluate_order import order_region, region_graph
 from powersum.evaluate_supports import Queue, Supports, propagate, push
+from powersum.evaluate_thin import thin_out
 
 TOO_WIDE = np.inf
 """What :func:`maximise_region` returns when the region does not fit the work or memory allowed."""
 
 ROUNDS = 3
 """How often a region is thinned out at most."""
+
+ORDERED_FIRST = 200
+"""Regions with more variables that have a choice are thinned out before they are ordered, which would be in vain."""
 
 SPARE = 4.0
 """A thinned region may have tables of up to this many bits less than the work allowed, for there are many of them."""
@@ -90,6 +94,7 @@ def maximise_region(
         return -np.inf
     active = np.empty(len(variables), np.int64)
     bits = np.log2(work_limit)
+    order = np.empty(0, np.int64)
     thinned = 0
     while True:
         n_active: Any = np.int64(0)
@@ -104,34 +109,34 @@ def maximise_region(
                 active[n_active] = v
                 n_active += 1
         starts, neighbours = region_graph(n_active, position, region_factors, n_factors, factors)
-        order, log2_total = order_region(active, n_active, starts, neighbours, weights, domains.sizes, bits)
+        narrow = False
+        if seed == 0 or thinned > 0 or n_active <= ORDERED_FIRST:
+            order, log2_total = order_region(active, n_active, starts, neighbours, weights, domains.sizes, bits)
+            narrow = len(order) == n_active and log2_total <= bits
+        possible = not narrow and seed > 0 and thinned < ROUNDS
+        if possible:
+            thinned += 1
+            possible = thin_out(
+                active,
+                n_active,
+                position,
+                starts,
+                neighbours,
+                weights,
+                assignment,
+                factors,
+                supports,
+                queue,
+                alive,
+                domains.sizes,
+                bits - SPARE * thinned,
+                seed,
+            )
         for p in range(n_active):
             position[active[p]] = -1
-        if len(order) == n_active and log2_total <= bits:
+        if narrow:
             break
-        if seed == 0 or thinned == ROUNDS:
-            return TOO_WIDE
-        limit = bits - SPARE * (thinned + 1)
-        fixed = thin_out(active, n_active, starts, neighbours, weights, domains.sizes, limit, seed)
-        thinned += 1
-        if len(fixed) == 0:
-            return TOO_WIDE
-        height = np.int64(0)
-        for p in range(n_active):
-            v = active[p]
-            if not fixed[p]:
-                continue
-            kept = state_starts[v] + max(assignment[v], 0)
-            if not alive[kept]:
-                return TOO_WIDE
-            for state in range(state_starts[v], state_starts[v + 1]):
-                alive[state] = 0
-            alive[kept] = 1
-            domains.sizes[v] = 1
-            for at in range(supports.factor_starts[v], supports.factor_starts[v + 1]):
-                height = push(supports.factors[at], height, supports, queue)
-        queue.trail[0] = 0
-        if not propagate(height, factors, supports, alive, domains.sizes, queue):
+        if not possible:
             return TOO_WIDE
     for p in range(n_active):
         position[order[p]] = p

@@ -12,16 +12,10 @@ on a dense graph a compact block is small, a forest through half of all variable
 
 from __future__ import annotations
 
-import enum
-import time
-from dataclasses import dataclass
-
 import numpy as np
 
-from powersum.anneal import Annealer
 from powersum.arrays import BoolArray, FloatArray, IntArray
 from powersum.compiled import compiled
-from powersum.decode import Completion, complete, preferring
 from powersum.evaluate import Evaluator
 from powersum.evaluate_regions import TOO_WIDE
 from powersum.graph import adjacency
@@ -32,58 +26,14 @@ SMALLEST_GAIN = 1e-9
 FIRST_BLOCK = 6
 """Variables of the first block around each variable."""
 
-SPARSE_SHARE = 0.5
+SPARSE_SHARE = 0.6
 """Share of sparse blocks among all."""
-
-LARGEST_BLOCK = 400
-"""Variables of the largest sparse blocks."""
 
 REGION_WORK = 1e6
 """Table entries that the elimination of one region may take: a few milliseconds at most."""
 
-ELITE = 8
-"""Assignments that are kept to cross with."""
-
 LEAST_PATIENCE, PATIENCE = 30, 0.5
 """A search is given up after this many blocks without a gain, and so many more for each variable at issue."""
-
-SHAKEN = (0.01, 0.4)
-"""Share of the variables that are opened when a good assignment is shaken up: from, to."""
-
-SAME_VALUE = 1e-6
-"""Assignments whose values are this close count as one."""
-
-FORGETTING = 0.9
-"""How much of what was seen of a kind of start is kept after each run."""
-
-LEAST_SHARE = 0.1
-"""How often each kind is tried at least, about."""
-
-
-class Start(enum.Enum):
-    """Where a local search begins."""
-
-    GIVEN = enum.auto()
-    ANNEALED = enum.auto()
-    SHAKEN = enum.auto()
-
-
-@dataclass(slots=True)
-class Merit:
-    """How often a kind of start led to one of the best assignments, and how many blocks that took."""
-
-    good: float = 1.0
-    blocks: float = 200.0
-
-    @property
-    def rate(self) -> float:
-        """Good ends for each block."""
-        return (self.good + 0.05) / (self.blocks + 1.0)
-
-    def add(self, good: float, blocks: float) -> None:
-        """Count another run; older ones fade."""
-        self.good = FORGETTING * self.good + good
-        self.blocks = FORGETTING * self.blocks + blocks
 
 
 class LocalSearch:
@@ -119,11 +69,16 @@ class LocalSearch:
         self._centres = self._max_variables if centres is None else centres
         self.assignment: IntArray = np.where(evaluator.is_max, assignment, -1).astype(np.int64)
         self._values: FloatArray = np.array(
-            [evaluator.component_value(c, self.assignment) for c in range(evaluator.n_components)]
+            [self._component_value(c, self.assignment) for c in range(evaluator.n_components)]
         )
         self.log_value = evaluator.plain_value(self.assignment) + float(self._values.sum())
         self.idle = 0
         self.blocks = 0
+
+    def _component_value(self, component: int, assignment: IntArray) -> float:
+        """What a component contributes; as good as impossible where its sum is too wide for this assignment."""
+        value = self._evaluator.component_value(component, assignment)
+        return value if value < TOO_WIDE else -np.inf
 
     def step(self) -> bool:
         """Maximise one block; True when the value rose. ``idle`` counts blocks since the last gain, ``blocks`` all."""
@@ -133,8 +88,8 @@ class LocalSearch:
             return False
         centre = int(self._rng.choice(self._centres))
         if self._rng.random() < SPARSE_SHARE:
-            most = min(len(self._max_variables), LARGEST_BLOCK)
-            size = int(np.exp(self._rng.uniform(np.log(FIRST_BLOCK), np.log(max(most, FIRST_BLOCK)))))
+            most = max(len(self._max_variables), FIRST_BLOCK)
+            size = int(np.exp(self._rng.uniform(np.log(FIRST_BLOCK), np.log(most))))
             gain = self.maximise(self.ball(centre, size), thin=True)
         else:
             size = max(1, int(self._sizes[centre]))
@@ -157,30 +112,54 @@ class LocalSearch:
         variables, factors, parts = evaluator.region(block)
         before = float(self._values[parts].sum()) + evaluator.plain_value(self.assignment, factors)
         candidate = self.assignment.copy()
-        seed = int(self._rng.integers(1, 2**31)) if thin else 0
+        seed = self._seed() if thin else 0
         value = evaluator.maximise(candidate, variables, factors, REGION_WORK, seed)
         if value == TOO_WIDE:
             return TOO_WIDE
         if value < before - SMALLEST_GAIN or np.array_equal(candidate, self.assignment):
             return 0.0
         # Also a move to an equal value is made: plateaus are wide where many states are symmetric.
-        changed = np.flatnonzero(candidate != self.assignment)
-        self.assignment = candidate
-        for c in evaluator.region(changed)[2].tolist():
-            self._values[c] = evaluator.component_value(c, candidate)
-        gain = value - before
-        # From an impossible start the difference is infinite, and the other components may still be impossible.
-        self.log_value = (
-            self.log_value + gain if np.isfinite(gain) else evaluator.plain_value(candidate) + float(self._values.sum())
-        )
-        return min(gain, 1e300)
+        self._move(candidate)
+        return min(value - before, 1e300)
+
+    def _seed(self) -> int:
+        """For kernels, which draw by themselves."""
+        return int(self._rng.integers(1, 2**31))
 
     def ball(self, centre: int, size: int) -> IntArray:
         """About ``size`` max variables nearest to ``centre``, ties broken at random."""
         chosen = np.empty(size, dtype=np.int64)
-        seed = int(self._rng.integers(1, 2**31))
-        count = _ball(centre, seed, self._graph.starts, self._graph.neighbours, self._evaluator.is_max, chosen)
+        count = _ball(centre, self._seed(), self._graph.starts, self._graph.neighbours, self._evaluator.is_max, chosen)
         return chosen[:count]
+
+    def kick(self, block: IntArray, scale: float) -> None:
+        """Move to what would be best over ``block``, or a narrow part of it, if all tables were somewhat different.
+
+        Every entry is changed by normal noise of standard deviation ``scale``. Unlike states drawn at random, what is
+        best for tables nearly right is nearly good, however many variables change; and no zero is violated.
+        """
+        evaluator = self._evaluator
+        variables, factors, _ = evaluator.region(block)
+        noisy = evaluator.factors.log_values + self._rng.normal(0.0, scale, len(evaluator.factors.log_values))
+        candidate = self.assignment.copy()
+        if evaluator.maximise(candidate, variables, factors, REGION_WORK, self._seed(), noisy) < TOO_WIDE:
+            self._move(candidate)
+        self.blocks += 1
+
+    def _move(self, candidate: IntArray) -> None:
+        """Take another assignment; only what changes is computed anew."""
+        evaluator = self._evaluator
+        _, factors, parts = evaluator.region(np.flatnonzero(candidate != self.assignment))
+        before = float(self._values[parts].sum()) + evaluator.plain_value(self.assignment, factors)
+        for c in parts.tolist():
+            self._values[c] = self._component_value(c, candidate)
+        after = float(self._values[parts].sum()) + evaluator.plain_value(candidate, factors)
+        self.assignment = candidate
+        # From an impossible start the difference is infinite, and the other components may still be impossible.
+        finite = np.isfinite(after - before)
+        self.log_value = (
+            self.log_value + after - before if finite else evaluator.plain_value(candidate) + float(self._values.sum())
+        )
 
     def cross(self, other: IntArray) -> None:
         """Take over from another assignment what is better there, piece by piece.
@@ -199,7 +178,7 @@ class LocalSearch:
         _, factors, parts = evaluator.region(piece)
         candidate = self.assignment.copy()
         candidate[piece] = other[piece]
-        values = np.array([evaluator.component_value(c, candidate) for c in parts.tolist()])
+        values = np.array([self._component_value(c, candidate) for c in parts.tolist()])
         before = float(self._values[parts].sum()) + evaluator.plain_value(self.assignment, factors)
         gain = float(values.sum()) + evaluator.plain_value(candidate, factors) - before
         if gain > SMALLEST_GAIN:
@@ -228,126 +207,6 @@ class LocalSearch:
                         stack.append(u)
             pieces.append(np.asarray(members, dtype=np.int64))
         return pieces
-
-
-class Portfolio:
-    """Local search from many starts; the best assignments are kept and crossed with each new one.
-
-    Starts are annealed, or good ones shaken up. Which kind is taken is drawn by how often it has led
-    to one of the best so far.
-
-    Parameters
-    ----------
-    evaluator
-        Values of assignments.
-    seed
-        Seed of all that is drawn at random.
-
-    Attributes
-    ----------
-    log_value, assignment
-        The best so far; ``-inf`` while nothing feasible is known.
-    """
-
-    def __init__(self, evaluator: Evaluator, *, seed: int = 0) -> None:
-        self._evaluator = evaluator
-        self._seed = seed
-        self._rng = np.random.default_rng(seed)
-        self._annealer = Annealer(evaluator)
-        self._elite: list[tuple[float, IntArray]] = []
-        self._search: LocalSearch | None = None
-        self._waiting: list[IntArray] = []
-        self._opened: IntArray | None = None
-        self._kind = Start.GIVEN
-        self._merits = {kind: Merit() for kind in (Start.ANNEALED, Start.SHAKEN)}
-        self.log_value = -np.inf
-        self.assignment: IntArray = np.full(len(evaluator.is_max), -1, dtype=np.int64)
-
-    def suggest(self, assignment: IntArray) -> None:
-        """Start from this assignment next; sum variables may be -1, and zeros may forbid it."""
-        self._waiting.append(assignment)
-
-    def run(self, deadline: float) -> bool:
-        """Search until the deadline; True when a better assignment was found."""
-        before = self.log_value
-        if not self._evaluator.is_max.any():
-            if self.log_value == -np.inf:
-                self.log_value = self._evaluator.value(self.assignment)
-            return self.log_value > before
-        while time.monotonic() < deadline:
-            if self._search is None or self._search.exhausted:
-                self._finish()
-                if not self._begin(deadline):
-                    return self.log_value > before
-            search = self._search
-            assert search is not None
-            search.step()
-            if search.log_value > self.log_value + SMALLEST_GAIN:
-                self.log_value, self.assignment = search.log_value, search.assignment.copy()
-        return self.log_value > before
-
-    def _begin(self, deadline: float) -> bool:
-        """The next start; False where zeros forbid it and no way around them was found in time."""
-        evaluator, rng = self._evaluator, self._rng
-        preferences = self._preferences()
-        ended, states = complete(evaluator, preferences, deadline=deadline, seed=int(rng.integers(2**31)))
-        if ended is not Completion.FOUND:
-            return False
-        if self._search is None:
-            self._search = LocalSearch(evaluator, states, seed=self._seed)
-        else:
-            self._search.restart(states, self._opened)
-        if self._search.log_value > self.log_value:
-            self.log_value, self.assignment = self._search.log_value, self._search.assignment.copy()
-        return True
-
-    def _preferences(self) -> FloatArray:
-        """What to start from next: a suggestion, or one of the kinds of starts by merit."""
-        evaluator, rng = self._evaluator, self._rng
-        self._opened = None
-        if self._waiting:
-            self._kind = Start.GIVEN
-            return preferring(evaluator, self._waiting.pop(), rng)
-        kinds = [kind for kind in self._merits if kind is not Start.SHAKEN or self._elite]
-        rates = np.array([self._merits[kind].rate for kind in kinds])
-        shares = np.maximum(rates / rates.sum(), LEAST_SHARE)
-        self._kind = kinds[int(rng.choice(len(kinds), p=shares / shares.sum()))]
-        start = self._shaken() if self._kind is Start.SHAKEN else self._annealer.draw(rng)
-        return preferring(evaluator, start, rng)
-
-    def _shaken(self) -> IntArray:
-        """One of the best, with a ball of its variables open: it is around those that blocks will be."""
-        evaluator, rng = self._evaluator, self._rng
-        # The better ones more often.
-        shaken = self._elite[int(len(self._elite) * rng.random() ** 2)][1].copy()
-        shaken[~evaluator.is_max] = -1
-        some = np.flatnonzero(evaluator.is_max)
-        smallest, largest = (np.log(max(1.0, share * len(some))) for share in SHAKEN)
-        assert self._search is not None
-        self._opened = self._search.ball(int(rng.choice(some)), int(np.exp(rng.uniform(smallest, largest))))
-        shaken[self._opened] = -1
-        return shaken
-
-    def _finish(self) -> None:
-        """Cross the end of a run with the best ones, and keep it if it is among them."""
-        if self._search is None:
-            return
-        search = self._search
-        for _, other in list(self._elite):
-            search.cross(other)
-        if search.log_value > self.log_value + SMALLEST_GAIN:
-            self.log_value, self.assignment = search.log_value, search.assignment.copy()
-        # Equal values are mostly the same solution up to symmetry, and would soon fill all places.
-        new = not any(abs(search.log_value - value) < SAME_VALUE for value, _ in self._elite)
-        # An end counts for its kind of start where it is new and better than all kept but one or two.
-        good = new and (len(self._elite) < 3 or search.log_value > self._elite[2][0])
-        if self._kind in self._merits:
-            extra = self._annealer.cost if self._kind is Start.ANNEALED else 0.0
-            self._merits[self._kind].add(float(good), search.blocks + extra)
-        if new:
-            self._elite.append((search.log_value, search.assignment.copy()))
-            self._elite.sort(key=lambda entry: -entry[0])
-            del self._elite[ELITE:]
 
 
 @compiled

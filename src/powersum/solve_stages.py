@@ -22,9 +22,9 @@ from powersum.eliminate import Elimination
 from powersum.evaluate import Evaluator
 from powersum.evaluate_cutset import hold_cutset
 from powersum.evaluate_regions import TOO_WIDE
-from powersum.improve import Portfolio
 from powersum.model import Model
 from powersum.ordering import elimination_order
+from powersum.portfolio import Portfolio
 from powersum.problem import Problem
 from powersum.query import Query
 from powersum.search import AndOr, heuristic_of
@@ -306,6 +306,8 @@ class _Work:
         while more and time.monotonic() < deadline:
             more = tree.step(deadline_at(ends))
         self._raise_to(tree)
+        # While it is annealed the tree shows one good assignment after another, at every temperature others.
+        self.portfolio.look_at(tree.glance())
         return more
 
     def _by_turns(self, work: Callable[[float], bool], clock: Callable[[], float]) -> Generator[State, None, bool]:

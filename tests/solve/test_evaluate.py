@@ -34,6 +34,28 @@ def test_value_of_random_assignments(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(40))
+def test_a_region_is_what_its_variables_reach_through_sum_variables(seed: int) -> None:
+    problem = case(seed).problem()
+    model = problem.model
+    evaluator = Evaluator(problem, memory=2e7)
+    chosen = np.flatnonzero(evaluator.is_max)
+    if not len(chosen):
+        return
+    free = np.random.default_rng(seed).choice(chosen, 2)
+    variables, factors, _ = evaluator.region(free)
+    scopes = [set(model.factor(f)[0]) for f in range(model.n_factors)]
+    reached, touched = set(free.tolist()), set[int]()
+    while True:
+        more = {f for f, scope in enumerate(scopes) if scope & reached} - touched
+        if not more:
+            break
+        touched |= more
+        reached |= {v for f in more for v in scopes[f] if not evaluator.is_max[v]}
+    assert sorted(variables.tolist()) == sorted(reached)
+    assert sorted(factors.tolist()) == sorted(touched)
+
+
+@pytest.mark.parametrize("seed", range(40))
 def test_a_region_is_maximised_exactly(seed: int) -> None:
     problem = hard_case(seed, zeros=0.15 * (seed % 2)).problem()
     model = problem.model

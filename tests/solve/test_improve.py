@@ -10,7 +10,7 @@ import pytest
 from powersum.anneal import Annealer
 from powersum.decode import Completion, complete, preferring
 from powersum.evaluate import Evaluator
-from powersum.improve import LocalSearch, Portfolio
+from powersum.improve import LocalSearch
 from tests.oracle import assignment_value, exact_value, joint_log_table
 from tests.solve.cases import case, hard_case
 
@@ -73,6 +73,23 @@ def test_crossing_takes_the_better_pieces() -> None:
         assert (search.assignment[chosen] >= 0).all()
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_a_kick_keeps_count_and_violates_no_zero(seed: int) -> None:
+    problem = hard_case(seed, zeros=0.2 * (seed % 2)).problem()
+    evaluator = Evaluator(problem, memory=2e7)
+    _, states = complete(
+        evaluator, np.zeros(int(evaluator.supports.state_starts[-1])), deadline=time.monotonic() + 60, seed=seed
+    )
+    search = LocalSearch(evaluator, states, seed=seed)
+    seen = set()
+    for _ in range(10):
+        search.kick(search.ball(int(np.flatnonzero(evaluator.is_max)[0]), 4), 5.0)
+        assert np.isfinite(search.log_value)
+        assert evaluator.value(search.assignment) == pytest.approx(search.log_value, abs=1e-9)
+        seen.add(tuple(search.assignment.tolist()))
+    assert len(seen) > 1
+
+
 def test_the_same_seed_gives_the_same_search() -> None:
     problem = hard_case(7, zeros=0.1).problem()
     ends = []
@@ -83,16 +100,6 @@ def test_the_same_seed_gives_the_same_search() -> None:
             search.step()
         ends.append((search.log_value, search.assignment.tolist()))
     assert ends[0] == ends[1]
-
-
-def test_a_portfolio_takes_suggestions_and_reports_gains() -> None:
-    problem = hard_case(2, zeros=0.1).problem()
-    evaluator = Evaluator(problem, memory=2e7)
-    portfolio = Portfolio(evaluator, seed=1)
-    portfolio.suggest(np.where(evaluator.is_max, 0, -1))
-    assert portfolio.run(time.monotonic() + 0.2)
-    assert evaluator.value(portfolio.assignment) == pytest.approx(portfolio.log_value, abs=1e-8)
-    assert portfolio.log_value == pytest.approx(exact_value(problem.model, problem.tau), abs=1e-8)
 
 
 @pytest.mark.parametrize("seed", range(30))

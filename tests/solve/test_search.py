@@ -9,9 +9,9 @@ import pytest
 
 from powersum.arrays import FloatArray, IntArray
 from powersum.evaluate import Evaluator
-from powersum.improve import Portfolio
 from powersum.model import Model
 from powersum.ordering import elimination_order
+from powersum.portfolio import Portfolio
 from powersum.problem import Problem
 from powersum.query import Query
 from powersum.search import AndOr, Heuristic, heuristic_of

@@ -167,6 +167,21 @@ def test_threads_change_nothing() -> None:
     assert (states[0] == states[1]).all()
 
 
+def test_a_glance_shows_what_decoding_would_and_disturbs_nothing() -> None:
+    model = wide_model()
+    problem = problem_of(model, np.where(np.arange(model.n_variables) % 3 == 0, 0.0, 1.0))
+    watched, other = (tree_of(problem, ibound=3) for _ in range(2))
+    for _ in range(4):
+        for tree in (watched, other):
+            tree.step(math.inf)
+        states = watched.glance()
+        assert ((states >= 0) == (problem.tau == 0.0)).all()
+        assert (states < problem.model.cardinalities).all()
+    assert watched.log_upper == other.log_upper
+    decoded = watched.decode()
+    assert (watched.glance() == decoded).all()
+
+
 def test_larger_tables_than_a_block() -> None:
     """Rows, blocks and bases: tables well above one block must agree with brute force."""
     rng = np.random.default_rng(1)

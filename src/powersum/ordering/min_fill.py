@@ -16,7 +16,7 @@ for _bit in range(64):
 
 
 @inner
-def _lowest_bit(word: np.uint64) -> int:
+def lowest_bit(word: np.uint64) -> int:
     """Number of the lowest set bit, by de Bruijn's sequence: Numba offers no instruction for it."""
     return _BIT_OF[((word & (~word + np.uint64(1))) * _DE_BRUIJN) >> np.uint64(58)]  # type: ignore[no-any-return]
 
@@ -28,7 +28,7 @@ def _weight_beyond(adjacent: Any, weight: IntArray, a: int, b: int) -> int:
     for w in range(adjacent.shape[1]):
         word = adjacent[a, w] & ~adjacent[b, w]
         while word:
-            total += weight[(w << 6) + _lowest_bit(word)]
+            total += weight[(w << 6) + lowest_bit(word)]
             word &= word - np.uint64(1)
     return total
 
@@ -124,7 +124,7 @@ def min_fill(
         for w in range(words):
             word = adjacent[v, w]
             while word:
-                u = (w << 6) + _lowest_bit(word)
+                u = (w << 6) + lowest_bit(word)
                 members[degree] = u
                 log2_size += log2_cardinalities[u]
                 degree += 1
@@ -146,7 +146,7 @@ def min_fill(
                     for w in range(words):
                         word = adjacent[a, w] & adjacent[b, w]
                         while word:
-                            score[(w << 6) + _lowest_bit(word)] -= edge
+                            score[(w << 6) + lowest_bit(word)] -= edge
                             word &= word - one
                     score[a] += weight[b] * _weight_beyond(adjacent, weight, a, b)
                     score[b] += weight[a] * _weight_beyond(adjacent, weight, b, a)

@@ -74,7 +74,10 @@ class Shape:
         wiring, self._factor_position = wire(order, position, np.arange(model.n_factors), evaluator.factors)
         self._parent_position = wiring.parents
         # The position of a node: of the variable itself, or of the last eliminated variable of a component.
-        tops = np.array([position[members].max() for members in evaluator.members], dtype=np.int64)
+        parts = evaluator.parts
+        tops: IntArray = np.zeros(0, dtype=np.int64)
+        if len(parts.members):
+            tops = np.maximum.reduceat(position[parts.members], parts.member_starts[:-1])
         self._positions = np.concatenate([n - 1 - np.arange(n_max), tops])
         self.root = len(self._positions)
         above = wiring.parents[self._positions]

@@ -235,6 +235,10 @@ class CoveringTree:
         """States of max variables, last eliminated first, each the best given those already set."""
         return self._best.decode()
 
+    def glance(self) -> IntArray:
+        """States of max variables as the tree at work shows them now; nothing is computed for it or disturbed."""
+        return self._tree.glance()
+
     def beliefs(self) -> list[FloatArray]:
         """Beliefs of all variables: their marginals where ``exact`` holds and everything is summed."""
         return self._best.beliefs()

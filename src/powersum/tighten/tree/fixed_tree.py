@@ -158,6 +158,10 @@ class FixedTree:
         self.passes.value()
         return decode(self.passes, self._problem, self.order)
 
+    def glance(self) -> IntArray:
+        """States of max variables as the latest pass shows them, at its temperature: no pass, and descent goes on."""
+        return decode(self.passes, self._problem, self.order)
+
     def beliefs(self) -> list[FloatArray]:
         """Beliefs of all variables at the best point."""
         self._go_to_best()
