@@ -2,61 +2,37 @@
 
 A *context* of a bucket is a state for each of the variables in the bucket's message. Exact elimination sums for each of
 them what lies below; there are too many. From the last eliminated variable to the first, contexts are extended by the
-bucket's variable and projected on what each child of the bucket needs to know, which gives the child's contexts. A
-tightened covering tree tells for each what share of the whole sum it stands for, about; those with the smallest shares
-are dropped when there are more than a bucket may keep. What the kept ones stand for is then summed exactly, in
-elimination order. All terms are positive, so dropping some gives a lower bound whatever the shares were; where nothing
-was dropped the sum is exact. Models with many zeros have far fewer contexts than their width suggests, for the tree
-knows most of the zeros below.
+bucket's variable and handed on to the bucket's children, as far as each child needs to know them. A tightened covering
+tree tells for each context what share of the whole sum it stands for, about; those below a least share are dropped.
+What the kept ones stand for is then summed exactly, in elimination order. All terms are positive, so dropping some
+gives a lower bound whatever the shares were; where nothing was dropped the sum is exact. A context that the tree proves
+to be impossible is never looked at: in models with zeros these are most.
+
+The same sum with the tree's bound in place of what was dropped is an upper bound, no worse than the tree's. It is kept
+relative to that: what a context stands for is at most the sum over its arcs of the arc's ratio (the share of the
+context's bound that the tree gives to the arc) times what its children stand for, and 1 for what is dropped.
 """
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
-from powersum.arrays import BoolArray, FloatArray, IntArray
-from powersum.eliminate import factors_of
-from powersum.eliminate_wiring import wire
+from powersum.arrays import FloatArray, IntArray
 from powersum.model import Model
-from powersum.partial_sum_kernels import Keys, Numbers, extend, project
+from powersum.partial_sum_kernels import Numbers, extend, hand_over
+from powersum.partial_sum_wiring import Bucket, Handover, buckets_of, key_of, ratios_of
 from powersum.search.heuristic import Heuristic
-
-KEY_BITS = 63
-"""Bits of a word of a key: states are read from it as from a signed integer."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Layout:
-    """Where each axis of a bucket's contexts lies in their keys; ``depths`` count from the last eliminated variable."""
-
-    depths: IntArray
-    words: IntArray
-    shifts: IntArray
-    masks: IntArray
-    n_words: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Bucket:
-    """One variable's bucket: its contexts, its factors, its children and how a context of theirs comes about."""
-
-    layout: _Layout
-    children: tuple[int, ...]
-    factor_starts: IntArray
-    scope_starts: IntArray
-    scope_depths: IntArray
-    scope_strides: IntArray
 
 
 @dataclass(slots=True)
 class _Contexts:
     """Kept contexts of a bucket that waits to be extended."""
 
-    keys: Keys
-    log_shares: FloatArray
+    keys: IntArray
+    shares: FloatArray
 
 
 @dataclass(slots=True)
@@ -66,7 +42,10 @@ class _Arcs:
     n_contexts: int
     contexts: Numbers
     values: FloatArray
-    targets: list[Numbers] = field(default_factory=list)
+    ratios: FloatArray
+    dropped: FloatArray
+    """Sum of the ratios of each context's arcs that are not among these."""
+    targets: list[Numbers]
     """For each child the number of the context that an arc leads to."""
 
 
@@ -77,237 +56,186 @@ class PartialSum:
     ----------
     model
         The model.
-    heuristic
-        The bounds of a covering tree of the model, for all variables.
+    heuristic, log_upper
+        The bounds of a covering tree of the model, for all variables, and the bound that goes with them.
     given
-        For each variable the state it is given, -1 for those summed.
+        For each variable the state it is given, -1 for those summed; by default all are summed.
+    anchor
+        A possible state of each variable, if one is known: its contexts are always kept, so that something is.
 
     Attributes
     ----------
     log_lower
         The best lower bound (natural log) so far.
+    log_upper
+        The best upper bound so far.
     exact
-        True when the latest pass dropped nothing: ``log_lower`` is then the sum itself.
+        True when a pass dropped nothing: ``log_lower`` is then the sum itself.
     n_arcs
         Size of the latest pass.
     """
 
-    def __init__(self, model: Model, heuristic: Heuristic, given: IntArray | None = None) -> None:
-        self._model, self._heuristic = model, heuristic
-        n = model.n_variables
-        self._given = np.full(n, -1, dtype=np.int64) if given is None else given
-        self._states = np.zeros(n, dtype=np.int64)
-        self._buckets, self._constant = _buckets(model, heuristic.variables)
-        self._roots = np.ones(n, dtype=np.bool_)
-        for bucket in self._buckets:
-            self._roots[list(bucket.children)] = False
+    def __init__(
+        self,
+        model: Model,
+        heuristic: Heuristic,
+        log_upper: float,
+        *,
+        given: IntArray | None = None,
+        anchor: IntArray | None = None,
+    ) -> None:
+        self._log_values = model.log_values
+        self._ratios = ratios_of(heuristic)
+        self._buckets, self._constant = buckets_of(model, heuristic)
+        self._given = np.full(model.n_variables, -1, dtype=np.int64) if given is None else given
+        self._anchor = anchor
+        self._tree_upper = log_upper
+        self.log_upper = log_upper
         self.log_lower = -np.inf
         self.exact = False
-        self.n_arcs = 0
-        self.begin(1)
+        self.begin(1.0)
 
-    def begin(self, capacity: int) -> None:
-        """Begin a new pass in which each bucket keeps that many contexts at most."""
-        self._capacity = capacity
-        self._depth = 0
+    def begin(self, least_share: float) -> None:
+        """Begin a new pass that drops contexts with less than this share of the sum, as the tree estimates it."""
+        self._least_share = least_share
         self._lossless = True
-        self.n_arcs = 0
+        self._depth = 0
         self._waiting: dict[int, _Contexts] = {}
         self._arcs: list[_Arcs] = []
+        self.n_arcs = 0
 
     def run(self, deadline: float) -> bool:
         """Go on with the pass; True when it has ended, False when the time is over before."""
-        n = len(self._buckets)
-        while self._depth < n:
+        while self._depth < len(self._buckets):
             if time.monotonic() >= deadline:
                 return False
-            self._extend(self._depth)
+            self._extend(self._buckets[self._depth])
             self._depth += 1
-        self.log_lower = max(self.log_lower, self._sum() + self._constant)
-        self.exact = self._lossless
+        log_sum, log_ratio = self._sum()
+        self.log_lower = max(self.log_lower, log_sum + self._constant)
+        self.log_upper = min(self.log_upper, log_ratio + self._tree_upper)
+        if self._lossless:
+            self.exact, self.log_upper = True, self.log_lower
         return True
 
-    def _extend(self, depth: int) -> None:
+    def _extend(self, bucket: Bucket) -> None:
         """Extend the contexts of one bucket, and hand them on to its children."""
-        bucket = self._buckets[depth]
-        layout = bucket.layout
-        if self._roots[depth]:
-            contexts = _Contexts(np.zeros((1, layout.n_words), dtype=np.uint64), np.zeros(1))
-        else:
-            contexts = self._waiting.pop(depth)
-        given = int(self._given[self._heuristic.variables[depth]])
-        room = len(contexts.keys) * (1 if given >= 0 else int(self._heuristic.cardinalities[depth]))
+        contexts = self._waiting.pop(self._depth, None)
+        if contexts is None:
+            # The last eliminated variable of a component: its message is a number.
+            contexts = _Contexts(np.zeros((1, 1), dtype=np.int64), np.ones(1))
+        given = int(self._given[bucket.variable])
+        first, end = (given, given + 1) if given >= 0 else (0, bucket.cardinality)
+        room = len(contexts.keys) * (end - first)
         numbers, states = np.empty(room, dtype=np.int32), np.empty(room, dtype=np.int32)
-        log_shares, values = np.empty(room), np.empty(room)
+        shares, ratios, values = np.empty(room), np.empty(room), np.empty(room)
+        reads = bucket.reads
         n_arcs = extend(
-            depth,
             contexts.keys,
-            contexts.log_shares,
-            given,
-            layout.words,
-            layout.shifts,
-            layout.masks,
-            layout.depths,
-            self._heuristic,
-            bucket.factor_starts,
-            bucket.scope_starts,
-            bucket.scope_depths,
-            bucket.scope_strides,
-            self._model.log_values,
-            self._states,
+            contexts.shares,
+            first,
+            end,
+            *bucket.axes,
+            *reads,
+            self._ratios,
+            self._log_values,
+            np.empty(len(bucket.axes.words), dtype=np.int64),
+            np.empty(len(reads.offsets), dtype=np.int64),
             numbers,
             states,
-            log_shares,
+            shares,
+            ratios,
             values,
         )
-        numbers, states = numbers[:n_arcs], states[:n_arcs]
-        arcs = _Arcs(len(contexts.keys), numbers, values[:n_arcs])
-        log_shares = log_shares[:n_arcs]
-        shares = np.exp(log_shares - log_shares.max(initial=-np.inf))
-        self._lossless &= bool((shares > 0.0).all())
-        for child in bucket.children:
-            target = self._project(depth, child, contexts.keys, numbers, states, shares)
-            arcs.targets.append(target)
+        numbers, states, shares = numbers[:n_arcs], states[:n_arcs], shares[:n_arcs]
+        ratios, values = ratios[:n_arcs], values[:n_arcs]
+        led = []
+        for handover in bucket.children:
+            led.append(self._hand_over(handover, contexts.keys, numbers, states, shares))
             # What leads nowhere must not count for the other children.
-            shares[target < 0] = 0.0
-        if bucket.children:
-            _compress(arcs, shares > 0.0)
+            shares[led[-1] < 0] = 0.0
+        kept = shares > 0.0
+        arcs = _Arcs(
+            len(contexts.keys),
+            numbers[kept],
+            values[kept],
+            ratios[kept],
+            np.bincount(numbers[~kept], ratios[~kept], minlength=len(contexts.keys)),
+            [targets[kept] for targets in led],
+        )
         self.n_arcs += len(arcs.contexts)
         self._arcs.append(arcs)
 
-    def _project(
-        self, depth: int, child: int, keys: Keys, numbers: Numbers, states: Numbers, shares: FloatArray
+    def _hand_over(
+        self, handover: Handover, keys: IntArray, numbers: Numbers, states: Numbers, shares: FloatArray
     ) -> Numbers:
         """Contexts of a child that the arcs lead to: keep the best, and tell where each arc leads, -1 for nowhere."""
-        source, layout = self._buckets[depth].layout, self._buckets[child].layout
-        # Depths rise towards the first eliminated; the bucket's own variable is not among its context.
-        at = np.searchsorted(source.depths, layout.depths)
-        own = layout.depths == depth
-        at[own] = 0
-        from_words = np.where(own, -1, source.words[at] if len(source.words) else -1)
-        from_shifts = source.shifts[at] if len(source.words) else np.zeros(len(at), dtype=np.int64)
         n = len(numbers)
-        found = np.empty((n, layout.n_words), dtype=np.uint64)
-        child_shares = np.empty(n)
-        target = np.empty(n, dtype=np.int32)
-        slots = np.full(1 << max(4, (2 * n).bit_length()), -1, dtype=np.int32)
-        count = project(
+        # One row more: a key is written before it is known whether it is new.
+        found = np.empty((n + 1, handover.n_words), dtype=np.int64)
+        sums = np.empty(n)
+        targets = np.empty(n, dtype=np.int32)
+        table = np.full(1 if handover.distinct else 1 << (2 * n + 1).bit_length(), -1, dtype=np.int32)
+        count = hand_over(
             keys,
             numbers,
             states,
             shares,
-            from_words,
-            from_shifts,
-            layout.masks,
-            layout.words,
-            layout.shifts,
-            slots,
+            handover.from_words,
+            handover.from_shifts,
+            handover.masks,
+            handover.to_words,
+            handover.to_shifts,
+            handover.own_word,
+            handover.own_shift,
+            table,
             found,
-            child_shares,
-            target,
+            sums,
+            targets,
         )
-        del slots
-        found, child_shares = found[:count], child_shares[:count]
-        if count > self._capacity:
-            self._lossless = False
-            kept = np.zeros(count, dtype=np.bool_)
-            kept[np.argpartition(-child_shares, self._capacity)[: self._capacity]] = True
-            renumber = np.where(kept, np.cumsum(kept) - 1, -1).astype(np.int32)
-            # Places of arcs that lead nowhere read the last entry; they stay nowhere.
-            target = np.where(target >= 0, renumber[target], np.int32(-1))
-            found, child_shares = found[kept], child_shares[kept]
+        del table
+        found, sums = found[:count], sums[:count] / sums[:count].sum()
+        kept = sums >= self._least_share
+        if self._anchor is not None:
+            kept |= (found == key_of(self._buckets[handover.child], self._anchor)).all(axis=1)
+        if kept.all():
+            found = found.copy()
         else:
-            found, child_shares = found.copy(), child_shares.copy()
-        with np.errstate(divide="ignore"):
-            self._waiting[child] = _Contexts(found, np.log(child_shares))
-        return target
+            self._lossless = False
+            renumber = np.where(kept, np.cumsum(kept) - 1, -1).astype(np.int32)
+            targets = np.where(targets >= 0, renumber[targets], np.int32(-1))
+            found, sums = found[kept], sums[kept]
+        self._waiting[handover.child] = _Contexts(found, sums)
+        return targets
 
-    def _sum(self) -> float:
-        """Sum all arcs, from the first eliminated variable to the last."""
+    def _sum(self) -> tuple[float, float]:
+        """Sum all arcs, from the first eliminated variable to the last: the log, and that of the upper ratio."""
         log_sums: dict[int, FloatArray] = {}
-        total = 0.0
+        upper_ratios: dict[int, FloatArray] = {}
         for depth in range(len(self._buckets) - 1, -1, -1):
             arcs = self._arcs.pop()
-            values = arcs.values
-            for child, target in zip(self._buckets[depth].children, arcs.targets, strict=True):
-                values = values + log_sums.pop(child)[target]
-            sums = _sum_by_context(arcs.contexts, values, arcs.n_contexts)
-            if self._roots[depth]:
-                total += float(sums[0])
-            else:
-                log_sums[depth] = sums
-        return total
-
-
-def _compress(arcs: _Arcs, kept: BoolArray) -> None:
-    """Take out the arcs that lead nowhere."""
-    if not kept.all():
-        arcs.contexts, arcs.values = arcs.contexts[kept], arcs.values[kept]
-        arcs.targets = [target[kept] for target in arcs.targets]
+            values, ratios = arcs.values, arcs.ratios
+            for handover, targets in zip(self._buckets[depth].children, arcs.targets, strict=True):
+                values = values + log_sums.pop(handover.child)[targets]
+                ratios = ratios * upper_ratios.pop(handover.child)[targets]
+            log_sums[depth] = _sum_by_context(arcs.contexts, values, arcs.n_contexts)
+            ratios = arcs.dropped + np.bincount(arcs.contexts, ratios, minlength=arcs.n_contexts)
+            upper_ratios[depth] = np.minimum(ratios, 1.0)
+        # What nobody took is the message of a component.
+        log_sum = float(sum(sums[0] for sums in log_sums.values()))
+        with np.errstate(divide="ignore"):
+            return log_sum, float(sum(np.log(ratios[0]) for ratios in upper_ratios.values()))
 
 
 def _sum_by_context(contexts: Numbers, values: FloatArray, n_contexts: int) -> FloatArray:
-    """Logs of the sums of what each context's arcs are worth."""
+    """Logs of the sums of what the arcs of each context are worth."""
     sums = np.full(n_contexts, -np.inf)
     if not len(contexts):
         return sums
     first = np.flatnonzero(np.diff(contexts, prepend=-1))
-    owners = contexts[first]
     top = np.maximum.reduceat(values, first)
     shift = np.where(np.isneginf(top), 0.0, top)
-    lengths = np.diff(first, append=len(contexts))
+    scaled = np.exp(values - np.repeat(shift, np.diff(first, append=len(contexts))))
     with np.errstate(divide="ignore"):
-        sums[owners] = shift + np.log(np.add.reduceat(np.exp(values - np.repeat(shift, lengths)), first))
+        sums[contexts[first]] = shift + np.log(np.add.reduceat(scaled, first))
     return sums
-
-
-def _buckets(model: Model, variables: IntArray) -> tuple[list[_Bucket], float]:
-    """The buckets, from the last eliminated variable to the first, and the log of the constant factors."""
-    n = len(variables)
-    order = np.ascontiguousarray(variables[::-1])
-    position = np.empty(n, dtype=np.int64)
-    position[order] = np.arange(n)
-    factors = factors_of(model)
-    wiring, factor_buckets = wire(order, position, np.arange(model.n_factors), factors)
-    depth_of = n - 1 - position
-    bits = np.maximum(np.ceil(np.log2(model.cardinalities)).astype(np.int64), 1)
-    children: list[list[int]] = [[] for _ in range(n)]
-    for b, parent in enumerate(wiring.parents.tolist()):
-        if parent >= 0:
-            children[n - 1 - parent].append(n - 1 - b)
-    buckets = []
-    for depth in range(n):
-        b = n - 1 - depth
-        axes = wiring.axes[wiring.axis_starts[b] + 1 : wiring.axis_starts[b + 1]]
-        inputs = wiring.inputs[wiring.input_starts[b] : wiring.input_starts[b + 1]]
-        chosen = inputs[inputs >= 0]
-        lengths = model.scope_starts[chosen + 1] - model.scope_starts[chosen]
-        places = np.concatenate(
-            [np.arange(model.scope_starts[f], model.scope_starts[f + 1]) for f in chosen.tolist()]
-            or [np.zeros(0, dtype=np.int64)]
-        )
-        buckets.append(
-            _Bucket(
-                _layout(np.sort(depth_of[axes]), bits[order][::-1]),
-                tuple(children[depth]),
-                model.table_starts[chosen],
-                np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
-                depth_of[model.scope_variables[places]],
-                factors.strides[places],
-            )
-        )
-    constants = model.table_starts[:-1][factor_buckets < 0]
-    return buckets, float(model.log_values[constants].sum())
-
-
-def _layout(depths: IntArray, bits: IntArray) -> _Layout:
-    """Axes one after another in words of :data:`KEY_BITS` bits, none across two words."""
-    words, shifts = np.zeros(len(depths), dtype=np.int64), np.zeros(len(depths), dtype=np.int64)
-    word = used = 0
-    for a, depth in enumerate(depths.tolist()):
-        if used + int(bits[depth]) > KEY_BITS:
-            word, used = word + 1, 0
-        words[a], shifts[a] = word, used
-        used += int(bits[depth])
-    masks = (1 << bits[depths]) - 1
-    return _Layout(depths, words, shifts, masks, word + 1)
