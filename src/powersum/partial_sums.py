@@ -71,8 +71,8 @@ class PartialSum:
         The best upper bound so far.
     exact
         True when a pass dropped nothing: ``log_lower`` is then the sum itself.
-    n_arcs
-        Size of the latest pass.
+    n_arcs, n_dropped
+        Size of the latest pass, and how many contexts it dropped.
     """
 
     def __init__(
@@ -95,14 +95,16 @@ class PartialSum:
         self.exact = False
         self.begin(1.0)
 
-    def begin(self, least_share: float) -> None:
-        """Begin a new pass that drops contexts with less than this share of the sum, as the tree estimates it."""
-        self._least_share = least_share
-        self._lossless = True
+    def begin(self, least_share: float, most_arcs: float = np.inf) -> None:
+        """Begin a new pass that drops contexts with less than this share of the sum, as the tree estimates it.
+
+        Once it has more than ``most_arcs`` it drops more and more.
+        """
+        self._least_share, self._most_arcs = least_share, most_arcs
         self._depth = 0
         self._waiting: dict[int, _Contexts] = {}
         self._arcs: list[_Arcs] = []
-        self.n_arcs = 0
+        self.n_arcs = self.n_dropped = 0
 
     def run(self, deadline: float) -> bool:
         """Go on with the pass; True when it has ended, False when the time is over before."""
@@ -114,7 +116,7 @@ class PartialSum:
         log_sum, log_ratio = self._sum()
         self.log_lower = max(self.log_lower, log_sum + self._constant)
         self.log_upper = min(self.log_upper, log_ratio + self._tree_upper)
-        if self._lossless:
+        if not self.n_dropped:
             self.exact, self.log_upper = True, self.log_lower
         return True
 
@@ -163,8 +165,11 @@ class PartialSum:
             np.bincount(numbers[~kept], ratios[~kept], minlength=len(contexts.keys)),
             [targets[kept] for targets in led],
         )
-        self.n_arcs += len(arcs.contexts)
         self._arcs.append(arcs)
+        self.n_arcs += len(arcs.contexts)
+        if self.n_arcs > self._most_arcs:
+            # No bucket has more contexts than the inverse of the least share: what is still to come is limited.
+            self._least_share = max(2.0 * self._least_share, 1.0 / self._most_arcs)
 
     def _hand_over(
         self, handover: Handover, keys: IntArray, numbers: Numbers, states: Numbers, shares: FloatArray
@@ -201,7 +206,7 @@ class PartialSum:
         if kept.all():
             found = found.copy()
         else:
-            self._lossless = False
+            self.n_dropped += int(count - kept.sum())
             renumber = np.where(kept, np.cumsum(kept) - 1, -1).astype(np.int32)
             targets = np.where(targets >= 0, renumber[targets], np.int32(-1))
             found, sums = found[kept], sums[kept]

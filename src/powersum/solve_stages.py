@@ -24,6 +24,7 @@ from powersum.evaluate_regions import TOO_WIDE
 from powersum.improve import Portfolio
 from powersum.model import Model
 from powersum.ordering import elimination_order
+from powersum.partial_sum_passes import SumPasses
 from powersum.problem import Problem
 from powersum.query import Query
 from powersum.search import BestFirst, heuristic_of
@@ -51,6 +52,12 @@ WIDE_GAP = 0.1
 
 TREE_SHARE = 0.4
 """Share of the memory that a tree may take."""
+
+SUM_SHARE = 0.4
+"""Share of the memory that partial sums may take: search, which needs it otherwise, is not done beside them."""
+
+FIRST_SUM = 0.2
+"""Seconds for a first partial sum, by bounds that are hardly tightened."""
 
 HELD_TABLE = 2.0**18
 """Largest table of the sum that is left when a cutset is held."""
@@ -157,6 +164,7 @@ class _Work:
         self.local = Evaluator(problem, memory=0.1 * memory) if self.beside else self.evaluator
         # Where sums are too wide, the portfolio works on another problem whose value is a lower bound.
         self.held: Evaluator | None = None
+        self.possible: IntArray | None = None
         self.portfolio = Portfolio(self.local, seed=seed)
         self.search: BestFirst | None = None
         self.pool = ThreadPoolExecutor(1)
@@ -196,6 +204,8 @@ class _Work:
                     self.portfolio.suggest(tree.decode())
             del fresh
             ends = math.inf if last else time.monotonic() + 0.5 * length
+            if self.possible is not None and not state.settled:
+                yield from self._sum(tree, time_limit - clock() if last else 0.5 * length)
             if self._may_search() and not state.settled:
                 self._begin_search(tree)
                 while time.monotonic() < ends and not state.settled:
@@ -249,7 +259,11 @@ class _Work:
             self.state.settled, self.state.reason = True, "Exact elimination, component by component."
             yield self.state
             return
-        if value == TOO_WIDE:
+        if value == TOO_WIDE and not evaluator.is_max.any():
+            self.possible = states
+            yield from self._sum(tree, FIRST_SUM)
+        elif value == TOO_WIDE:
+            self.possible = states
             self._hold(states)
             self.state.notes = (
                 "Summing is too wide for the memory given: log_lower is a lower bound on the value of the assignment.",
@@ -295,6 +309,8 @@ class _Work:
 
     def _improve(self, clock: Callable[[], float]) -> None:
         """A slice of local search; a short one where it has not found anything for long and the rest is promising."""
+        if not (self.held or self.local).is_max.any():
+            return
         wide = not self._gap() < WIDE_GAP * abs(self.state.log_lower)
         length = self.slice if wide or clock() < 2.0 * self.improved + 1.0 else 0.4 * self.slice
         self._record_gain(self.portfolio.run(time.monotonic() + length), clock)
@@ -323,6 +339,28 @@ class _Work:
         self.held = Evaluator(held, memory=0.2 * self.memory)
         self.portfolio = Portfolio(self.held, seed=self.seed)
         self.portfolio.suggest(states)
+
+    def _sum(self, tree: CoveringTree, seconds: float) -> Iterator[State]:
+        """Where summing is too wide: partial sums, ever larger, of everything or of what the best assignment leaves."""
+        is_max, constant = self.evaluator.is_max, self.problem.log_constant
+        states = np.where(is_max, self.portfolio.assignment, -1) if is_max.any() else None
+        passes = SumPasses(
+            self.problem,
+            tree,
+            memory=SUM_SHARE * self.memory,
+            given=states,
+            anchor=self.possible if states is None else None,
+        )
+        end = time.monotonic() + seconds
+        while passes.run(min(time.monotonic() + self.slice, end), end):
+            self._record(passes.sum.log_lower, np.full(len(is_max), -1) if states is None else states)
+            if states is None:
+                self.state.log_upper = min(self.state.log_upper, passes.sum.log_upper + constant)
+                if passes.sum.exact:
+                    self.state.settled, self.state.reason = True, "Every term that is not zero was summed."
+            yield self.state
+            if self.state.settled:
+                return
 
     def _record(self, value: float, assignment: IntArray) -> None:
         if value + self.problem.log_constant > self.state.log_lower:
