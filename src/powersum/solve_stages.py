@@ -363,7 +363,8 @@ class _Work:
                 return
 
     def _record(self, value: float, assignment: IntArray) -> None:
-        if value + self.problem.log_constant > self.state.log_lower:
+        # Too wide is no value: also with a cutset held, some assignments leave more variables free than others.
+        if value < TOO_WIDE and value + self.problem.log_constant > self.state.log_lower:
             self.state.log_lower = value + self.problem.log_constant
             known = np.where(self.evaluator.is_max, assignment, -1)
             self.state.states = self.problem.restore(known)
