@@ -119,11 +119,16 @@ class LocalSearch:
         self._centres = self._max_variables if centres is None else centres
         self.assignment: IntArray = np.where(evaluator.is_max, assignment, -1).astype(np.int64)
         self._values: FloatArray = np.array(
-            [evaluator.component_value(c, self.assignment) for c in range(evaluator.n_components)]
+            [self._component_value(c, self.assignment) for c in range(evaluator.n_components)]
         )
         self.log_value = evaluator.plain_value(self.assignment) + float(self._values.sum())
         self.idle = 0
         self.blocks = 0
+
+    def _component_value(self, component: int, assignment: IntArray) -> float:
+        """What a component contributes; as good as impossible where its sum is too wide for this assignment."""
+        value = self._evaluator.component_value(component, assignment)
+        return value if value < TOO_WIDE else -np.inf
 
     def step(self) -> bool:
         """Maximise one block; True when the value rose. ``idle`` counts blocks since the last gain, ``blocks`` all."""
@@ -167,7 +172,7 @@ class LocalSearch:
         changed = np.flatnonzero(candidate != self.assignment)
         self.assignment = candidate
         for c in evaluator.region(changed)[2].tolist():
-            self._values[c] = evaluator.component_value(c, candidate)
+            self._values[c] = self._component_value(c, candidate)
         gain = value - before
         # From an impossible start the difference is infinite, and the other components may still be impossible.
         self.log_value = (
@@ -199,7 +204,7 @@ class LocalSearch:
         _, factors, parts = evaluator.region(piece)
         candidate = self.assignment.copy()
         candidate[piece] = other[piece]
-        values = np.array([evaluator.component_value(c, candidate) for c in parts.tolist()])
+        values = np.array([self._component_value(c, candidate) for c in parts.tolist()])
         before = float(self._values[parts].sum()) + evaluator.plain_value(self.assignment, factors)
         gain = float(values.sum()) + evaluator.plain_value(candidate, factors) - before
         if gain > SMALLEST_GAIN:
