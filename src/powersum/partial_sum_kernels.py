@@ -5,6 +5,8 @@ Keys of contexts are rows of words. An *arc* is a context with one state of the 
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,6 +18,12 @@ Ratios = NDArray[np.float32]
 
 TINY = 1e-300
 """The least share of what is possible, for 0 stands for what is not."""
+
+TINIEST = 1e-37
+"""The same in single precision."""
+
+ROUND_UP = 1.0 + 2.0**-22
+"""More than what a number may lose when it is rounded to single precision."""
 
 
 @compiled
@@ -40,7 +48,7 @@ def extend(
     arc_contexts: Numbers,
     arc_states: Numbers,
     arc_shares: FloatArray,
-    arc_ratios: FloatArray,
+    arc_ratios: Ratios,
     arc_values: FloatArray,
 ) -> int:
     """All possible arcs, in the order of the contexts; returns how many.
@@ -63,8 +71,13 @@ def extend(
             ratio = 1.0
             for t in range(n_ratios):
                 ratio *= ratios[places[t] + s * own_strides[t]]
-            if ratio == 0.0:
-                continue
+            # A product of many small numbers may vanish as well: then it is not dropped as impossible.
+            if ratio < TINY:
+                possible = True
+                for t in range(n_ratios):
+                    possible = possible and ratios[places[t] + s * own_strides[t]] > 0.0
+                if not possible:
+                    continue
             value = 0.0
             for t in range(n_ratios, n_tables):
                 value += log_values[places[t] + s * own_strides[t]]
@@ -72,7 +85,7 @@ def extend(
                 arc_contexts[n_arcs] = i
                 arc_states[n_arcs] = s
                 arc_shares[n_arcs] = max(shares[i] * ratio, TINY)
-                arc_ratios[n_arcs] = ratio
+                arc_ratios[n_arcs] = max(ratio * ROUND_UP, TINIEST)
                 arc_values[n_arcs] = value
                 n_arcs += 1
     return n_arcs
@@ -98,7 +111,7 @@ def hand_over(
 ) -> int:
     """The contexts of one child that arcs lead to, with the sums of their shares; ``targets`` tells which each leads to.
 
-    Arcs of share 0 are not followed and get -1. ``table`` is for hashing: all -1, a power of two entries, more than
+    Arcs of share 0 are not followed and get -1. ``found`` has room for one context more than there are arcs. ``table`` is for hashing: all -1, a power of two entries, more than
     there are arcs; with one entry it says that no two arcs lead to the same context. Returns the number of contexts.
     """
     n_words = found.shape[1]
@@ -140,3 +153,65 @@ def hand_over(
         shares[number] += arc_shares[arc]
         targets[arc] = number
     return count
+
+
+@compiled
+def drop(
+    found: IntArray,
+    shares: FloatArray,
+    count: int,
+    least: float,
+    anchor: IntArray,
+    targets: Numbers,
+    arc_shares: FloatArray,
+) -> int:
+    """Keep the contexts of at least this share, and the one with the key ``anchor``; returns how many.
+
+    ``found`` and ``shares`` are closed up; ``targets`` follow, and arcs to a dropped context get -1 and the share 0.
+    """
+    n_words = found.shape[1]
+    numbers = np.empty(count, np.int32)
+    kept = 0
+    for i in range(count):
+        keep = shares[i] >= least
+        if not keep and len(anchor) == n_words:
+            keep = True
+            for w in range(n_words):
+                keep = keep and found[i, w] == anchor[w]
+        numbers[i] = kept if keep else -1
+        if keep:
+            for w in range(n_words):
+                found[kept, w] = found[i, w]
+            shares[kept] = shares[i]
+            kept += 1
+    if kept < count:
+        for arc in range(len(targets)):
+            if targets[arc] >= 0:
+                targets[arc] = numbers[targets[arc]]
+                if targets[arc] < 0:
+                    arc_shares[arc] = 0.0
+    return kept
+
+
+@compiled
+def add_up(
+    contexts: Numbers, values: FloatArray, ratios: FloatArray, log_sums: FloatArray, upper_ratios: FloatArray
+) -> None:
+    """Log of the sum of each context's arcs, which lie side by side; their ratios are added to ``upper_ratios``."""
+    n = len(contexts)
+    arc = 0
+    while arc < n:
+        context = contexts[arc]
+        first = arc
+        top = -np.inf
+        ratio = 0.0
+        while arc < n and contexts[arc] == context:
+            top = max(top, values[arc])
+            ratio += ratios[arc]
+            arc += 1
+        upper_ratios[context] += ratio
+        if top > -np.inf:
+            total = 0.0
+            for a in range(first, arc):
+                total += math.exp(values[a] - top)
+            log_sums[context] = top + math.log(total)

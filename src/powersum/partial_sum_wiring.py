@@ -229,7 +229,7 @@ def _handover(depth: int, axes: IntArray, key: Axes, child: int, child_axes: Int
     )
 
 
-def key_of(bucket: Bucket, states: IntArray) -> FloatArray:
+def key_of(bucket: Bucket, states: IntArray) -> IntArray:
     """The key of the context that an assignment of all variables gives."""
     key = np.zeros(bucket.n_words, dtype=np.int64)
     np.bitwise_or.at(key, bucket.key_axes.words, states[bucket.key_variables] << bucket.key_axes.shifts)

@@ -20,11 +20,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from powersum.arrays import FloatArray, IntArray
+from powersum.arrays import BoolArray, FloatArray, IntArray
 from powersum.model import Model
-from powersum.partial_sum_kernels import Numbers, extend, hand_over
+from powersum.partial_sum_kernels import ROUND_UP, Numbers, Ratios, add_up, drop, extend, hand_over
 from powersum.partial_sum_wiring import Bucket, Handover, buckets_of, key_of, ratios_of
 from powersum.search.heuristic import Heuristic
+
+
+_NO_KEY = np.zeros(0, dtype=np.int64)
 
 
 @dataclass(slots=True)
@@ -39,11 +42,10 @@ class _Contexts:
 class _Arcs:
     """Extensions of a bucket's contexts, in the order of the contexts: what the sum is made of."""
 
-    n_contexts: int
     contexts: Numbers
     values: FloatArray
-    ratios: FloatArray
-    dropped: FloatArray
+    ratios: Ratios
+    dropped: Ratios
     """Sum of the ratios of each context's arcs that are not among these."""
     targets: list[Numbers]
     """For each child the number of the context that an arc leads to."""
@@ -130,7 +132,7 @@ class PartialSum:
         first, end = (given, given + 1) if given >= 0 else (0, bucket.cardinality)
         room = len(contexts.keys) * (end - first)
         numbers, states = np.empty(room, dtype=np.int32), np.empty(room, dtype=np.int32)
-        shares, ratios, values = np.empty(room), np.empty(room), np.empty(room)
+        shares, values, ratios = np.empty(room), np.empty(room), np.empty(room, dtype=np.float32)
         reads = bucket.reads
         n_arcs = extend(
             contexts.keys,
@@ -150,23 +152,10 @@ class PartialSum:
             values,
         )
         numbers, states, shares = numbers[:n_arcs], states[:n_arcs], shares[:n_arcs]
-        ratios, values = ratios[:n_arcs], values[:n_arcs]
-        led = []
-        for handover in bucket.children:
-            led.append(self._hand_over(handover, contexts.keys, numbers, states, shares))
-            # What leads nowhere must not count for the other children.
-            shares[led[-1] < 0] = 0.0
-        kept = shares > 0.0
-        arcs = _Arcs(
-            len(contexts.keys),
-            numbers[kept],
-            values[kept],
-            ratios[kept],
-            np.bincount(numbers[~kept], ratios[~kept], minlength=len(contexts.keys)),
-            [targets[kept] for targets in led],
-        )
-        self._arcs.append(arcs)
-        self.n_arcs += len(arcs.contexts)
+        # One child after the other: what leads nowhere by one of them does not count for the next.
+        led = [self._hand_over(child, contexts.keys, numbers, states, shares) for child in bucket.children]
+        self._arcs.append(_arcs(len(contexts.keys), numbers, values[:n_arcs], ratios[:n_arcs], led, shares > 0.0))
+        self.n_arcs += len(self._arcs[-1].contexts)
         if self.n_arcs > self._most_arcs:
             # No bucket has more contexts than the inverse of the least share: what is still to come is limited.
             self._least_share = max(2.0 * self._least_share, 1.0 / self._most_arcs)
@@ -199,18 +188,12 @@ class PartialSum:
             targets,
         )
         del table
-        found, sums = found[:count], sums[:count] / sums[:count].sum()
-        kept = sums >= self._least_share
-        if self._anchor is not None:
-            kept |= (found == key_of(self._buckets[handover.child], self._anchor)).all(axis=1)
-        if kept.all():
-            found = found.copy()
-        else:
-            self.n_dropped += int(count - kept.sum())
-            renumber = np.where(kept, np.cumsum(kept) - 1, -1).astype(np.int32)
-            targets = np.where(targets >= 0, renumber[targets], np.int32(-1))
-            found, sums = found[kept], sums[kept]
-        self._waiting[handover.child] = _Contexts(found, sums)
+        anchor = _NO_KEY if self._anchor is None else key_of(self._buckets[handover.child], self._anchor)
+        least = self._least_share * float(sums[:count].sum())
+        kept = drop(found, sums, count, least, anchor, targets, shares)
+        self.n_dropped += count - kept
+        sums = sums[:kept] / sums[:kept].sum()
+        self._waiting[handover.child] = _Contexts(found[:kept].copy(), sums)
         return targets
 
     def _sum(self) -> tuple[float, float]:
@@ -219,28 +202,33 @@ class PartialSum:
         upper_ratios: dict[int, FloatArray] = {}
         for depth in range(len(self._buckets) - 1, -1, -1):
             arcs = self._arcs.pop()
-            values, ratios = arcs.values, arcs.ratios
+            values, ratios = arcs.values, arcs.ratios.astype(np.float64)
             for handover, targets in zip(self._buckets[depth].children, arcs.targets, strict=True):
                 values = values + log_sums.pop(handover.child)[targets]
-                ratios = ratios * upper_ratios.pop(handover.child)[targets]
-            log_sums[depth] = _sum_by_context(arcs.contexts, values, arcs.n_contexts)
-            ratios = arcs.dropped + np.bincount(arcs.contexts, ratios, minlength=arcs.n_contexts)
-            upper_ratios[depth] = np.minimum(ratios, 1.0)
+                ratios *= upper_ratios.pop(handover.child)[targets]
+            log_sums[depth] = np.full(len(arcs.dropped), -np.inf)
+            upper_ratios[depth] = arcs.dropped.astype(np.float64)
+            add_up(arcs.contexts, values, ratios, log_sums[depth], upper_ratios[depth])
+            np.minimum(upper_ratios[depth], 1.0, out=upper_ratios[depth])
         # What nobody took is the message of a component.
         log_sum = float(sum(sums[0] for sums in log_sums.values()))
         with np.errstate(divide="ignore"):
             return log_sum, float(sum(np.log(ratios[0]) for ratios in upper_ratios.values()))
 
 
-def _sum_by_context(contexts: Numbers, values: FloatArray, n_contexts: int) -> FloatArray:
-    """Logs of the sums of what the arcs of each context are worth."""
-    sums = np.full(n_contexts, -np.inf)
-    if not len(contexts):
-        return sums
-    first = np.flatnonzero(np.diff(contexts, prepend=-1))
-    top = np.maximum.reduceat(values, first)
-    shift = np.where(np.isneginf(top), 0.0, top)
-    scaled = np.exp(values - np.repeat(shift, np.diff(first, append=len(contexts))))
-    with np.errstate(divide="ignore"):
-        sums[contexts[first]] = shift + np.log(np.add.reduceat(scaled, first))
-    return sums
+def _arcs(
+    n_contexts: int, numbers: Numbers, values: FloatArray, ratios: Ratios, led: list[Numbers], kept: BoolArray
+) -> _Arcs:
+    """The arcs to keep, closed up, with what the others had."""
+    if kept.all():
+        # Copies, for these are the beginnings of larger arrays.
+        dropped = np.zeros(n_contexts, dtype=np.float32)
+        return _Arcs(numbers.copy(), values.copy(), ratios.copy(), dropped, led)
+    gone = np.bincount(numbers[~kept], ratios[~kept], minlength=n_contexts)
+    return _Arcs(
+        numbers[kept],
+        values[kept],
+        ratios[kept],
+        (gone * ROUND_UP).astype(np.float32),
+        [targets[kept] for targets in led],
+    )
