@@ -26,7 +26,7 @@ SPARE = 0.8
 LITTLE = 0.1
 """Where fewer contexts than this share of the arcs were dropped, a pass that drops none is tried."""
 
-BYTES_PER_ARC = 48.0
+BYTES_PER_ARC = 32.0
 """What an arc takes in memory at worst, about, with the working memory of the largest buckets."""
 
 STEEPEST, FLATTEST = 1.0, 0.4

@@ -224,11 +224,6 @@ def _arcs(
         # Copies, for these are the beginnings of larger arrays.
         dropped = np.zeros(n_contexts, dtype=np.float32)
         return _Arcs(numbers.copy(), values.copy(), ratios.copy(), dropped, led)
-    gone = np.bincount(numbers[~kept], ratios[~kept], minlength=n_contexts)
-    return _Arcs(
-        numbers[kept],
-        values[kept],
-        ratios[kept],
-        (gone * ROUND_UP).astype(np.float32),
-        [targets[kept] for targets in led],
-    )
+    at, gone = np.flatnonzero(kept), np.flatnonzero(~kept)
+    dropped = ROUND_UP * np.bincount(numbers[gone], ratios[gone], minlength=n_contexts)
+    return _Arcs(numbers[at], values[at], ratios[at], dropped.astype(np.float32), [targets[at] for targets in led])
