@@ -97,6 +97,11 @@ class PartialSum:
         self.exact = False
         self.begin(1.0)
 
+    @property
+    def bytes(self) -> int:
+        """What is held between passes."""
+        return self._ratios.nbytes
+
     def begin(self, least_share: float, most_arcs: float = np.inf) -> None:
         """Begin a new pass that drops contexts with less than this share of the sum, as the tree estimates it.
 

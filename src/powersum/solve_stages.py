@@ -24,7 +24,7 @@ from powersum.evaluate_regions import TOO_WIDE
 from powersum.improve import Portfolio
 from powersum.model import Model
 from powersum.ordering import elimination_order
-from powersum.partial_sum_passes import SumPasses
+from powersum.partial_sum_passes import FIRST_SHARE, SumPasses
 from powersum.problem import Problem
 from powersum.query import Query
 from powersum.search import BestFirst, heuristic_of
@@ -164,7 +164,9 @@ class _Work:
         self.local = Evaluator(problem, memory=0.1 * memory) if self.beside else self.evaluator
         # Where sums are too wide, the portfolio works on another problem whose value is a lower bound.
         self.held: Evaluator | None = None
+        # Then a state of every variable that zeros allow, for partial sums.
         self.possible: IntArray | None = None
+        self.least_share, self.sum_seconds = FIRST_SHARE, math.inf
         self.portfolio = Portfolio(self.local, seed=seed)
         self.search: BestFirst | None = None
         self.pool = ThreadPoolExecutor(1)
@@ -181,7 +183,7 @@ class _Work:
             length = FIRST_STAGE * 4.0**self.stage
             left = time_limit - clock()
             last = length > 0.35 * left
-            length = 0.6 * left if last else length
+            length = max(0.6 * left, left - self.sum_seconds) if last else length
             ends = time.monotonic() + length
             # The last search holds a copy of its tree's tables.
             self.search = None
@@ -348,6 +350,7 @@ class _Work:
             self.problem,
             tree,
             memory=SUM_SHARE * self.memory,
+            first_share=self.least_share,
             given=states,
             anchor=self.possible if states is None else None,
         )
@@ -361,6 +364,9 @@ class _Work:
             yield self.state
             if self.state.settled:
                 return
+        self.least_share = passes.share
+        if states is None:
+            self.sum_seconds = passes.seconds
 
     def _record(self, value: float, assignment: IntArray) -> None:
         # Too wide is no value: also with a cutset held, some assignments leave more variables free than others.
