@@ -6,6 +6,7 @@ Keys of contexts are rows of words. An *arc* is a context with one state of the 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,8 +55,8 @@ def extend(
     """All possible arcs, in the order of the contexts; returns how many.
 
     ``arc_ratios`` gets what an arc has of its context's share by the tree's bound, ``arc_shares`` that share,
-    ``arc_values`` the log of the product of the bucket's factors. For tables see :class:`powersum.partial_sum_wiring.Reads`. ``states`` and ``places`` are
-    scratch for the axes unpacked and the tables.
+    ``arc_values`` the log of the product of the bucket's factors. For the tables see
+    :class:`powersum.partial_sum_wiring.Reads`. ``states`` and ``places`` are scratch for the axes and the tables.
     """
     n_tables = len(offsets)
     n_arcs = 0
@@ -109,10 +110,11 @@ def hand_over(
     shares: FloatArray,
     targets: Numbers,
 ) -> int:
-    """The contexts of one child that arcs lead to, with the sums of their shares; ``targets`` tells which each leads to.
+    """The contexts of one child that arcs lead to, with the sums of their shares; returns how many.
 
-    Arcs of share 0 are not followed and get -1. ``found`` has room for one context more than there are arcs. ``table`` is for hashing: all -1, a power of two entries, more than
-    there are arcs; with one entry it says that no two arcs lead to the same context. Returns the number of contexts.
+    ``targets`` tells which context each arc leads to. Arcs of share 0 are not followed and get -1. ``found`` has room
+    for one context more than there are arcs. ``table`` is for hashing: all -1, a power of two entries, more than there
+    are arcs; with one entry it says that no two arcs lead to the same context.
     """
     n_words = found.shape[1]
     last = len(table) - 1
@@ -129,7 +131,7 @@ def hand_over(
             bits = (keys[context, from_words[r]] >> from_shifts[r]) & masks[r]
             found[count, to_words[r]] |= bits << to_shifts[r]
         found[count, own_word] |= np.int64(arc_states[arc]) << own_shift
-        number = count
+        number: Any = count
         if last > 0:
             mixed = np.uint64(0)
             for w in range(n_words):

@@ -1,4 +1,4 @@
-"""Wiring of partial sums: which tables each bucket reads, how contexts are packed into keys and handed on to children."""
+"""Wiring of partial sums: which tables each bucket reads, how contexts are packed into keys and handed to children."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from powersum.arrays import FloatArray, IntArray, starts_of
+from powersum.arrays import IntArray, starts_of
 from powersum.eliminate import factors_of
 from powersum.eliminate_wiring import wire
 from powersum.model import Model
@@ -21,6 +21,12 @@ LEAST_RATIO = 1e-30
 
 _DEAD = -1e299
 """Below this a tree's log means zero: messages of impossible columns are huge finite numbers."""
+
+
+_NONE = np.zeros(0, dtype=np.int64)
+
+_Table = tuple[int, IntArray, IntArray]
+"""Where a table starts, the depths of its variables, and their strides."""
 
 
 class Axes(NamedTuple):
@@ -46,15 +52,22 @@ class Reads(NamedTuple):
     strides: IntArray
 
 
-class Handover(NamedTuple):
-    """How a child's key follows from the bucket's: runs of bits that move together, and the place of the own state."""
+class Runs(NamedTuple):
+    """Bits of keys that move together: from a word and shift of one key to those of another."""
 
-    child: int
     from_words: IntArray
     from_shifts: IntArray
     masks: IntArray
     to_words: IntArray
     to_shifts: IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """How a child's key follows from the bucket's: runs of bits, and the place of the bucket's own state."""
+
+    child: int
+    runs: Runs
     own_word: int
     own_shift: int
     n_words: int
@@ -74,6 +87,7 @@ class Bucket:
     reads: Reads
     children: tuple[Handover, ...]
     key_axes: Axes
+    """All axes of the contexts, and below their variables."""
     key_variables: IntArray
 
 
@@ -146,10 +160,6 @@ def buckets_of(model: Model, heuristic: Heuristic) -> tuple[list[Bucket], float]
     return buckets, float(model.log_values[constants].sum())
 
 
-_Table = tuple[int, IntArray, IntArray]
-"""Where a table starts, the depths of its variables, and their strides."""
-
-
 def _ratio_tables(heuristic: Heuristic, depth: int) -> list[_Table]:
     """The mini-buckets of a variable; the own variable is the outermost axis of their tables."""
     tables = []
@@ -176,9 +186,6 @@ def _reads(depth: int, n_ratios: int, tables: list[_Table]) -> tuple[Reads, IntA
         np.concatenate([*slots, _NONE]).astype(np.int64),
         np.concatenate([*(s[o] for (_, _, s), o in zip(tables, others, strict=True)), _NONE]).astype(np.int64),
     ), needed
-
-
-_NONE = np.zeros(0, dtype=np.int64)
 
 
 def _pack(cardinalities: IntArray) -> Axes:
@@ -221,11 +228,11 @@ def _handover(depth: int, axes: IntArray, key: Axes, child: int, child_axes: Int
     columns = np.asarray(runs, dtype=np.int64).reshape(-1, 5).T
     return Handover(
         child,
-        *(np.ascontiguousarray(column) for column in columns),
-        own_word=int(child_key.words[own]),
-        own_shift=int(child_key.shifts[own]),
-        n_words=_n_words(child_key),
-        distinct=len(child_axes) == len(axes) + 1,
+        Runs(*(np.ascontiguousarray(column) for column in columns)),
+        int(child_key.words[own]),
+        int(child_key.shifts[own]),
+        _n_words(child_key),
+        len(child_axes) == len(axes) + 1,
     )
 
 

@@ -26,7 +26,6 @@ from powersum.partial_sum_kernels import ROUND_UP, Numbers, Ratios, add_up, drop
 from powersum.partial_sum_wiring import Bucket, Handover, buckets_of, key_of, ratios_of
 from powersum.search.heuristic import Heuristic
 
-
 _NO_KEY = np.zeros(0, dtype=np.int64)
 
 
@@ -145,7 +144,8 @@ class PartialSum:
             first,
             end,
             *bucket.axes,
-            *reads,
+            reads.n_ratios,
+            *reads[1:],
             self._ratios,
             self._log_values,
             np.empty(len(bucket.axes.words), dtype=np.int64),
@@ -180,11 +180,7 @@ class PartialSum:
             numbers,
             states,
             shares,
-            handover.from_words,
-            handover.from_shifts,
-            handover.masks,
-            handover.to_words,
-            handover.to_shifts,
+            *handover.runs,
             handover.own_word,
             handover.own_shift,
             table,

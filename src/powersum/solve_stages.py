@@ -183,7 +183,7 @@ class _Work:
             length = FIRST_STAGE * 4.0**self.stage
             left = time_limit - clock()
             last = length > 0.35 * left
-            length = max(0.6 * left, left - self.sum_seconds) if last else length
+            length = max((0.6 if self.possible is None else 0.5) * left, left - self.sum_seconds) if last else length
             ends = time.monotonic() + length
             # The last search holds a copy of its tree's tables.
             self.search = None

@@ -12,7 +12,7 @@ from powersum.arrays import IntArray
 from powersum.model import Model
 from powersum.ordering import elimination_order
 from powersum.partial_sum_kernels import hand_over
-from powersum.partial_sum_wiring import buckets_of, key_of
+from powersum.partial_sum_wiring import Bucket, Handover, buckets_of, key_of
 from powersum.partial_sums import PartialSum
 from powersum.problem import Problem
 from powersum.query import Query
@@ -171,23 +171,15 @@ def test_keys_of_several_words() -> None:
     assert -math.inf < partial.log_lower <= truth <= partial.log_upper
 
 
-def handed_over(bucket: object, child: object, states: IntArray) -> list[int]:
+def handed_over(bucket: Bucket, child: Handover, states: IntArray) -> list[int]:
     """Key of a child's context by way of the kernel."""
-    from powersum.partial_sum_wiring import Bucket, Handover
-
-    assert isinstance(bucket, Bucket)
-    assert isinstance(child, Handover)
     found = np.zeros((2, child.n_words), dtype=np.int64)
     hand_over(
         key_of(bucket, states)[None, :],
         np.zeros(1, dtype=np.int32),
         states[[bucket.variable]].astype(np.int32),
         np.ones(1),
-        child.from_words,
-        child.from_shifts,
-        child.masks,
-        child.to_words,
-        child.to_shifts,
+        *child.runs,
         child.own_word,
         child.own_shift,
         np.full(4, -1, dtype=np.int32),
