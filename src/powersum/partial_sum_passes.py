@@ -27,7 +27,7 @@ LITTLE = 0.1
 """Where fewer contexts than this share of the arcs were dropped, a pass that drops none is tried."""
 
 BYTES_PER_ARC = 32.0
-"""What an arc takes in memory, with the working memory of the largest buckets."""
+"""What a stored arc takes in memory, with the working memory of the largest buckets."""
 
 STEEPEST, FLATTEST = 1.0, 0.4
 """How the number of arcs follows the least share, at most and at least: the power of its inverse."""
@@ -70,24 +70,24 @@ class SumPasses:
         heuristic, log_upper = heuristic_of(tree, problem, sums=True)
         self.sum = PartialSum(problem.model, heuristic, log_upper, given=given, anchor=anchor)
         self.share = first_share
-        self._most_arcs = max(int((memory - self.sum.bytes) / BYTES_PER_ARC), 1000)
+        self._most_stored = max(int((memory - self.sum.bytes) / BYTES_PER_ARC), 1000)
         self._next = first_share
         self._power = STEEPEST
         self._under_way = False
         self._seconds = 0.0
-        self._arcs = 0
+        self._arcs = self._stored = 0
 
     @property
     def seconds(self) -> float:
         """What the largest passes that memory allows would take, about, all together; infinity before the first."""
-        return 2.0 * self._seconds * self._most_arcs / self._arcs if self._arcs else math.inf
+        return 2.0 * self._seconds * self._most_stored / self._stored if self._arcs else math.inf
 
     def run(self, deadline: float, end: float) -> bool:
         """A slice of work until ``deadline``; False when no further pass can end before ``end``."""
         if not self._under_way:
             if not self._plan(end):
                 return False
-            self.sum.begin(self._next, self._most_arcs)
+            self.sum.begin(self._next, self._most_stored)
             self._under_way, self._seconds = True, 0.0
         begun = time.monotonic()
         ended = self.sum.run(deadline)
@@ -105,7 +105,7 @@ class SumPasses:
                 power = math.log(arcs / self._arcs) / math.log(self.share / self._next)
                 self._power = min(max(power, FLATTEST), STEEPEST)
             self.share = self._next
-        self._arcs = arcs
+        self._arcs, self._stored = arcs, max(self.sum.n_stored, 1)
 
     def _plan(self, end: float) -> bool:
         """Choose the least share of the next pass; False where time or memory are not enough for one."""
@@ -115,7 +115,7 @@ class SumPasses:
         # A pass that was to drop nothing and did is the largest there can be.
         if self.sum.exact or self._next == 0.0:
             return False
-        times = SPARE * min(left / max(self._seconds, 1e-3), self._most_arcs / self._arcs)
+        times = SPARE * min(left / max(self._seconds, 1e-3), self._most_stored / self._stored)
         step = min(max(times, 0.0) ** (1.0 / self._power), STEP)
         if step < LEAST_STEP:
             return False

@@ -22,7 +22,7 @@ import numpy as np
 
 from powersum.arrays import BoolArray, FloatArray, IntArray
 from powersum.model import Model
-from powersum.partial_sum_kernels import ROUND_UP, Numbers, Ratios, add_up, drop, extend, hand_over
+from powersum.partial_sum_kernels import ROUND_UP, TINIEST, Numbers, Ratios, add_up, drop, extend, hand_over
 from powersum.partial_sum_wiring import Bucket, Handover, buckets_of, key_of, ratios_of
 from powersum.search.heuristic import Heuristic
 
@@ -30,16 +30,12 @@ _NO_KEY = np.zeros(0, dtype=np.int64)
 
 
 @dataclass(slots=True)
-class _Contexts:
-    """Kept contexts of a bucket that waits to be extended."""
-
-    keys: IntArray
-    shares: FloatArray
-
-
-@dataclass(slots=True)
 class _Arcs:
-    """Extensions of a bucket's contexts, in the order of the contexts: what the sum is made of."""
+    """Extensions of a bucket's contexts, in the order of the contexts: what the sum is made of.
+
+    An arc is longer than one variable where the buckets between have one child each and nothing to sum: three arcs of
+    four are saved by that.
+    """
 
     contexts: Numbers
     values: FloatArray
@@ -48,6 +44,16 @@ class _Arcs:
     """Sum of the ratios of each context's arcs that are not among these."""
     targets: list[Numbers]
     """For each child the number of the context that an arc leads to."""
+
+
+@dataclass(slots=True)
+class _Contexts:
+    """Kept contexts of a bucket that waits to be extended."""
+
+    keys: IntArray
+    shares: FloatArray
+    arcs: _Arcs | None = None
+    """Where no two arcs of the parent lead to the same context: these arcs, one for each context, to be made longer."""
 
 
 class PartialSum:
@@ -72,8 +78,8 @@ class PartialSum:
         The best upper bound so far.
     exact
         True when a pass dropped nothing: ``log_lower`` is then the sum itself.
-    n_arcs, n_dropped
-        Size of the latest pass, and how many contexts it dropped.
+    n_arcs, n_stored, n_dropped
+        Size of the latest pass: arcs followed, arcs that were in memory at its end, and contexts dropped.
     """
 
     def __init__(
@@ -101,16 +107,16 @@ class PartialSum:
         """What is held between passes."""
         return self._ratios.nbytes
 
-    def begin(self, least_share: float, most_arcs: float = np.inf) -> None:
+    def begin(self, least_share: float, most_stored: float = np.inf) -> None:
         """Begin a new pass that drops contexts with less than this share of the sum, as the tree estimates it.
 
-        Once it has more than ``most_arcs`` it drops more and more.
+        Once it has more than ``most_stored`` arcs in memory it drops more and more.
         """
-        self._least_share, self._most_arcs = least_share, most_arcs
+        self._least_share, self._most_stored = least_share, most_stored
         self._depth = 0
         self._waiting: dict[int, _Contexts] = {}
-        self._arcs: list[_Arcs] = []
-        self.n_arcs = self.n_dropped = 0
+        self._arcs: list[_Arcs | None] = []
+        self.n_arcs = self.n_stored = self.n_dropped = 0
 
     def run(self, deadline: float) -> bool:
         """Go on with the pass; True when it has ended, False when the time is over before."""
@@ -159,11 +165,22 @@ class PartialSum:
         numbers, states, shares = numbers[:n_arcs], states[:n_arcs], shares[:n_arcs]
         # One child after the other: what leads nowhere by one of them does not count for the next.
         led = [self._hand_over(child, contexts.keys, numbers, states, shares) for child in bucket.children]
-        self._arcs.append(_arcs(len(contexts.keys), numbers, values[:n_arcs], ratios[:n_arcs], led, shares > 0.0))
-        self.n_arcs += len(self._arcs[-1].contexts)
-        if self.n_arcs > self._most_arcs:
+        arcs = _Arcs(numbers, values[:n_arcs], ratios[:n_arcs], np.zeros(len(contexts.keys), dtype=np.float32), led)
+        if contexts.arcs is not None:
+            arcs = _longer(contexts.arcs, arcs)
+        arcs = _closed_up(arcs, shares > 0.0)
+        self.n_arcs += len(arcs.contexts)
+        if len(led) == 1 and bucket.children[0].distinct:
+            # Both have the same order: the first arc leads to the first context, and so on.
+            self._waiting[bucket.children[0].child].arcs = arcs
+            arcs.targets = []
+            self._arcs.append(None)
+            return
+        self._arcs.append(arcs)
+        self.n_stored += len(arcs.contexts)
+        if self.n_stored > self._most_stored:
             # No bucket has more contexts than the inverse of the least share: what is still to come is limited.
-            self._least_share = max(2.0 * self._least_share, 1.0 / self._most_arcs)
+            self._least_share = max(2.0 * self._least_share, 1.0 / self._most_stored)
 
     def _hand_over(
         self, handover: Handover, keys: IntArray, numbers: Numbers, states: Numbers, shares: FloatArray
@@ -203,6 +220,10 @@ class PartialSum:
         upper_ratios: dict[int, FloatArray] = {}
         for depth in range(len(self._buckets) - 1, -1, -1):
             arcs = self._arcs.pop()
+            if arcs is None:
+                child = self._buckets[depth].children[0].child
+                log_sums[depth], upper_ratios[depth] = log_sums.pop(child), upper_ratios.pop(child)
+                continue
             values, ratios = arcs.values, arcs.ratios.astype(np.float64)
             for handover, targets in zip(self._buckets[depth].children, arcs.targets, strict=True):
                 values = values + log_sums.pop(handover.child)[targets]
@@ -217,14 +238,24 @@ class PartialSum:
             return log_sum, float(sum(np.log(ratios[0]) for ratios in upper_ratios.values()))
 
 
-def _arcs(
-    n_contexts: int, numbers: Numbers, values: FloatArray, ratios: Ratios, led: list[Numbers], kept: BoolArray
-) -> _Arcs:
-    """The arcs to keep, closed up, with what the others had."""
+def _longer(before: _Arcs, after: _Arcs) -> _Arcs:
+    """The arcs after arcs that lead to one context each, as arcs from where those begin."""
+    at = after.contexts
+    ratios = np.maximum(before.ratios[at] * after.ratios * ROUND_UP, TINIEST).astype(np.float32)
+    return _Arcs(before.contexts[at], before.values[at] + after.values, ratios, before.dropped, after.targets)
+
+
+def _closed_up(arcs: _Arcs, kept: BoolArray) -> _Arcs:
+    """Only the arcs to keep; what the others had is counted as dropped."""
     if kept.all():
-        # Copies, for these are the beginnings of larger arrays.
-        dropped = np.zeros(n_contexts, dtype=np.float32)
-        return _Arcs(numbers.copy(), values.copy(), ratios.copy(), dropped, led)
+        # Copies, for these may be the beginnings of larger arrays.
+        return _Arcs(arcs.contexts.copy(), arcs.values.copy(), arcs.ratios.copy(), arcs.dropped, arcs.targets)
     at, gone = np.flatnonzero(kept), np.flatnonzero(~kept)
-    dropped = ROUND_UP * np.bincount(numbers[gone], ratios[gone], minlength=n_contexts)
-    return _Arcs(numbers[at], values[at], ratios[at], dropped.astype(np.float32), [targets[at] for targets in led])
+    more = np.bincount(arcs.contexts[gone], arcs.ratios[gone], minlength=len(arcs.dropped))
+    return _Arcs(
+        arcs.contexts[at],
+        arcs.values[at],
+        arcs.ratios[at],
+        (ROUND_UP * (arcs.dropped + more)).astype(np.float32),
+        [targets[at] for targets in arcs.targets],
+    )
