@@ -263,6 +263,7 @@ class _Work:
             return
         if value == TOO_WIDE and not evaluator.is_max.any():
             self.possible = states
+            self.state.notes = ("Summing is too wide for the memory given: log_lower is the sum of the largest terms.",)
             yield from self._sum(tree, FIRST_SUM)
         elif value == TOO_WIDE:
             self.possible = states
@@ -346,6 +347,8 @@ class _Work:
         """Where summing is too wide: partial sums, ever larger, of everything or of what the best assignment leaves."""
         is_max, constant = self.evaluator.is_max, self.problem.log_constant
         states = np.where(is_max, self.portfolio.assignment, -1) if is_max.any() else None
+        # Where there is an assignment to be found, local search has the other half of the time.
+        end = time.monotonic() + (seconds if states is None else 0.5 * seconds)
         passes = SumPasses(
             self.problem,
             tree,
@@ -354,13 +357,13 @@ class _Work:
             given=states,
             anchor=self.possible if states is None else None,
         )
-        end = time.monotonic() + seconds
         while passes.run(min(time.monotonic() + self.slice, end), end):
             self._record(passes.sum.log_lower, np.full(len(is_max), -1) if states is None else states)
             if states is None:
                 self.state.log_upper = min(self.state.log_upper, passes.sum.log_upper + constant)
                 if passes.sum.exact:
                     self.state.settled, self.state.reason = True, "Every term that is not zero was summed."
+                    self.state.notes = ()
             yield self.state
             if self.state.settled:
                 return

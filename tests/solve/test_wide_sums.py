@@ -1,4 +1,4 @@
-"""``solve`` where the sum over what is not maximised is too wide: bounds hold, and partial sums that lose nothing prove."""
+"""``solve`` where the sum over what is not maximised is too wide: bounds hold, and sums that lose nothing are proofs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from powersum.problem import Problem
 from powersum.query import Query
 from powersum.result import Status
 from powersum.simplify import simplify
-from powersum.solve import solve
+from powersum.solve import Solver, solve
 from powersum.tighten.tree.covering_tree import CoveringTree
 from tests.data import DATA, needs_data
 from tests.oracle import assignment_value, exact_value
@@ -72,6 +72,19 @@ def pedigree(name: str) -> Problem:
     """The log partition function of a real pedigree."""
     model = read(DATA / "pedigree" / f"{name}.uai")
     return simplify(model, Query(np.ones(model.n_variables)), {})
+
+
+@pytest.mark.usefixtures("_nothing_fits")
+def test_the_result_says_when_terms_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A first pass over little more than one possible configuration.
+    monkeypatch.setattr("powersum.solve_stages.FIRST_SHARE", 0.9)
+    solver = Solver(hard_case(4).model, time_limit=30.0)
+    for snapshot in solver:
+        if -math.inf < snapshot.log_lower < snapshot.log_upper - 1e-6:
+            assert "largest terms" in solver.result().notes[0]
+            break
+    else:
+        pytest.fail("the first pass was exact")
 
 
 @needs_data
