@@ -26,8 +26,11 @@ SPARE = 0.8
 LITTLE = 0.1
 """Where fewer contexts than this share of the arcs were dropped, a pass that drops none is tried."""
 
-BYTES_PER_ARC = 32.0
+BYTES_PER_ARC = 40.0
 """What a stored arc takes in memory, with the working memory of the largest buckets."""
+
+MOST_VARIABLES = 20_000
+"""With more variables than this a pass takes too long, however small it is."""
 
 STEEPEST, FLATTEST = 1.0, 0.4
 """How the number of arcs follows the least share, at most and at least: the power of its inverse."""

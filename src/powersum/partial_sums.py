@@ -26,6 +26,9 @@ from powersum.partial_sum_kernels import ROUND_UP, TINIEST, Numbers, Ratios, add
 from powersum.partial_sum_wiring import Bucket, Handover, buckets_of, key_of, ratios_of
 from powersum.search.heuristic import Heuristic
 
+BUCKET_PART = 8
+"""The arcs of one bucket, which take more memory while they are worked on, are at most this part of those stored."""
+
 _NO_KEY = np.zeros(0, dtype=np.int64)
 
 
@@ -207,8 +210,12 @@ class PartialSum:
         )
         del table
         anchor = _NO_KEY if self._anchor is None else key_of(self._buckets[handover.child], self._anchor)
-        least = self._least_share * float(sums[:count].sum())
-        kept = drop(found, sums, count, least, anchor, targets, shares)
+        least = self._least_share
+        most = self._most_stored / (BUCKET_PART * self._buckets[handover.child].cardinality)
+        if count > most:
+            # Contexts are as many as the inverse of their least share at most.
+            least = max(least, 1.0 / most)
+        kept = drop(found, sums, count, least * float(sums[:count].sum()), anchor, targets, shares)
         self.n_dropped += count - kept
         sums = sums[:kept] / sums[:kept].sum()
         self._waiting[handover.child] = _Contexts(found[:kept].copy(), sums)

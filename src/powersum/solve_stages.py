@@ -24,7 +24,7 @@ from powersum.evaluate_regions import TOO_WIDE
 from powersum.improve import Portfolio
 from powersum.model import Model
 from powersum.ordering import elimination_order
-from powersum.partial_sum_passes import FIRST_SHARE, SumPasses
+from powersum.partial_sum_passes import FIRST_SHARE, MOST_VARIABLES, SumPasses
 from powersum.problem import Problem
 from powersum.query import Query
 from powersum.search import BestFirst, heuristic_of
@@ -54,7 +54,7 @@ TREE_SHARE = 0.4
 """Share of the memory that a tree may take."""
 
 SUM_SHARE = 0.4
-"""Share of the memory that partial sums may take: search, which needs it otherwise, is not done beside them."""
+"""Share of the memory that partial sums may take, half of it beside a held cutset; search is not done beside them."""
 
 FIRST_SUM = 0.2
 """Seconds for a first partial sum, by bounds that are hardly tightened."""
@@ -261,12 +261,12 @@ class _Work:
             self.state.settled, self.state.reason = True, "Exact elimination, component by component."
             yield self.state
             return
-        if value == TOO_WIDE and not evaluator.is_max.any():
+        if value == TOO_WIDE and len(states) <= MOST_VARIABLES:
             self.possible = states
+        if self.possible is not None and not evaluator.is_max.any():
             self.state.notes = ("Summing is too wide for the memory given: log_lower is the sum of the largest terms.",)
             yield from self._sum(tree, FIRST_SUM)
         elif value == TOO_WIDE:
-            self.possible = states
             self._hold(states)
             self.state.notes = (
                 "Summing is too wide for the memory given: log_lower is a lower bound on the value of the assignment.",
@@ -352,7 +352,7 @@ class _Work:
         passes = SumPasses(
             self.problem,
             tree,
-            memory=SUM_SHARE * self.memory,
+            memory=SUM_SHARE * self.memory * (1.0 if self.held is None else 0.5),
             first_share=self.least_share,
             given=states,
             anchor=self.possible if states is None else None,

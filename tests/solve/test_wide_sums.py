@@ -1,4 +1,4 @@
-"""``solve`` where the sum over what is not maximised is too wide: bounds hold, and sums that lose nothing are proofs."""
+"""``solve`` where the sum over what is not maximised is too wide: bounds hold, and sums without loss are proofs."""
 
 from __future__ import annotations
 
@@ -103,6 +103,18 @@ def test_bounds_of_a_real_pedigree_come_closer_with_every_pass() -> None:
         assert passes.sum.log_lower + problem.log_constant <= truth + 1e-5
         assert passes.sum.log_upper + problem.log_constant >= truth - 1e-5
     assert passes.sum.log_lower + problem.log_constant > truth - 15.0
+
+
+@pytest.mark.usefixtures("_nothing_fits")
+@pytest.mark.parametrize("seed", range(4))
+def test_very_many_variables_have_a_cutset_held_instead(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("powersum.solve_stages.MOST_VARIABLES", 1)
+    monkeypatch.setattr("powersum.solve_stages.HELD_TABLE", 8.0)
+    model = hard_case(seed).model
+    result = solve(model, time_limit=0.5)
+    truth = exact_value(model, np.ones(model.n_variables))
+    assert result.log_lower <= truth + 1e-9
+    assert result.log_upper >= truth - 1e-9
 
 
 @pytest.mark.parametrize("seed", range(20))
