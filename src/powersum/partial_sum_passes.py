@@ -78,12 +78,13 @@ class SumPasses:
         self._power = STEEPEST
         self._under_way = False
         self._seconds = 0.0
-        self._arcs = self._stored = 0
+        # Of the latest pass that has ended.
+        self._took, self._arcs, self._stored = 0.0, 0, 0
 
     @property
     def seconds(self) -> float:
         """What the largest passes that memory allows would take, about, all together; infinity before the first."""
-        return 2.0 * self._seconds * self._most_stored / self._stored if self._arcs else math.inf
+        return 2.0 * self._took * self._most_stored / self._stored if self._arcs else math.inf
 
     def run(self, deadline: float, end: float) -> bool:
         """A slice of work until ``deadline``; False when no further pass can end before ``end``."""
@@ -108,17 +109,17 @@ class SumPasses:
                 power = math.log(arcs / self._arcs) / math.log(self.share / self._next)
                 self._power = min(max(power, FLATTEST), STEEPEST)
             self.share = self._next
-        self._arcs, self._stored = arcs, max(self.sum.n_stored, 1)
+        self._took, self._arcs, self._stored = self._seconds, arcs, max(self.sum.n_stored, 1)
 
     def _plan(self, end: float) -> bool:
         """Choose the least share of the next pass; False where time or memory are not enough for one."""
         left = end - time.monotonic()
         if not self._arcs:
             return left > 0.0
-        # A pass that was to drop nothing and did is the largest there can be.
+        # A pass that was to drop nothing and had to drop something was the largest there can be.
         if self.sum.exact or self._next == 0.0:
             return False
-        times = SPARE * min(left / max(self._seconds, 1e-3), self._most_stored / self._stored)
+        times = SPARE * min(left / max(self._took, 1e-3), self._most_stored / self._stored)
         step = min(max(times, 0.0) ** (1.0 / self._power), STEP)
         if step < LEAST_STEP:
             return False
