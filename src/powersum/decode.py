@@ -66,6 +66,7 @@ def complete(
         priority = 0.5 * rng.random(model.n_variables) + 0.5 * evaluator.is_max
         ended = _search(
             preferences,
+            np.argsort(-(conflicts + priority), kind="stable"),
             priority,
             conflicts,
             limit,
@@ -104,6 +105,7 @@ def _push_all(v: int, supports: Supports, queue: Queue) -> Any:
 @compiled
 def _search(
     preferences: FloatArray,
+    sequence: IntArray,
     priority: FloatArray,
     conflicts: FloatArray,
     limit: int,
@@ -113,7 +115,11 @@ def _search(
     alive: IntArray,
     states: IntArray,
 ) -> int:
-    """Depth-first search with propagation; ends after ``limit`` dead ends."""
+    """Depth-first search with propagation; ends after ``limit`` dead ends.
+
+    The variable with the largest conflicts and priority is set next. ``sequence`` sorts them by that, as far as it is
+    known beforehand: only variables with new conflicts, of which there are few, have to be looked through each time.
+    """
     n = len(priority)
     starts = supports.state_starts
     sizes = np.zeros(n, np.int64)
@@ -126,21 +132,29 @@ def _search(
         return 2
     levels = np.empty(n, np.int64)
     trails = np.empty(n, np.int64)
+    fronts = np.empty(n, np.int64)
+    is_hot = np.zeros(n, np.bool_)
+    hot = np.empty(n, np.int64)
+    n_hot = 0
+    front = 0
     depth = 0
     dead_ends = 0
     while True:
-        best: Any = np.int64(-1)
-        for v in range(n):
-            if sizes[v] > 1 and (best < 0 or conflicts[v] + priority[v] > conflicts[best] + priority[best]):
-                best = v
-        if best < 0:
+        while front < n and sizes[sequence[front]] <= 1:
+            front += 1
+        if front == n:
             break
-        v = best
+        v: Any = sequence[front]
+        for i in range(n_hot):
+            u = hot[i]
+            if sizes[u] > 1 and conflicts[u] + priority[u] > conflicts[v] + priority[v]:
+                v = u
         chosen = -1
         for state in range(starts[v], starts[v + 1]):
             if alive[state] and (chosen < 0 or preferences[state] > preferences[chosen]):
                 chosen = state
         trails[depth] = queue.trail[0]
+        fronts[depth] = front
         levels[depth] = chosen
         depth += 1
         for state in range(starts[v], starts[v + 1]):
@@ -156,9 +170,14 @@ def _search(
             # The last decision was wrong under those before it: its state is out for as long as they stand.
             depth -= 1
             put_back(trails[depth], supports, alive, sizes, queue)
+            front = fronts[depth]
             state = levels[depth]
             u = supports.owner[state]
             conflicts[u] += 1.0
+            if not is_hot[u]:
+                is_hot[u] = True
+                hot[n_hot] = u
+                n_hot += 1
             remove(state, supports, alive, sizes, queue)
             consistent = sizes[u] > 0 and propagate(
                 _push_all(u, supports, queue), factors, supports, alive, sizes, queue

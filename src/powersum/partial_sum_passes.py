@@ -29,9 +29,6 @@ LITTLE = 0.1
 BYTES_PER_ARC = 40.0
 """What a stored arc takes in memory, with the working memory of the largest buckets."""
 
-MOST_VARIABLES = 20_000
-"""With more variables than this a pass takes too long, however small it is."""
-
 STEEPEST, FLATTEST = 1.0, 0.4
 """How the number of arcs follows the least share, at most and at least: the power of its inverse."""
 

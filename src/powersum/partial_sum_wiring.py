@@ -99,7 +99,7 @@ def ratios_of(heuristic: Heuristic) -> np.ndarray[tuple[int], np.dtype[np.float3
     ratios = np.empty(len(heuristic.tables), dtype=np.float32)
     for b, columns in enumerate(heuristic.columns.tolist()):
         start, end = int(heuristic.table_starts[b]), int(heuristic.table_starts[b + 1])
-        message = heuristic.messages[heuristic.message_starts[b] : heuristic.message_starts[b + 1]]
+        message = heuristic.pool[heuristic.message_starts[b] : heuristic.message_starts[b] + columns]
         table = heuristic.tables[start:end].reshape(-1, columns)
         possible = (table > _DEAD) & (message > _DEAD)
         logs = np.where(possible, table - message, 0.0)

@@ -24,10 +24,10 @@ from powersum.evaluate_regions import TOO_WIDE
 from powersum.improve import Portfolio
 from powersum.model import Model
 from powersum.ordering import elimination_order
-from powersum.partial_sum_passes import FIRST_SHARE, MOST_VARIABLES, SumPasses
+from powersum.partial_sum_passes import FIRST_SHARE, SumPasses
 from powersum.problem import Problem
 from powersum.query import Query
-from powersum.search import BestFirst, heuristic_of
+from powersum.search import AndOr, heuristic_of
 from powersum.simplify import simplify
 from powersum.solve_components import settle_components
 from powersum.tighten.tree.covering_tree import CoveringTree
@@ -45,10 +45,20 @@ SLICE = 0.2
 """Seconds of work between two looks at the outside; a quarter of that in the first stage."""
 
 NEARLY = 0.3
-"""A gap (natural logs) that search is likely to close: the first stage then ends before its time."""
+"""A gap (natural logs) that search is likely to close: tightening then ends before its time."""
 
-WIDE_GAP = 0.1
-"""Share of the value beyond which a gap is taken for one that search will not close."""
+LAST_STAGE = 0.15
+"""A stage that would take more than this share of the time left is the last, and takes all of it."""
+
+LAST_TIGHTENING = 0.75
+"""Share of the last stage that goes into tightening, the rest into search."""
+
+SEARCH_TIME, HOPEFUL = (0.5, 0.2), 1.0
+"""Time for search after an earlier stage, as a share of the time for tightening: where the gap is below ``HOPEFUL``
+(natural logs), and elsewhere."""
+
+IDLE_SHARE = 0.4
+"""Share of the usual slice for a local search that has not found anything for long."""
 
 TREE_SHARE = 0.4
 """Share of the memory that a tree may take."""
@@ -58,6 +68,9 @@ SUM_SHARE = 0.4
 
 FIRST_SUM = 0.2
 """Seconds for a first partial sum, by bounds that are hardly tightened."""
+
+MOST_VARIABLES = 10_000
+"""With more variables than this left, neither branch and bound nor partial sums would get anywhere."""
 
 HELD_TABLE = 2.0**18
 """Largest table of the sum that is left when a cutset is held."""
@@ -168,9 +181,10 @@ class _Work:
         self.possible: IntArray | None = None
         self.least_share, self.sum_seconds = FIRST_SHARE, math.inf
         self.portfolio = Portfolio(self.local, seed=seed)
-        self.search: BestFirst | None = None
+        self.search: AndOr | None = None
         self.pool = ThreadPoolExecutor(1)
         self.improved = 0.0
+        self.local_seconds = 0.0
         self.stage = 0
         self.held_table = HELD_TABLE
 
@@ -182,8 +196,10 @@ class _Work:
             # A last stage takes all the time that is left, so that none is spent on what cannot be finished.
             length = FIRST_STAGE * 4.0**self.stage
             left = time_limit - clock()
-            last = length > 0.35 * left
-            length = max((0.6 if self.possible is None else 0.5) * left, left - self.sum_seconds) if last else length
+            last = length > LAST_STAGE * left
+            if last:
+                # Partial sums gain more by time than the tree, up to what memory allows them.
+                length = LAST_TIGHTENING * left if self.possible is None else max(0.5 * left, left - self.sum_seconds)
             ends = time.monotonic() + length
             # The last search holds a copy of its tree's tables.
             self.search = None
@@ -197,7 +213,7 @@ class _Work:
             if tree is None:
                 yield from self._first_assignment(fresh, ends)
             more = not state.settled
-            while more and time.monotonic() < ends and not (self.stage == 0 and self._gap() < NEARLY):
+            while more and time.monotonic() < ends and self._gap() >= NEARLY:
                 more = yield from self._by_turns(partial(self._tighten, fresh, ends), clock)
             self._raise_to(fresh)
             if tree is None or fresh.log_upper < tree.log_upper:
@@ -205,13 +221,14 @@ class _Work:
                 if self.stage:
                     self.portfolio.suggest(tree.decode())
             del fresh
-            ends = math.inf if last else time.monotonic() + 0.5 * length
+            ends = math.inf if last else time.monotonic() + SEARCH_TIME[self._gap() >= HOPEFUL] * length
             if self.possible is not None and not state.settled:
                 yield from self._sum(tree, time_limit - clock() if last else 0.5 * length)
             if self._may_search() and not state.settled:
                 self._begin_search(tree)
-                while time.monotonic() < ends and not state.settled:
-                    yield from self._by_turns(self._branch_and_bound, clock)
+                more = True
+                while more and time.monotonic() < ends and not state.settled:
+                    more = yield from self._by_turns(self._branch_and_bound, clock)
             while last and not state.settled:
                 if not (self.held or self.evaluator).is_max.any():
                     state.exhausted, state.reason = True, "Nothing is left to do within the time and memory given."
@@ -231,7 +248,12 @@ class _Work:
 
     def _may_search(self) -> bool:
         """True where branch and bound applies: there is something to maximise, and leaves can be evaluated."""
-        return self.held is None and self.state.log_lower > -math.inf and bool(self.evaluator.is_max.any())
+        return (
+            self.held is None
+            and self.state.log_lower > -math.inf
+            and bool(self.evaluator.is_max.any())
+            and self.problem.model.n_variables <= MOST_VARIABLES
+        )
 
     def _raise_to(self, tree: CoveringTree) -> None:
         self.state.log_upper = min(self.state.log_upper, tree.log_upper + self.problem.log_constant)
@@ -286,9 +308,12 @@ class _Work:
     def _by_turns(self, work: Callable[[float], bool], clock: Callable[[], float]) -> Generator[State, None, bool]:
         """A slice of some work and one of local search, after one another or side by side; what the work returned."""
         if not self.beside:
-            more = work(time.monotonic() + self.slice)
+            # On large models a step of local search takes longer than its slice: the work shall not starve by that.
+            more = work(time.monotonic() + max(self.slice, self.local_seconds))
             yield self.state
+            begun = time.monotonic()
             self._improve(clock)
+            self.local_seconds = time.monotonic() - begun
             yield self.state
             return more
         ended = threading.Event()
@@ -311,11 +336,10 @@ class _Work:
         return more
 
     def _improve(self, clock: Callable[[], float]) -> None:
-        """A slice of local search; a short one where it has not found anything for long and the rest is promising."""
+        """A slice of local search; a short one where it has not found anything for long."""
         if not (self.held or self.local).is_max.any():
             return
-        wide = not self._gap() < WIDE_GAP * abs(self.state.log_lower)
-        length = self.slice if wide or clock() < 2.0 * self.improved + 1.0 else 0.4 * self.slice
+        length = self.slice if clock() < 2.0 * self.improved + 1.0 else IDLE_SHARE * self.slice
         self._record_gain(self.portfolio.run(time.monotonic() + length), clock)
 
     def _record_gain(self, gained: bool, clock: Callable[[], float]) -> None:
@@ -382,8 +406,9 @@ class _Work:
         # What tightening needed beside the tables makes room for the copy of them that the search reads.
         tree.best_tree.rest()
         heuristic, log_upper = heuristic_of(tree, self.problem)
-        self.search = BestFirst(
+        self.search = AndOr(
             heuristic,
+            tree.best_tree,
             self.evaluator,
             log_upper=log_upper,
             log_lower=self.state.log_lower - self.problem.log_constant,
@@ -398,7 +423,7 @@ class _Work:
         search.run(deadline)
         self._record(search.log_lower, search.assignment)
         self.state.log_upper = min(self.state.log_upper, search.log_upper + constant)
-        if search.done:
+        if search.done and search.log_upper <= search.log_lower + search.tolerance:
             self.state.log_upper = max(self.state.log_lower, min(self.state.log_upper, search.log_upper + constant))
             self.state.settled, self.state.reason = True, "Branch and bound: nothing better is left."
         return not search.done

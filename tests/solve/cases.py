@@ -58,3 +58,18 @@ def hard_case(seed: int, *, zeros: float = 0.0) -> Case:
     weights = np.ones(n)
     weights[rng.permutation(n)[:6]] = 0.0
     return Case(Model.from_factors(cards.tolist(), factors), Query(weights), {})
+
+
+def bushy_case(seed: int, *, zeros: float = 0.0) -> Case:
+    """A random tree with a few edges more: it falls apart as soon as some variables are set."""
+    rng = np.random.default_rng(seed)
+    n = 13
+    cards = rng.integers(2, 4, n)
+    pairs = [(int(rng.integers(max(0, v - 4), v)), v) for v in range(1, n)]
+    pairs += [(int(a), int(b)) for a, b in (rng.permutation(n)[:2] for _ in range(3))]
+    factors = []
+    for pair in pairs:
+        table = np.exp(rng.normal(0.0, 1.5, tuple(cards[list(pair)])))
+        factors.append((np.array(pair), np.where(rng.random(table.shape) < zeros, 0.0, table)))
+    weights = (rng.random(n) < 0.4).astype(np.float64)
+    return Case(Model.from_factors(cards.tolist(), factors), Query(weights), {})

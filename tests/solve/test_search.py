@@ -1,4 +1,4 @@
-"""Branch and bound: the heuristic bounds every partial assignment, and the search ends at the optimum."""
+"""AND/OR search: every part of the problem is bounded, and the search ends at the optimum."""
 
 from __future__ import annotations
 
@@ -7,21 +7,25 @@ import time
 import numpy as np
 import pytest
 
+from powersum.arrays import FloatArray, IntArray
 from powersum.evaluate import Evaluator
 from powersum.improve import Portfolio
 from powersum.model import Model
 from powersum.ordering import elimination_order
 from powersum.problem import Problem
 from powersum.query import Query
-from powersum.search import BestFirst, Heuristic, heuristic_of
-from powersum.search.heuristic import branch
+from powersum.search import AndOr, Heuristic, heuristic_of
+from powersum.search.heuristic import Boundary
+from powersum.search.pseudo_tree import Shape
+from powersum.search.values import find, keep, new_values, roomy
+from powersum.search.walk import best_state
 from powersum.simplify import simplify
 from powersum.tighten.tree.covering_tree import CoveringTree
 from tests.oracle import exact_value
-from tests.solve.cases import hard_case
+from tests.solve.cases import bushy_case, hard_case
 
 
-def searched(problem: Problem, *, ibound: int, memory: float = 1e6) -> tuple[Heuristic, BestFirst, float]:
+def searched(problem: Problem, *, ibound: int, memory: float = 1e6) -> tuple[Heuristic, AndOr, float]:
     order = elimination_order(problem.model, problem.tau)
     tree = CoveringTree(problem, order, ibound=ibound)
     for _ in range(2):
@@ -29,8 +33,9 @@ def searched(problem: Problem, *, ibound: int, memory: float = 1e6) -> tuple[Heu
     heuristic, root = heuristic_of(tree, problem)
     evaluator = Evaluator(problem, memory=2e7)
     start = np.where(evaluator.is_max, 0, -1)
-    search = BestFirst(
+    search = AndOr(
         heuristic,
+        tree.best_tree,
         evaluator,
         log_upper=root,
         log_lower=evaluator.value(start),
@@ -40,11 +45,30 @@ def searched(problem: Problem, *, ibound: int, memory: float = 1e6) -> tuple[Heu
     return heuristic, search, root
 
 
+def costs_at(search: AndOr, depth: int, path: IntArray) -> FloatArray:
+    """What each state of the variable at a depth costs, given those above it."""
+    search._walk.path[: len(path)] = path
+    best_state(search._heuristic, search._tree, search._values, search._walk, depth)
+    starts = search._tree.state_starts
+    return search._walk.costs[starts[depth] : starts[depth + 1]].copy()
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_heuristic_bounds_every_partial_assignment(seed: int) -> None:
     problem = hard_case(seed, zeros=0.15 * (seed % 2)).problem()
-    heuristic, _, bound = searched(problem, ibound=2)
-    hold_along_a_path(problem, heuristic, bound, seed)
+    heuristic, search, bound = searched(problem, ibound=2)
+    rng = np.random.default_rng(seed)
+    path = np.zeros(len(heuristic.variables), dtype=np.int64)
+    given: dict[int, int] = {}
+    for depth, v in enumerate(heuristic.variables.tolist()):
+        costs = costs_at(search, depth, path)
+        for s in range(int(heuristic.cardinalities[depth])):
+            truth = exact_value(problem.model, problem.tau, evidence={**given, v: s})
+            assert bound - costs[s] >= truth - 1e-9
+            assert costs[s] >= 0.0
+        path[depth] = int(rng.integers(heuristic.cardinalities[depth]))
+        given[v] = int(path[depth])
+        bound -= costs[path[depth]]
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -61,14 +85,14 @@ def test_heuristic_of_a_tree_that_chose_its_own_order(seed: int) -> None:
     evaluator = Evaluator(problem, memory=2e7)
     portfolio = Portfolio(evaluator, seed=seed)
     portfolio.run(time.monotonic() + 1.0)
+    best = portfolio.assignment
+    search = AndOr(heuristic, tree.best_tree, evaluator, log_upper=root, log_lower=portfolio.log_value, assignment=best)
     # On the way to a good assignment a bound read from the wrong tables would soon be below its value.
-    path = portfolio.assignment[heuristic.variables]
-    children = np.empty(int(heuristic.cardinalities.max()))
+    path = best[heuristic.variables]
     assert sorted(heuristic.variables.tolist()) == np.flatnonzero(evaluator.is_max).tolist()
     bound = root
     for depth in range(len(path)):
-        branch(heuristic, depth, bound, path, children)
-        bound = children[path[depth]]
+        bound -= costs_at(search, depth, path)[path[depth]]
         assert bound >= portfolio.log_value - 1e-9
 
 
@@ -88,29 +112,59 @@ def grid(seed: int) -> tuple[Model, Query]:
     return Model.from_factors(cards.tolist(), factors), Query(weights)
 
 
-def hold_along_a_path(problem: Problem, heuristic: Heuristic, bound: float, seed: int) -> None:
-    """Follow random states from the root: every child's bound is at or above the truth and at or below its parent's."""
+@pytest.mark.parametrize("seed", range(30))
+def test_messages_that_leave_a_part_bound_it(seed: int) -> None:
+    problem = bushy_case(seed).problem()
+    _, search, root = searched(problem, ibound=1)
+    shape, model = search._shape, problem.model
     rng = np.random.default_rng(seed)
-    path = np.zeros(len(heuristic.variables), dtype=np.int64)
-    given: dict[int, int] = {}
-    children = np.empty(int(heuristic.cardinalities.max()))
-    for depth, v in enumerate(heuristic.variables.tolist()):
-        branch(heuristic, depth, bound, path, children)
-        for s in range(int(heuristic.cardinalities[depth])):
-            truth = exact_value(problem.model, problem.tau, evidence={**given, v: s})
-            assert children[s] >= truth - 1e-9
-            assert children[s] <= bound + 1e-9
-        path[depth] = int(rng.integers(heuristic.cardinalities[depth]))
-        given[v] = int(path[depth])
-        bound = children[path[depth]]
+    states = rng.integers(model.cardinalities)
+    in_order = states[shape.order]
+    for node in range(shape.root):
+        part = shape.subtree(node)
+        boundary = Boundary(search._bound_tree, part.inside, model.cardinalities[shape.order])
+        given = {v: int(states[v]) for v in range(model.n_variables) if v not in part.variables}
+        factors = [(model.scope(f), np.exp(model.factor(f).log_table)) for f in part.factors.tolist()]
+        alone = Model.from_factors(model.cardinalities.tolist(), factors)
+        assert boundary.log_bound(in_order) >= exact_value(alone, problem.tau, evidence=given) - 1e-9
+    # All of it together is bounded by the bound of the root.
+    everything = Boundary(search._bound_tree, np.ones(model.n_variables, dtype=np.bool_), model.cardinalities)
+    assert everything.log_bound(in_order) == pytest.approx(root)
 
 
-@pytest.mark.parametrize("settle_work", [0.0, 2e5])
 @pytest.mark.parametrize("seed", range(20))
+def test_a_part_depends_on_its_context_only(seed: int) -> None:
+    problem = bushy_case(seed).problem()
+    model = problem.model
+    evaluator = Evaluator(problem, memory=2e7)
+    shape = Shape(elimination_order(model, problem.tau), evaluator)
+    tree, n = shape.tree, model.n_variables
+    for node in range(shape.root):
+        part = shape.subtree(node)
+        context = shape.contexts[node].tolist()
+        allowed = set(part.variables.tolist()) | {int(shape.order[n - 1 - node]) for node in context}
+        for f in part.factors.tolist():
+            assert set(model.scope(f).tolist()) <= allowed
+        # All factors of its variables are there.
+        touching = [f for f in range(model.n_factors) if set(model.scope(f).tolist()) & set(part.variables.tolist())]
+        assert part.factors.tolist() == touching
+        # What is dropped on the way down leaves exactly the context.
+        parent = int(tree.parents[node])
+        above = [] if parent == shape.root else [parent, *shape.contexts[parent].tolist()]
+        dropped = tree.dropped[tree.drop_starts[node] : tree.drop_starts[node + 1]].tolist()
+        assert sorted(context) == sorted(set(above) - set(dropped))
+    # Children have no variable in common and miss none.
+    below = [shape.subtree(c).variables for c in tree.children[tree.child_starts[shape.root] :].tolist()]
+    assert sorted(np.concatenate(below).tolist()) == list(range(n))
+
+
+@pytest.mark.parametrize("settle_work", [1.0, 3e4])
+@pytest.mark.parametrize("seed", range(40))
 def test_search_ends_at_the_optimum(seed: int, settle_work: float, monkeypatch: pytest.MonkeyPatch) -> None:
     # Without settling, every leaf is reached by branching.
-    monkeypatch.setattr("powersum.search.best_first.SETTLE_WORK", settle_work + 1.0)
-    problem = hard_case(seed, zeros=0.15 * (seed % 2)).problem()
+    monkeypatch.setattr("powersum.search.and_or.SETTLE_WORK", settle_work)
+    make = hard_case if seed % 4 < 2 else bushy_case
+    problem = make(seed, zeros=0.15 * (seed % 2)).problem()
     truth = exact_value(problem.model, problem.tau)
     _, search, _ = searched(problem, ibound=1)
     assert search.run(time.monotonic() + 60)
@@ -118,19 +172,21 @@ def test_search_ends_at_the_optimum(seed: int, settle_work: float, monkeypatch: 
     assert search.log_upper == pytest.approx(truth, abs=2e-9)
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_bounds_hold_while_memory_is_full(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("powersum.search.best_first.SETTLE_WORK", 1.0)
-    monkeypatch.setattr("powersum.search.best_first.EXPANSIONS", 3)
-    problem = hard_case(seed).problem()
+@pytest.mark.parametrize("seed", range(24))
+def test_bounds_hold_at_every_moment_in_little_memory(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("powersum.search.and_or.SETTLE_WORK", 1.0)
+    monkeypatch.setattr("powersum.search.and_or.STEPS", 3)
+    make = hard_case if seed % 2 else bushy_case
+    problem = make(seed).problem()
     truth = exact_value(problem.model, problem.tau)
-    _, search, _ = searched(problem, ibound=1)
-    # Room for a few nodes only: almost all of the search is depth-first.
-    search._frontier = search._frontier._replace(
-        **{name: getattr(search._frontier, name)[:12] for name in ("bounds", "parents", "depths", "states", "heap")}
-    )
+    # Room for 32 nodes: almost everything that is found out is forgotten again.
+    _, search, _ = searched(problem, ibound=1, memory=1024.0)
+    assert len(search._values.words) == 32
     uppers, lowers = [search.log_upper], [search.log_lower]
-    while not search.run(time.monotonic() + 1e-4):
+    wait = 1e-4
+    while not search.run(time.monotonic() + wait):
+        # What is forgotten between two slices must not keep the search from its end.
+        wait *= 1.1
         uppers.append(search.log_upper)
         lowers.append(search.log_lower)
         assert lowers[-1] <= truth + 1e-9
@@ -138,3 +194,38 @@ def test_bounds_hold_while_memory_is_full(seed: int, monkeypatch: pytest.MonkeyP
     assert (np.diff(uppers) <= 0).all()
     assert (np.diff(lowers) >= 0).all()
     assert search.log_lower == pytest.approx(truth, abs=1e-9)
+
+
+def test_values_are_found_again_until_others_need_their_place() -> None:
+    values = new_values(1024.0)
+    keep(values, 1, 10, 0.5, False, 3)
+    keep(values, 1, 10, 0.25, False, 1)
+    row = find(values, 1, 10)
+    assert values.numbers[row, 2] == 0.5, "a weaker bound does not replace a stronger one"
+    assert values.words[row, 3] // 2 == 4
+    keep(values, 1, 10, 0.75, True, 1)
+    assert (values.numbers[row, 2], values.words[row, 3] % 2) == (0.75, 1)
+    # Keys with the same low bits share four places; the entry with the least work behind it goes.
+    for k in range(1, 4):
+        keep(values, 1 + 8 * k, 10, 0.0, False, 100)
+    keep(values, 1 + 8 * 4, 10, 0.0, False, 50)
+    assert find(values, 1, 10) == -1
+    assert all(find(values, 1 + 8 * k, 10) >= 0 for k in range(1, 5))
+
+
+def test_values_move_to_a_larger_table() -> None:
+    values = new_values(1024.0)
+    rng = np.random.default_rng(0)
+    keys = rng.integers(-(2**62), 2**62, (20, 2))
+    for k, (first, second) in enumerate(keys.tolist()):
+        keep(values, first, second, float(k), k % 3 == 0, k + 1)
+    kept = [k for k, (first, second) in enumerate(keys.tolist()) if find(values, first, second) >= 0]
+    assert values.entries[0] == len(kept) > 16
+    assert roomy(values, 4096.0) is values, "two tables at once would not fit"
+    larger = roomy(values, 5120.0)
+    assert len(larger.words) == 4 * len(values.words)
+    for k in kept:
+        row = find(larger, *keys[k].tolist())
+        assert (larger.numbers[row, 2], larger.words[row, 3]) == (k, 2 * (k + 1) + (k % 3 == 0))
+    assert larger.entries[0] == len(kept)
+    assert roomy(larger, 1e9) is larger, "it is not crowded"

@@ -1,13 +1,15 @@
-"""The covering tree as a search heuristic: bounds of partial assignments by table look-up.
+"""The covering tree as a search heuristic: what setting a variable costs of the bound, by table look-up.
 
 Max variables are set from the last eliminated to the first. When variable ``v`` is reached, all others in its
 mini-buckets are set, so each of them offers one column of its table, and the message it sent was the maximum over that
-column. Setting ``v`` to state ``s`` replaces these messages by the entries of ``s``:
+column. Setting ``v`` to state ``s`` replaces these messages by the entries of ``s``, so that the bound falls by
 
-    bound(x, v = s) = bound(x) - Σ message(column) + Σ table(s, column)
+    cost(s) = Σ message(column) - Σ table(s, column) >= 0
 
-The sum over mini-buckets is over those of ``v`` alone. The bound falls or stays along every path and is valid at every
-node, because fixing a variable is one term of each maximum.
+The sum over mini-buckets is over those of ``v`` alone. The bound of the root less all costs on a path is valid at its
+end, because fixing a variable is one term of each maximum.
+
+In the same way the bound of a whole part of the problem, given all around it, is the sum of the messages that leave it.
 """
 
 from __future__ import annotations
@@ -16,10 +18,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from powersum.arrays import FloatArray, IntArray, frozen, starts_of
-from powersum.compiled import compiled
+from powersum.arrays import BoolArray, FloatArray, IntArray, frozen, starts_of
+from powersum.compiled import compiled, inner
 from powersum.problem import Problem
 from powersum.tighten.tree.covering_tree import CoveringTree
+from powersum.tighten.tree.fixed_tree import FixedTree
 from powersum.tighten.tree.patterns import CONSTANT, SAME
 from powersum.tighten.tree.wiring import Wiring
 
@@ -29,7 +32,8 @@ class Heuristic(NamedTuple):
 
     Mini-buckets of depth ``d``: ``bucket_starts[d]`` to ``bucket_starts[d + 1]``. Bucket ``b`` has the other variables
     ``others[other_starts[b]:other_starts[b + 1]]``, given by their depths, and ``columns[b]`` columns; its table starts
-    at ``table_starts[b]`` in ``tables``, its message at ``message_starts[b]`` in ``messages``.
+    at ``table_starts[b]`` in ``tables``, its message at ``message_starts[b]`` in the tree's own ``pool``.
+    The tree must not be tightened while this is in use.
     """
 
     variables: IntArray
@@ -41,7 +45,7 @@ class Heuristic(NamedTuple):
     table_starts: IntArray
     tables: FloatArray
     message_starts: IntArray
-    messages: FloatArray
+    pool: FloatArray
 
 
 def heuristic_of(tree: CoveringTree, problem: Problem, *, sums: bool = False) -> tuple[Heuristic, float]:
@@ -71,11 +75,8 @@ def heuristic_of(tree: CoveringTree, problem: Problem, *, sums: bool = False) ->
         others[other_starts[k] : other_starts[k + 1]] = depth_of[scope]
     columns = wiring.columns[nodes]
     table_starts = starts_of(columns * wiring.states[nodes])
-    message_starts = starts_of(columns)
     tables = np.zeros(int(table_starts[-1]))
-    messages = np.empty(int(message_starts[-1]))
     for k, node in enumerate(nodes.tolist()):
-        messages[message_starts[k] : message_starts[k + 1]] = passes.message(node)
         _fill(wiring, node, passes.pool, tables[table_starts[k] : table_starts[k + 1]])
     heuristic = Heuristic(
         frozen(order[positions], np.int64),
@@ -86,8 +87,8 @@ def heuristic_of(tree: CoveringTree, problem: Problem, *, sums: bool = False) ->
         frozen(columns, np.int64),
         frozen(table_starts, np.int64),
         frozen(tables, np.float64),
-        frozen(message_starts, np.int64),
-        frozen(messages, np.float64),
+        frozen(wiring.message[nodes], np.int64),
+        frozen(passes.pool, np.float64),
     )
     return heuristic, root
 
@@ -116,18 +117,77 @@ def _fill(wiring: Wiring, node: int, pool: FloatArray, table: FloatArray) -> Non
                 )
 
 
-@compiled
-def branch(heuristic: Heuristic, depth: int, bound: float, states: IntArray, children: FloatArray) -> None:
-    """Bounds of the children of a node: ``states`` holds the states set so far, by depth."""
+@inner
+def costs_of(heuristic: Heuristic, depth: int, states: IntArray, costs: FloatArray, place: int) -> None:
+    """What each state of the variable at a depth costs, from ``place`` on in ``costs``.
+
+    ``states`` holds the states of the variables above it, by depth.
+    """
     card = heuristic.cardinalities[depth]
     for s in range(card):
-        children[s] = bound
+        costs[place + s] = 0.0
     for b in range(heuristic.bucket_starts[depth], heuristic.bucket_starts[depth + 1]):
         column = 0
         for i in range(heuristic.other_starts[b], heuristic.other_starts[b + 1]):
             other = heuristic.others[i]
             column = column * heuristic.cardinalities[other] + states[other]
-        message = heuristic.messages[heuristic.message_starts[b] + column]
-        place = heuristic.table_starts[b] + column
+        message = heuristic.pool[heuristic.message_starts[b] + column]
+        at = heuristic.table_starts[b] + column
         for s in range(card):
-            children[s] += heuristic.tables[place + s * heuristic.columns[b]] - message
+            # Below 0 by rounding only.
+            costs[place + s] += max(0.0, message - heuristic.tables[at + s * heuristic.columns[b]])
+
+
+class Boundary:
+    """The messages that leave one part of the problem: their sum bounds it, given the states around it.
+
+    Parameters
+    ----------
+    tree
+        The tree that the heuristic was read from.
+    inside
+        Which positions of its order belong to the part.
+    cardinalities
+        States of the variables by position.
+    """
+
+    def __init__(self, tree: FixedTree, inside: BoolArray, cardinalities: IntArray) -> None:
+        layout = tree.layout
+        above = np.where(layout.parent >= 0, layout.bucket[layout.parent], len(inside))
+        leaves = inside[layout.bucket] & ~np.append(inside, False)[above]
+        self._nodes = np.flatnonzero(leaves)
+        self._layout, self._pool, self._cardinalities = layout, tree.passes.pool, cardinalities
+
+    def log_bound(self, states: IntArray) -> float:
+        """Their sum; ``states`` are by position."""
+        layout = self._layout
+        return float(
+            _sum_messages(
+                self._nodes,
+                layout.scope_starts,
+                layout.scope_positions,
+                layout.wiring.message,
+                self._pool,
+                self._cardinalities,
+                states,
+            )
+        )
+
+
+@compiled
+def _sum_messages(
+    nodes: IntArray,
+    scope_starts: IntArray,
+    scope_positions: IntArray,
+    message_starts: IntArray,
+    pool: FloatArray,
+    cardinalities: IntArray,
+    states: IntArray,
+) -> float:
+    total = 0.0
+    for node in nodes:
+        column = 0
+        for i in range(scope_starts[node] + 1, scope_starts[node + 1]):
+            column = column * cardinalities[scope_positions[i]] + states[scope_positions[i]]
+        total += pool[message_starts[node] + column]
+    return total

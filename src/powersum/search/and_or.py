@@ -1,0 +1,213 @@
+"""Branch and bound over the max variables in the parts that the problem falls into: AND/OR search.
+
+The root's cost, what every assignment takes off the bound of the tree at least, only rises: the bound less the cost is
+an upper bound at any moment. Nodes are settled exactly, by elimination of what is left below them, where that is
+narrow; which nodes are is judged from the order first and learned on the way, for zeros make many of them narrower.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from powersum.arrays import IntArray
+from powersum.evaluate import Evaluator
+from powersum.evaluate_regions import TOO_WIDE
+from powersum.search.heuristic import Boundary, Heuristic
+from powersum.search.pseudo_tree import Shape, Subtree
+from powersum.search.values import FIRST_BYTES, new_values, roomy
+from powersum.search.walk import ENDED, PAUSED, best_state, explore, new_walk
+from powersum.tighten.tree.fixed_tree import FixedTree
+
+STEPS = 20000
+"""Steps between two looks at the clock."""
+
+SETTLE_WORK = 3e4
+"""Table entries that settling one node exactly may take: a fraction of a millisecond."""
+
+RISE = 0.03
+"""By how much the root's cost shall rise in one round, as a share of the gap."""
+
+SLACK = 0.015
+"""How much worse (natural logs) a choice may become than the next best before it is changed."""
+
+
+class AndOr:
+    """Search with one heuristic.
+
+    Parameters
+    ----------
+    heuristic
+        Costs of states.
+    tree
+        The tree that it was read from.
+    evaluator
+        Settles nodes.
+    log_upper
+        Bound of the root, without the problem's constant.
+    log_lower, assignment
+        The best value known and its assignment; the value must be finite.
+    memory
+        Bytes for what is remembered of nodes.
+
+    Attributes
+    ----------
+    log_upper
+        Valid upper bound; never rises.
+    log_lower, assignment
+        Best value found; never falls.
+    done
+        True once nothing is left to search: both bounds then meet, unless a component was too wide to evaluate.
+    settled
+        Nodes settled by exact elimination.
+    """
+
+    def __init__(
+        self,
+        heuristic: Heuristic,
+        tree: FixedTree,
+        evaluator: Evaluator,
+        *,
+        log_upper: float,
+        log_lower: float,
+        assignment: IntArray,
+        memory: float = 2e8,
+        tolerance: float = 1e-9,
+    ) -> None:
+        self._heuristic, self._bound_tree, self._evaluator = heuristic, tree, evaluator
+        self._log_root = log_upper
+        self.log_upper, self.log_lower = log_upper, log_lower
+        self.assignment: IntArray = assignment.copy()
+        self.done = False
+        self.settled = 0
+        self.tolerance = tolerance
+        self._shape = Shape(tree.order, evaluator)
+        self._tree, self._root = self._shape.tree, self._shape.root
+        self._memory = memory
+        self._values = new_values(min(memory, FIRST_BYTES))
+        self._walk = new_walk(self._tree)
+        n_max = self._shape.n_max
+        self._cards_in_order = evaluator.problem.model.cardinalities[tree.order]
+        self._parts: dict[int, tuple[Subtree, Boundary]] = {}
+        self._walk.settles[n_max:-1] = True
+        self._walk.settles[:n_max] = self._shape.log_work[:n_max] <= np.log(SETTLE_WORK)
+        self._successes = np.zeros(self._root + 1, dtype=np.int64)
+        self._patience = np.ones(self._root + 1, dtype=np.int64)
+
+    def offer(self, log_lower: float, assignment: IntArray) -> None:
+        """A better assignment found elsewhere."""
+        if log_lower > self.log_lower:
+            self.log_lower, self.assignment = log_lower, assignment.copy()
+
+    @property
+    def expanded(self) -> int:
+        """Steps taken in all."""
+        return int(self._walk.counts[1])
+
+    def run(self, deadline: float) -> bool:
+        """Search until the deadline; True when done."""
+        while not self.done and time.monotonic() < deadline:
+            gap = self._log_root - self.log_lower
+            cost = float(self._walk.known[self._tree.value_starts[self._root]])
+            cost, exact = self._solve(self._root, min(cost + RISE * gap, gap), deadline)
+            self.log_upper = min(self.log_upper, max(self._log_root - cost, self.log_lower))
+            self.done = exact or self._log_root - cost <= self.log_lower + self.tolerance
+        self._offer_best(solve=self.done and self.log_upper > self.log_lower + self.tolerance)
+        return self.done
+
+    def _solve(self, node: int, threshold: float, deadline: float) -> tuple[float, bool]:
+        """Work below a node, whose path is set, until its cost is exact or above the threshold, or time is up."""
+        walk, tree = self._walk, self._tree
+        parent = int(tree.parents[node])
+        start, settled, cost = node, -1, 0.0
+        while True:
+            late = time.monotonic() >= deadline
+            met = explore(
+                self._heuristic, tree, self._values, walk, start, threshold, settled, cost, STEPS, SLACK, late
+            )
+            if met == ENDED:
+                break
+            self._values = roomy(self._values, self._memory)
+            start = settled = -1
+            if met != PAUSED:
+                settled, cost = self._settle(met)
+        at = tree.value_starts[node] + (walk.path[parent] if parent >= 0 else 0)
+        return float(walk.known[at]), bool(walk.exact[at])
+
+    def _settle(self, node: int) -> tuple[int, float]:
+        """The node and what it costs, by elimination of all below it; -1 where that is too wide."""
+        value = self._maximise(node, self._present())
+        if value < TOO_WIDE:
+            self.settled += 1
+            self._encourage(int(self._tree.parents[node]), node)
+            bound = self._part(node)[1].log_bound(self._states_in_order())
+            return node, max(bound - value, 0.0)
+        if node >= self._shape.n_max:
+            # A component too wide to evaluate: its bound stands for its value. Search still bounds, but cannot prove.
+            return node, 0.0
+        # From now on only what is below it, and be slower to try again.
+        self._walk.settles[node] = False
+        self._patience[node] = min(2 * self._patience[node], 1024)
+        return -1, 0.0
+
+    def _encourage(self, parent: int, node: int) -> None:
+        """What was narrow enough here may be narrow enough one variable earlier."""
+        if node >= self._shape.n_max or parent == self._root:
+            return
+        self._successes[parent] += 1
+        if self._successes[parent] >= self._patience[parent]:
+            self._successes[parent] = 0
+            self._walk.settles[parent] = True
+
+    def _maximise(self, node: int, assignment: IntArray) -> float:
+        """The exact value of all below a node; ``assignment`` receives the best states there."""
+        part = self._part(node)[0]
+        limit = SETTLE_WORK if node < self._shape.n_max else np.inf
+        return self._evaluator.maximise(assignment, part.variables, part.factors, limit)
+
+    def _part(self, node: int) -> tuple[Subtree, Boundary]:
+        """What is below a node, and its bound."""
+        if node not in self._parts:
+            part = self._shape.subtree(node)
+            self._parts[node] = part, Boundary(self._bound_tree, part.inside, self._cards_in_order)
+        return self._parts[node]
+
+    def _present(self) -> IntArray:
+        """The path as an assignment of the whole problem."""
+        assignment = np.full(len(self._evaluator.is_max), -1, dtype=np.int64)
+        assignment[self._heuristic.variables] = self._walk.path[: self._shape.n_max]
+        return assignment
+
+    def _states_in_order(self) -> IntArray:
+        states = np.zeros(len(self._cards_in_order), dtype=np.int64)
+        n_max = self._shape.n_max
+        states[len(states) - n_max :] = self._walk.path[:n_max][::-1]
+        return states
+
+    def _offer_best(self, *, solve: bool) -> None:
+        """Read off the assignment of least cost, as far as it is known or exactly, and take it if it is better."""
+        assignment = self._read_off(solve=solve)
+        value = self._evaluator.value(assignment)
+        if value < TOO_WIDE:
+            self.offer(value, assignment)
+
+    def _read_off(self, *, solve: bool) -> IntArray:
+        """States of all max variables, each the best given those above; exact ones if ``solve``."""
+        walk, tree, n_max = self._walk, self._tree, self._shape.n_max
+        waiting = [self._root]
+        while waiting:
+            node = waiting.pop()
+            if node >= n_max and node != self._root:
+                continue
+            if walk.settles[node]:
+                assignment = self._present()
+                if -np.inf < self._maximise(node, assignment) < TOO_WIDE:
+                    walk.path[:n_max] = np.maximum(assignment[self._heuristic.variables], 0)
+                    continue
+            walk.path[node], exact = best_state(self._heuristic, tree, self._values, walk, node)
+            if solve and not exact:
+                # What was known had to make room; the best state is on the path when the node is left.
+                self._solve(node, np.inf, np.inf)
+            waiting += tree.children[tree.child_starts[node] : tree.child_starts[node + 1]].tolist()
+        return self._present()
