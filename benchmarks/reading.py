@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import argparse
 import tempfile
 import time
 from collections.abc import Callable
@@ -48,8 +48,11 @@ def _seconds(action: Callable[[], object], repeats: int = 3) -> float:
     return best
 
 
-def main(megabytes: float = 50.0) -> None:
+def main() -> None:
     """Print a table: one row for each kind of model."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("megabytes", type=float, nargs="?", default=50.0, help="size of each file (default: 50)")
+    megabytes = parser.parse_args().megabytes
     print(f"{'model':<34}{'factors':>9}{'MB':>8}{'first s':>9}{'read s':>8}{'MB/s':>8}{'write s':>9}")
     with tempfile.TemporaryDirectory() as folder:
         for label, order, style in (
@@ -74,4 +77,4 @@ def main(megabytes: float = 50.0) -> None:
 
 
 if __name__ == "__main__":
-    main(*map(float, sys.argv[1:2]))
+    main()

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import powersum as ps
+from powersum.tighten.run import interruptible
 from tests.oracle import joint_log_table
 from tests.strategies import random_model
 
@@ -43,5 +44,15 @@ def test_barren_variables_have_marginals() -> None:
 def test_approximate_ones_are_said_to_be() -> None:
     model = ps.generate.grid(40, 40, seed=3).model
     found = ps.marginals(model, time_limit=0.5, memory=60e6)
+    assert not found.exact
+    assert all(belief.sum() == pytest.approx(1.0) for belief in found.beliefs)
+
+
+def test_a_signal_ends_the_tightening() -> None:
+    model, _ = ps.generate.grid(30, 30, seed=1)
+    with interruptible() as flag:
+        flag.cause = "Ctrl-C"
+        # Without the flag this would take ten minutes.
+        found = ps.marginals(model, time_limit=600.0, memory=2e8)
     assert not found.exact
     assert all(belief.sum() == pytest.approx(1.0) for belief in found.beliefs)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from powersum.compiling import working_time
 from powersum.errors import InputError
+from powersum.memory import memory_left
 from powersum.model import Model, StateKey, VariableKey
 from powersum.query import Query
 from powersum.repair import repaired
@@ -91,7 +92,7 @@ def bound(
     >>> dict(result.assignment)
     {'rain': 'yes'}
     """
-    started = time.monotonic()
+    started = working_time()
     if sweeps is None and time_limit is None:
         sweeps = DEFAULT_SWEEPS
         change = DEFAULT_CHANGE if change is None else change
@@ -100,6 +101,8 @@ def bound(
     _check(model, maximize, query, threads, seed)
     method = method_named(method)
     check_options(method, given)
+    if "memory" in given:
+        memory_left(given["memory"])
     if query is None:
         query = Query.of(model, maximize)
     observed = observe(model, evidence)
@@ -204,7 +207,7 @@ def reduced_order(
 
 def _without_search(problem: Problem, started: float, callback: Callback | None) -> Outcome:
     """The outcome where simplification left nothing to bound."""
-    snapshot = Snapshot(time.monotonic() - started, 0, problem.log_constant)
+    snapshot = Snapshot(working_time() - started, 0, problem.log_constant)
     if callback is not None:
         callback(snapshot)
     reason = (

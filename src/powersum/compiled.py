@@ -9,35 +9,41 @@ from typing import Any, TypeVar, cast
 import numba
 from numba.core import event
 
+from powersum.compiling import compilation
+
+LOCKED, COMPILED = "numba:compiler_lock", "numba:compile"
+"""Numba's names of two events: the compiler's lock is held, and within that a function is compiled."""
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-class _WithoutCollection(event.Listener):
-    """Puts off the collection of cyclic garbage while Numba compiles.
+class _Requests(event.Listener):
+    """Keeps the clock of compilation by the compiler's lock, which is held while cached code is read and written, too.
 
-    Numba fills memory with small objects that stay; looking through them again and again takes a seventh of the time.
-    Compilations nest, and the compiler's own lock keeps threads apart.
+    Puts off the collection of cyclic garbage while something is compiled: Numba fills memory with small objects that
+    stay, and looking through them again and again takes a seventh of the time.
     """
 
     def __init__(self) -> None:
-        self._depth = 0
         self._resume = False
 
     def on_start(self, event: Any) -> None:
-        """The outermost compilation remembers whether there was collection at all."""
-        if self._depth == 0:
+        """A request for the compiler, or within one a compilation."""
+        if event.kind == LOCKED:
+            compilation.enter()
+        elif compilation.compile():
             self._resume = gc.isenabled()
             gc.disable()
-        self._depth += 1
 
     def on_end(self, event: Any) -> None:
-        """Take up collection again after the outermost compilation."""
-        self._depth -= 1
-        if self._depth == 0 and self._resume:
+        """Take up collection again after a request for which something was compiled."""
+        if event.kind == LOCKED and compilation.leave() and self._resume:
             gc.enable()
 
 
-event.register("numba:compile", _WithoutCollection())  # type: ignore[no-untyped-call]
+_requests = _Requests()
+for kind in (LOCKED, COMPILED):
+    event.register(kind, _requests)  # type: ignore[no-untyped-call]
 
 
 def compiled(function: Function) -> Function:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from powersum.arrays import FloatArray, IntArray, frozen, starts_of
-from powersum.eliminate_kernels import Domains, new_scratch, reduce_all, trace_back
+from powersum.eliminate_kernels import Domains, new_scratch, reduce_some, trace_back
 from powersum.eliminate_wiring import Factors, Wiring, message_sizes, place_messages, wire
 from powersum.model import Model
+from powersum.ordering.cost import order_cost
 
-# A message beyond this many entries is not worth a number: no memory holds it.
-_COUNTABLE = 2.0**48
+# A table of more than two to this is not worth a number of its entries: no memory holds it.
+_COUNTABLE = 48.0
+
+SLICE_ENTRIES = 2e7
+"""Table entries between two looks at the outside: 0.1 to 0.3 s."""
 
 
 def factors_of(model: Model) -> Factors:
@@ -62,45 +67,59 @@ class Elimination:
         self.model = model
         self.tau = np.ascontiguousarray(tau, dtype=np.float64)
         self._order = np.ascontiguousarray(order, dtype=np.int64)
+        cost = order_cost(model, self._order)
+        self.width = cost.width
+        """Induced width of the order: variables of the largest bucket, less one."""
+        self.work = self.bytes = math.inf
+        if cost.log2_largest > _COUNTABLE:
+            # Buckets of very large models, were they listed, would take minutes and gigabytes by themselves.
+            return
         self._factors = factors_of(model)
         position = np.full(model.n_variables, -1, dtype=np.int64)
         position[self._order] = np.arange(len(self._order))
         wired, self._factor_buckets = wire(self._order, position, np.arange(model.n_factors), self._factors)
         self._wiring = Wiring(*wired)
-        self._entries, self.work = message_sizes(self._wiring, model.cardinalities.copy(), _COUNTABLE)
+        self._entries, self.work = message_sizes(self._wiring, model.cardinalities.copy(), math.inf)
         self.bytes = self._plan()
-
-    @property
-    def width(self) -> int:
-        """Induced width of the order: variables of the largest bucket, less one."""
-        return int(np.diff(self._wiring.axis_starts).max(initial=1)) - 1
 
     def run(self) -> Exact:
         """Eliminate. Takes :attr:`bytes` of memory and about :attr:`work` times 3 nanoseconds."""
+        return next(exact for exact in self.slices(math.inf) if exact is not None)
+
+    def slices(self, entries: float = SLICE_ENTRIES) -> Iterator[Exact | None]:
+        """The same, so many table entries at a time: None while it is under way, then the result."""
         model = self.model
         domains = full_domains(model)
+        buffer = np.empty(max(self._needed, 1))
         choices = np.empty(self._choices_needed, dtype=np.uint16)
-        value = reduce_all(
-            self.tau,
-            self._wiring,
-            domains,
-            model.table_starts[:-1].copy(),
-            model.log_values,
-            np.empty(max(self._needed, 1)),
-            self._places,
-            choices,
-            self._choice_places,
-            new_scratch(int(model.cardinalities.max(initial=1))),
-        )
-        constants = model.table_starts[:-1][self._factor_buckets < 0]
+        bases = model.table_starts[:-1].copy()
+        scratch = new_scratch(int(model.cardinalities.max(initial=1)))
+        reached = np.zeros(2, dtype=np.int64)
+        value = float(model.log_values[bases[self._factor_buckets < 0]].sum())
+        while True:
+            value += reduce_some(
+                self.tau,
+                self._wiring,
+                domains,
+                bases,
+                model.log_values,
+                buffer,
+                self._places,
+                choices,
+                self._choice_places,
+                scratch,
+                reached,
+                entries,
+            )
+            if reached[0] == len(self._places):
+                break
+            yield None
         states = np.full(model.n_variables, -1, dtype=np.int64)
         trace_back(self._wiring, domains, choices, self._choice_places, states)
-        return Exact(value + float(model.log_values[constants].sum()), states)
+        yield Exact(value, states)
 
     def _plan(self) -> float:
-        """Lay out the messages; the bytes they need, infinity where a single one is beyond any memory."""
-        if (self._entries < 0).any():
-            return float("inf")
+        """Lay out the messages; the bytes they need."""
         is_max = self.tau[self._order] == 0.0
         self._places, self._needed, self._choice_places, self._choices_needed = place_messages(
             self._wiring, self._entries, is_max

@@ -50,11 +50,15 @@ def reduce_bucket(
     choices: ChoiceArray,
     choice_place: int,
     scratch: Scratch,
-) -> None:
+    first_block: int,
+    work: float,
+) -> tuple[int, float]:
     """Power-sum one bucket over its own variable and write the message at ``places[b]`` of ``buffer``.
 
     ``bases[f]`` is where the slice of factor ``f`` starts in ``log_values``. Where ``choice_place`` ≥ 0 the best state
     of each entry, as its number among those alive, is kept from there on.
+    The message is written from block ``first_block`` on, as many blocks as ``work`` table entries allow, at least one.
+    Returns the block to go on from, 0 when the message is complete, and the table entries that it took.
     """
     axis_starts, axes, input_starts, inputs = wiring.axis_starts, wiring.axes, wiring.input_starts, wiring.inputs
     stride_starts, strides = wiring.stride_starts, wiring.strides
@@ -107,9 +111,16 @@ def reduce_bucket(
             for a in range(split, n_axes):
                 start[k] += offset[k, a] * states[state_starts[axes[first + a]]]
     counter = np.zeros(n_axes, np.int64)
+    number = first_block
+    for a in range(split - 1, 0, -1):
+        counter[a] = number % sizes[axes[first + a]]
+        number //= sizes[axes[first + a]]
     inverse = 1.0 / weight if weight > 0.0 else 0.0
-    out = places[b]
-    for _ in range(outer):
+    last_block = outer
+    if work < float(outer - first_block) * block * n_own:
+        last_block = first_block + max(1, int(work / (block * n_own)))
+    out = places[b] + first_block * block
+    for _ in range(first_block, last_block):
         for s in range(n_own):
             row = s * block
             for j in range(block):
@@ -169,6 +180,7 @@ def reduce_bucket(
             if counter[a] < sizes[axes[first + a]]:
                 break
             counter[a] = 0
+    return last_block if last_block < outer else 0, float(last_block - first_block) * block * n_own
 
 
 def new_scratch(largest: int) -> Scratch:
@@ -178,7 +190,7 @@ def new_scratch(largest: int) -> Scratch:
 
 
 @compiled
-def reduce_all(
+def reduce_some(
     weights: FloatArray,
     wiring: Wiring,
     domains: Domains,
@@ -189,14 +201,37 @@ def reduce_all(
     choices: ChoiceArray,
     choice_places: IntArray,
     scratch: Scratch,
+    reached: IntArray,
+    work: float,
 ) -> float:
-    """Reduce all buckets in turn; returns the sum of the messages that go nowhere: the value of the plan's part."""
+    """Reduce buckets in turn for about ``work`` table entries, from ``reached`` on, which is moved: bucket and block.
+
+    Returns the sum of the messages completed that go nowhere: over all calls the value of the plan's part.
+    """
     total = 0.0
-    for b in range(len(places)):
+    while reached[0] < len(places) and work > 0.0:
+        b = reached[0]
         weight = weights[wiring.axes[wiring.axis_starts[b]]]
-        reduce_bucket(b, weight, wiring, domains, bases, log_values, buffer, places, choices, choice_places[b], scratch)
-        if wiring.parents[b] < 0:
-            total += buffer[places[b]]
+        reached[1], done = reduce_bucket(
+            b,
+            weight,
+            wiring,
+            domains,
+            bases,
+            log_values,
+            buffer,
+            places,
+            choices,
+            choice_places[b],
+            scratch,
+            reached[1],
+            work,
+        )
+        work -= done
+        if reached[1] == 0:
+            reached[0] += 1
+            if wiring.parents[b] < 0:
+                total += buffer[places[b]]
     return total
 
 

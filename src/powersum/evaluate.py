@@ -7,6 +7,8 @@ variables. A change of a few max variables therefore concerns a few components o
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from powersum.arrays import BoolArray, FloatArray, IntArray, starts_of
@@ -70,12 +72,8 @@ class Evaluator:
         # Component of each factor: that of any of its sum variables; -1 for factors between max variables.
         self.factor_component: IntArray = np.full(model.n_factors, -1, dtype=np.int64)
         self.factor_component[owner[is_sum_place]] = self.component[model.scope_variables[is_sum_place]]
-        self.members = [np.flatnonzero(self.component == c) for c in range(self.n_components)]
-        by_component: list[list[int]] = [[] for _ in range(self.n_components)]
-        for f, c in enumerate(self.factor_component.tolist()):
-            if c >= 0:
-                by_component[c].append(f)
-        self.component_factors = [np.asarray(fs, dtype=np.int64) for fs in by_component]
+        self.members = _grouped(self.component, self.n_components)
+        self.component_factors = _grouped(self.factor_component, self.n_components)
         self._is_plain: BoolArray = self.factor_component < 0
 
     def factors_at(self, variable: int) -> IntArray:
@@ -141,12 +139,19 @@ class Evaluator:
         offsets = np.add.reduceat(steps, ends - lengths)
         return float(model.log_values[model.table_starts[numbers] + offsets].sum())
 
-    def value(self, assignment: IntArray) -> float:
-        """Exact log Q of an assignment; ``inf`` where a component is too wide."""
+    def value(self, assignment: IntArray, work_limit: float = np.inf) -> float:
+        """Exact log Q of an assignment; ``inf`` where a component is too wide for memory or for ``work_limit``."""
         total = self.plain_value(assignment)
         for c in range(self.n_components):
-            value = self.component_value(c, assignment)
+            value = self.component_value(c, assignment, work_limit)
             if value == TOO_WIDE:
                 return TOO_WIDE
             total += value
         return total
+
+
+def _grouped(label: IntArray, n_labels: int) -> list[IntArray]:
+    """The places of each label, ascending; -1 is none. One sort: there can be as many labels as places."""
+    places = np.argsort(label, kind="stable")
+    starts = np.searchsorted(label[places], np.arange(n_labels + 1))
+    return [places[a:b] for a, b in pairwise(starts.tolist())]

@@ -13,7 +13,7 @@ import numpy as np
 
 from powersum.arrays import FloatArray, IntArray
 from powersum.compiled import compiled
-from powersum.eliminate_kernels import ChoiceArray, Domains, Scratch, reduce_all, trace_back
+from powersum.eliminate_kernels import ChoiceArray, Domains, Scratch, reduce_some, trace_back
 from powersum.eliminate_wiring import Factors, message_sizes, place_messages, wire
 from powersum.evaluate_order import order_region, region_graph, thin_out
 from powersum.evaluate_supports import Queue, Supports, propagate, push
@@ -156,8 +156,20 @@ def maximise_region(
         bases[f] = base
         if factor_buckets[k] < 0:
             value += factors.log_values[base]
-    value += reduce_all(
-        weights, wiring, domains, bases, factors.log_values, buffer, places, choices, choice_places, scratch
+    reached = np.zeros(2, np.int64)
+    value += reduce_some(
+        weights,
+        wiring,
+        domains,
+        bases,
+        factors.log_values,
+        buffer,
+        places,
+        choices,
+        choice_places,
+        scratch,
+        reached,
+        np.inf,
     )
     if value > -np.inf:
         for v in variables:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,10 +10,12 @@ from typing import Any
 import numpy as np
 
 from powersum.arrays import FloatArray
+from powersum.compiling import deadline_at, working_time
 from powersum.errors import InputError
 from powersum.model import Model
 from powersum.query import Query
 from powersum.soft_evidence import observe
+from powersum.tighten.run import interruptible
 
 DEFAULT_MEMORY = 1e9
 
@@ -43,7 +44,7 @@ def marginals(
     model, evidence
         The model, and observed states or likelihoods as in :func:`powersum.solve`.
     time_limit
-        Seconds for tightening the bound where an exact answer does not fit the memory.
+        Seconds for tightening the bound where an exact answer does not fit the memory; Ctrl-C ends that early.
     memory
         Bytes that may be used.
     threads, seed
@@ -61,7 +62,7 @@ def marginals(
     from powersum.simplify import simplify
     from powersum.tighten.tree import CoveringTree
 
-    started = time.monotonic()
+    started = working_time()
     model, observed = observe(model, evidence)
     # As a Markov network: barren variables, which log Z can do without, have marginals too.
     undirected = replace(model, directed=False)
@@ -73,9 +74,10 @@ def marginals(
     if problem.model.n_variables:
         order = elimination_order(problem.model, problem.tau, seed=seed)
         tree = CoveringTree(problem, order, threads=threads, seed=seed, memory=int(memory))
-        deadline = math.inf if time_limit is None else started + time_limit
-        while not tree.exact and time.monotonic() < deadline and tree.step(deadline):
-            pass
+        end = math.inf if time_limit is None else started + time_limit
+        with interruptible() as interrupt:
+            while not tree.exact and interrupt.cause is None and working_time() < end and tree.step(deadline_at(end)):
+                pass
         exact = tree.exact
         for reduced, belief in enumerate(tree.beliefs()):
             variable = int(problem.variables[reduced])

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-import time
 
 from powersum.arrays import IntArray
+from powersum.compiling import working_time
 from powersum.partial_sums import PartialSum
 from powersum.problem import Problem
 from powersum.search.heuristic import heuristic_of
@@ -84,19 +84,19 @@ class SumPasses:
         return 2.0 * self._took * self._most_stored / self._stored if self._arcs else math.inf
 
     def run(self, deadline: float, end: float) -> bool:
-        """A slice of work until ``deadline``; False when no further pass can end before ``end``."""
+        """A slice of work until ``deadline``; False when no further pass can end before ``end``, a working time."""
         if not self._under_way:
             if not self._plan(end):
                 return False
             self.sum.begin(self._next, self._most_stored)
             self._under_way, self._seconds = True, 0.0
-        begun = time.monotonic()
+        begun = working_time()
         ended = self.sum.run(deadline)
-        self._seconds += time.monotonic() - begun
+        self._seconds += working_time() - begun
         if ended:
             self._under_way = False
             self._learn()
-        return ended or time.monotonic() < end
+        return ended or working_time() < end
 
     def _learn(self) -> None:
         """What a pass tells about the size of the next."""
@@ -110,7 +110,7 @@ class SumPasses:
 
     def _plan(self, end: float) -> bool:
         """Choose the least share of the next pass; False where time or memory are not enough for one."""
-        left = end - time.monotonic()
+        left = end - working_time()
         if not self._arcs:
             return left > 0.0
         # A pass that was to drop nothing and had to drop something was the largest there can be.

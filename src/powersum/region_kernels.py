@@ -5,7 +5,23 @@ from __future__ import annotations
 import numpy as np
 
 from powersum.arrays import FloatArray, IntArray
-from powersum.compiled import compiled
+from powersum.compiled import compiled, inner
+
+
+@inner
+def next_entry(entry: int, state: IntArray, stride: IntArray, axis_card: IntArray, first: int, n_axes: int) -> int:
+    """Count ``state`` of the axes from ``first`` on up by one, last axis fastest; ``entry`` of a table with ``stride``.
+
+    After the last state it begins anew.
+    """
+    for a in range(n_axes - 1, -1, -1):
+        state[a] += 1
+        entry += stride[a]
+        if state[a] < axis_card[first + a]:
+            break
+        entry -= stride[a] * state[a]
+        state[a] = 0
+    return entry
 
 
 @compiled
@@ -42,15 +58,7 @@ def add_factors(
         source = table_starts[k]
         for target in range(table_start[cluster], table_start[cluster + 1]):
             theta[target] += log_values[source]
-            a = n_axes - 1
-            while a >= 0:
-                state[a] += 1
-                source += stride[a]
-                if state[a] < axis_card[first + a]:
-                    break
-                source -= stride[a] * state[a]
-                state[a] = 0
-                a -= 1
+            source = next_entry(source, state, stride, axis_card, first, n_axes)
 
 
 @compiled
@@ -111,15 +119,7 @@ def fill_separator_maps(
             index = 0
             for j in range(member_map[m], member_map[m] + member_entries[m]):
                 separator_map[j] = index
-                a = n_axes - 1
-                while a >= 0:
-                    state[a] += 1
-                    index += stride[a]
-                    if state[a] < axis_card[first + a]:
-                        break
-                    index -= stride[a] * state[a]
-                    state[a] = 0
-                    a -= 1
+                index = next_entry(index, state, stride, axis_card, first, n_axes)
     return member_first, member_entries, member_map, separator_map
 
 

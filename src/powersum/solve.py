@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from powersum.arrays import IntArray
+from powersum.compiling import working_time
 from powersum.errors import InputError
-from powersum.memory import bytes_held
+from powersum.memory import memory_left
 from powersum.model import Model, StateKey, VariableKey
 from powersum.query import Query
 from powersum.result import Result, Snapshot, Status
@@ -23,10 +23,13 @@ if TYPE_CHECKING:
 
 DEFAULT_TIME = 60.0
 DEFAULT_MEMORY = 2e9
-LEAST_MEMORY = 2e7
 
 SAME = 1e-6
 """Bounds this close count as equal: the answer is then optimal. Rounding of long sums stays far below it."""
+
+
+GRACE, GRACE_SHARE = 1.0, 0.05
+"""Seconds, and share of the time limit, by which a first bound may be late before a run ends without any."""
 
 
 def solve(
@@ -55,7 +58,7 @@ def solve(
     query
         Weights 0 and 1, in place of ``maximize``.
     time_limit
-        Seconds after which to return the best so far; ``None`` for no limit.
+        Seconds after which to return the best so far; ``None`` for no limit. Compilation on first use does not count.
     memory
         Bytes that the process may hold; what it holds already is taken off.
     gap
@@ -132,13 +135,11 @@ class Solver:
         self.model = model
         self.query = _question(model, maximize, query)
         self.observed = observe(model, evidence)
-        _check(time_limit, memory, gap, threads, seed)
-        self._memory = memory - bytes_held()
-        if self._memory < LEAST_MEMORY:
-            raise InputError(
-                f"memory is {memory:g} bytes, of which the process already holds {bytes_held():.3g}:"
-                f" at least {LEAST_MEMORY:g} more are needed"
-            )
+        _check(time_limit, gap, threads, seed)
+        # Loaded now, for compiled modules take a good part of what the process holds.
+        import powersum.solve_stages  # noqa: F401
+
+        self._memory = memory_left(memory)
         self._options: dict[str, Any] = {
             "time_limit": time_limit,
             "memory": memory,
@@ -162,6 +163,7 @@ class Solver:
                 yield snapshot
             if self._flag is not None and self._flag.cause is not None and not self._finished:
                 self.interrupt(f"Interrupted by {self._flag.cause}: the best answer until then.")
+                yield self._history[-1]
 
     def watch(self, flag: Interrupt) -> None:
         """End after the present slice of work once the flag of :func:`~powersum.tighten.run.interruptible` is up."""
@@ -169,17 +171,24 @@ class Solver:
 
     def interrupt(self, reason: str) -> None:
         """End here; ``reason`` is the sentence that the result gives for it."""
+        if self._finished:
+            return
         self._interrupted = reason
         self._finished = True
+        # Bounds may not have moved for long; the last snapshot tells how long they were worked on.
+        self._remember(self.log_lower, self.log_upper)
+
+    def _remember(self, lower: float, upper: float) -> Snapshot:
+        self._history.append(Snapshot(self._spent, len(self._history), upper, lower))
+        return self._history[-1]
 
     def _advance(self) -> Snapshot | None:
         """One slice of work; the snapshot if a bound moved."""
         # Compiled modules are imported where they are used, so that ``import powersum`` stays quick.
         from powersum.solve_stages import stages
 
-        begun = time.monotonic()
-        limit = self._options["time_limit"]
-        deadline = math.inf if limit is None else begun + limit - self._spent
+        begun = working_time()
+        limit = math.inf if self._options["time_limit"] is None else self._options["time_limit"]
         if self._stages is None:
             self._stages = stages(
                 self.observed.model,
@@ -189,10 +198,10 @@ class Solver:
                 threads=self._options["threads"],
                 seed=self._options["seed"],
                 clock=lambda: self._spent,
-                time_limit=math.inf if limit is None else limit,
+                time_limit=limit,
             )
         state = next(self._stages, None)
-        self._spent += time.monotonic() - begun
+        self._spent += working_time() - begun
         if state is None:
             self._finished = True
             return None
@@ -203,14 +212,16 @@ class Solver:
             upper = max(min(upper, self._history[-1].log_upper), self._history[-1].log_lower)
             lower = max(lower, self._history[-1].log_lower)
         lower = min(lower, upper)
-        if state.settled or upper - lower <= max(self._options["gap"], SAME) or time.monotonic() >= deadline:
+        if upper == math.inf:
+            # Preparation is not complete: a little later there will be an answer that is worth the wait.
+            self._finished = self._spent >= limit + GRACE + GRACE_SHARE * limit
+            return self._remember(lower, upper) if self._finished else None
+        if state.settled or upper - lower <= max(self._options["gap"], SAME) or self._spent >= limit:
             self._finished = True
         moved = not self._history or (lower, upper) != (self._history[-1].log_lower, self._history[-1].log_upper)
         if not moved and not self._finished:
             return None
-        snapshot = Snapshot(self._spent, len(self._history), upper, lower)
-        self._history.append(snapshot)
-        return snapshot
+        return self._remember(lower, upper)
 
     @property
     def log_lower(self) -> float:
@@ -283,11 +294,9 @@ def _question(model: Model, maximize: Iterable[VariableKey] | str | None, query:
     return query
 
 
-def _check(time_limit: float | None, memory: float, gap: float, threads: int, seed: int) -> None:
+def _check(time_limit: float | None, gap: float, threads: int, seed: int) -> None:
     if time_limit is not None and not time_limit > 0:
         raise InputError(f"time_limit is {time_limit}: it must be above 0")
-    if not memory >= LEAST_MEMORY:
-        raise InputError(f"memory is {memory:g} bytes: at least {LEAST_MEMORY:g} are needed")
     if not gap >= 0:
         raise InputError(f"gap is {gap}: it must be 0 or more")
     if threads < 1:

@@ -16,6 +16,7 @@ from functools import partial
 import numpy as np
 
 from powersum.arrays import IntArray
+from powersum.compiling import deadline_at, working_time
 from powersum.decode import Completion, complete, preferring
 from powersum.eliminate import Elimination
 from powersum.evaluate import Evaluator
@@ -75,6 +76,12 @@ MOST_VARIABLES = 10_000
 HELD_TABLE = 2.0**18
 """Largest table of the sum that is left when a cutset is held."""
 
+EVALUATED_PER_SECOND = 7e7
+"""Table entries of a sum that are evaluated in a second, at the least."""
+
+LONGEST_EVALUATION = 0.6
+"""Seconds that the sum may take once fewer variables are held: nothing looks outside before it is done."""
+
 
 @dataclass(slots=True)
 class State:
@@ -126,14 +133,17 @@ def stages(
         state.settled, state.reason = True, "Simplification alone gave the exact value."
         yield state
         return
+    # Each part of the preparation takes long on a very large model: between them is a look at the outside.
+    yield state
     order = elimination_order(problem.model, problem.tau, seed=seed, time_limit=min(0.2, 0.05 * time_limit))
     whole = problem
+    yield state
     elimination = Elimination(whole.model, order, whole.tau)
     state.sizes["constrained_width"] = elimination.width
     seconds = elimination.work * NANOSECONDS_PER_ENTRY * 1e-9
     fits = elimination.bytes <= 0.9 * memory
     if fits and seconds < QUICK:
-        yield _eliminated(elimination, problem, state)
+        yield from eliminated(elimination, problem, state)
         return
     if problem.n_components > 1:
         entries = QUICK / (NANOSECONDS_PER_ENTRY * 1e-9)
@@ -143,24 +153,28 @@ def stages(
             state.settled = True
             yield state
             return
+    yield state
     work = _Work(problem, order, state, memory=memory, threads=threads, seed=seed)
+    yield state
     for _ in work.run(clock, time_limit):
         yield state
         # What takes elimination long is often proven sooner by search, but not always.
         if fits and not state.settled and work.stage > 0 and seconds < 0.7 * (time_limit - clock()):
             del work
-            yield _eliminated(elimination, whole, state)
+            yield from eliminated(elimination, whole, state)
             return
 
 
-def _eliminated(elimination: Elimination, problem: Problem, state: State) -> State:
-    """The state after exact elimination."""
-    exact = elimination.run()
-    state.log_lower = state.log_upper = exact.log_value + problem.log_constant
-    if exact.log_value > -math.inf:
-        state.states = problem.restore(exact.states)
-    state.settled, state.reason = True, f"Exact elimination, of constrained width {elimination.width}."
-    return state
+def eliminated(elimination: Elimination, problem: Problem, state: State) -> Iterator[State]:
+    """The state while exact elimination is under way, and after it."""
+    for exact in elimination.slices():
+        if exact is not None:
+            state.log_lower = state.log_upper = exact.log_value + problem.log_constant
+            if exact.log_value > -math.inf:
+                state.states = problem.restore(exact.states)
+            state.settled, state.reason = True, f"Exact elimination, of constrained width {elimination.width}."
+            state.notes = ()
+        yield state
 
 
 class _Work:
@@ -187,6 +201,10 @@ class _Work:
         self.local_seconds = 0.0
         self.stage = 0
         self.held_table = HELD_TABLE
+        self.most_held = math.inf
+        self.known: IntArray = np.full(problem.model.n_variables, -1, dtype=np.int64)
+        self.evaluation_work = math.inf
+        self.evaluation = 0.0
 
     def run(self, clock: Callable[[], float], time_limit: float) -> Iterator[State]:
         """Stages of growing length: a tree is tightened, then searched with; local search all the while."""
@@ -200,7 +218,7 @@ class _Work:
             if last:
                 # Partial sums gain more by time than the tree, up to what memory allows them.
                 length = LAST_TIGHTENING * left if self.possible is None else max(0.5 * left, left - self.sum_seconds)
-            ends = time.monotonic() + length
+            ends = working_time() + length
             # The last search holds a copy of its tree's tables.
             self.search = None
             fresh = CoveringTree(
@@ -211,9 +229,12 @@ class _Work:
                 memory=int(TREE_SHARE * self.memory),
             )
             if tree is None:
+                yield state
+                # Nothing looks outside during an evaluation: one that might take much longer than a slice is not begun.
+                self.evaluation_work = EVALUATED_PER_SECOND * (0.5 + 0.05 * min(left, 60.0))
                 yield from self._first_assignment(fresh, ends)
             more = not state.settled
-            while more and time.monotonic() < ends and self._gap() >= NEARLY:
+            while more and working_time() < ends and self._gap() >= NEARLY:
                 more = yield from self._by_turns(partial(self._tighten, fresh, ends), clock)
             self._raise_to(fresh)
             if tree is None or fresh.log_upper < tree.log_upper:
@@ -221,13 +242,13 @@ class _Work:
                 if self.stage:
                     self.portfolio.suggest(tree.decode())
             del fresh
-            ends = math.inf if last else time.monotonic() + SEARCH_TIME[self._gap() >= HOPEFUL] * length
+            ends = math.inf if last else working_time() + SEARCH_TIME[self._gap() >= HOPEFUL] * length
             if self.possible is not None and not state.settled:
                 yield from self._sum(tree, time_limit - clock() if last else 0.5 * length)
             if self._may_search() and not state.settled:
                 self._begin_search(tree)
                 more = True
-                while more and time.monotonic() < ends and not state.settled:
+                while more and working_time() < ends and not state.settled:
                     more = yield from self._by_turns(self._branch_and_bound, clock)
             while last and not state.settled:
                 if not (self.held or self.evaluator).is_max.any():
@@ -276,7 +297,7 @@ class _Work:
             if ended is Completion.FOUND:
                 break
             yield self.state
-        value = evaluator.value(np.where(evaluator.is_max, states, -1))
+        value = evaluator.value(np.where(evaluator.is_max, states, -1), self.evaluation_work)
         if not evaluator.is_max.any() and value < TOO_WIDE:
             self.state.log_lower = self.state.log_upper = value + self.problem.log_constant
             self.state.states = self.problem.restore(np.full(len(states), -1, dtype=np.int64))
@@ -291,7 +312,8 @@ class _Work:
         elif value == TOO_WIDE:
             self._hold(states)
             self.state.notes = (
-                "Summing is too wide for the memory given: log_lower is a lower bound on the value of the assignment.",
+                "Summing is too wide for the memory or time given: log_lower is a lower bound on the value of the "
+                "assignment.",
             )
         else:
             self.portfolio.suggest(decoded)
@@ -301,7 +323,7 @@ class _Work:
     def _tighten(self, tree: CoveringTree, ends: float, deadline: float) -> bool:
         more = True
         while more and time.monotonic() < deadline:
-            more = tree.step(ends)
+            more = tree.step(deadline_at(ends))
         self._raise_to(tree)
         return more
 
@@ -349,15 +371,33 @@ class _Work:
                 # Fewer variables need to be held where larger tables are allowed.
                 self.held_table *= 8.0
                 self.improved = clock()
-                if 64.0 * self.held_table < 0.2 * self.memory:
+                fits = 64.0 * self.held_table < 0.2 * self.memory and self.held_table <= self.most_held
+                if fits and 8.0 * self.evaluation < LONGEST_EVALUATION:
                     self._hold(self.portfolio.assignment)
             return
         self.improved = clock()
         evaluator = self.held or self.local
         # Recomputed from scratch: the running value has the rounding of all its updates.
-        self._record(evaluator.value(self.portfolio.assignment), self.portfolio.assignment)
+        begun = time.monotonic()
+        value = evaluator.value(self.portfolio.assignment)
+        self.evaluation = time.monotonic() - begun
+        if value == TOO_WIDE:
+            self._begin_again()
+            return
+        self._record(value, self.portfolio.assignment)
         if self.search is not None:
             self.search.offer(self.state.log_lower - self.problem.log_constant, self.portfolio.assignment)
+
+    def _begin_again(self) -> None:
+        """A new portfolio, after one that met an assignment whose value is too wide, which says nothing about it."""
+        if self.held is None:
+            self.portfolio = Portfolio(self.local, seed=self.seed + 1)
+            self.portfolio.suggest(self.known)
+            return
+        # Zeros can leave more of a sum than the cutset was chosen for.
+        self.held_table /= 8.0
+        self.most_held = self.held_table
+        self._hold(self.known)
 
     def _hold(self, states: IntArray) -> None:
         """Go on with a cutset of sum variables held, so that what is left fits tables of the present limit."""
@@ -370,9 +410,11 @@ class _Work:
     def _sum(self, tree: CoveringTree, seconds: float) -> Iterator[State]:
         """Where summing is too wide: partial sums, ever larger, of everything or of what the best assignment leaves."""
         is_max, constant = self.evaluator.is_max, self.problem.log_constant
-        states = np.where(is_max, self.portfolio.assignment, -1) if is_max.any() else None
+        states = np.where(is_max, self.known, -1) if is_max.any() else None
+        if states is not None and (states[is_max] < 0).any():
+            return  # no assignment is known yet
         # Where there is an assignment to be found, local search has the other half of the time.
-        end = time.monotonic() + (seconds if states is None else 0.5 * seconds)
+        end = working_time() + (seconds if states is None else 0.5 * seconds)
         passes = SumPasses(
             self.problem,
             tree,
@@ -381,7 +423,7 @@ class _Work:
             given=states,
             anchor=self.possible if states is None else None,
         )
-        while passes.run(min(time.monotonic() + self.slice, end), end):
+        while passes.run(time.monotonic() + min(self.slice, end - working_time()), end):
             self._record(passes.sum.log_lower, np.full(len(is_max), -1) if states is None else states)
             if states is None:
                 self.state.log_upper = min(self.state.log_upper, passes.sum.log_upper + constant)
@@ -399,8 +441,8 @@ class _Work:
         # Too wide is no value: also with a cutset held, some assignments leave more variables free than others.
         if value < TOO_WIDE and value + self.problem.log_constant > self.state.log_lower:
             self.state.log_lower = value + self.problem.log_constant
-            known = np.where(self.evaluator.is_max, assignment, -1)
-            self.state.states = self.problem.restore(known)
+            self.known = assignment.copy()
+            self.state.states = self.problem.restore(np.where(self.evaluator.is_max, assignment, -1))
 
     def _begin_search(self, tree: CoveringTree) -> None:
         # What tightening needed beside the tables makes room for the copy of them that the search reads.

@@ -10,6 +10,7 @@ import pytest
 
 import powersum as ps
 from powersum.cli.app import run_app
+from powersum.cli.progress import COMPILING
 from powersum.formats import write_query
 
 
@@ -24,13 +25,19 @@ class Ran(NamedTuple):
 Command = Callable[..., Ran]
 
 
+def without_compiling(err: str) -> str:
+    """What stderr has apart from the line about compilation, which only a first run prints."""
+    return err.replace(f"{COMPILING}\n", "")
+
+
 @pytest.fixture
 def command(capsys: pytest.CaptureFixture[str]) -> Command:
     """Run ``powersum`` with the given words."""
 
     def run(*words: object) -> Ran:
         code = run_app([str(word) for word in words])
-        return Ran(code, *capsys.readouterr())
+        out, err = capsys.readouterr()
+        return Ran(code, out, without_compiling(err))
 
     return run
 

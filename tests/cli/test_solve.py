@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import powersum as ps
+from powersum.cli import seconds_running
 from powersum.cli.files import memory_size
 from powersum.formats import read_result
 from tests.cli.conftest import Command
@@ -54,7 +55,7 @@ def test_quiet_prints_both_bounds(command: Command, model_file: Path) -> None:
         (["--time", "0"], "time_limit is 0.0: it must be above 0"),
         (["--gap", "-1"], "gap is -1.0: it must be 0 or more"),
         (["--memory", "lots"], "--memory: 'lots' is not a size such as 500M or 2G"),
-        (["--memory", "1k"], "memory is 1000 bytes: at least 2e+07 are needed"),
+        (["--memory", "1k"], "memory is 0.001 MB: at least 20 MB are needed"),
         (["--max", "99"], "variable 99 is out of range"),
         (["--uai", "nowhere/x"], "nowhere/x: cannot be written"),
     ],
@@ -100,10 +101,20 @@ def test_competition_entry(
         assert value == pytest.approx(exact_value(model, best, evidence={5: 1}), abs=1e-6)
 
 
+def test_the_time_since_the_start_is_that_of_the_process() -> None:
+    first = seconds_running()
+    assert 0.0 < first <= seconds_running()
+    script = "import time; time.sleep(0.3); from powersum.cli import seconds_running; print(seconds_running())"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    # Started before its first line, where the system says so.
+    assert float(done.stdout) > (0.29 if Path("/proc/self/stat").exists() else 0.0)
+
+
 def test_competition_entry_refuses(
     command: Command, model_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    assert command("uai-solver", model_file, "", "", "MMAP").err == "powersum: the task MMAP needs a query file\n"
     assert "no task is called 'XX'" in command("uai-solver", model_file, "", "", "XX").err
     monkeypatch.setenv("INF_TIME", "soon")
     ran = command("uai-solver", model_file, "", "", "PR")
@@ -145,3 +156,33 @@ def test_a_signal_keeps_both_bounds(tmp_path: Path) -> None:
     data = json.loads(out.read_text())
     assert data["status"] == "interrupted"
     assert -math.inf < data["log_lower"] <= data["log_upper"]
+
+
+def test_likelihoods_are_those_of_the_api(command: Command, model_file: Path) -> None:
+    words = ["solve", model_file, "--max", "0,1", "--likelihood", "5=0.2,0.7", "--likelihood", "6= 1:0.4, 0:0.1"]
+    ran = command(*words, "--quiet")
+    assert ran.code == 0
+    model = ps.read(model_file)
+    wanted = ps.solve(model, [0, 1], {5: [0.2, 0.7], 6: [0.1, 0.4]})
+    assert float(ran.out.split()[0]) == pytest.approx(wanted.log_lower, abs=1e-9)
+    assert float(command("bound", *words[1:], "--quiet").out) == pytest.approx(wanted.log_lower, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--likelihood", "5"], "--likelihood: '5' is not of the form name=0.2,0.8"),
+        (["--likelihood", "5=x,y"], "--likelihood: 'x,y' is not a list of numbers such as 0.2,0.8"),
+        (["--likelihood", "5=0.2"], "the likelihoods of variable 5 have shape (1,): it has 2 states"),
+        (["--likelihood", "5=-1,1"], "must be finite and not negative"),
+        (["--likelihood", "5=0:1,0:2"], "'0:1,0:2' must name each state of 5 once, or none"),
+        (["--likelihood", "5=1,1", "--likelihood", "5=1,1"], "gives variable 5 likelihoods twice"),
+        (["--likelihood", "5=1,1", "--evidence", "5=0"], "variable 5 has both an observed state and likelihoods"),
+        (["--likelihood", "99=1,1"], "variable 99 is out of range"),
+    ],
+)
+def test_wrong_likelihoods_are_one_line(command: Command, model_file: Path, words: list[str], message: str) -> None:
+    ran = command("solve", model_file, *words)
+    assert ran.code == 2
+    assert message in ran.err
+    assert ran.err.count("\n") == 1

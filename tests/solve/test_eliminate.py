@@ -8,6 +8,7 @@ from hypothesis import given, settings
 
 from powersum.arrays import FloatArray
 from powersum.eliminate import Elimination
+from powersum.eliminate_kernels import BLOCK
 from powersum.model import Model
 from powersum.ordering import elimination_order
 from tests.oracle import assignment_value, exact_value
@@ -46,6 +47,38 @@ def test_large_tables_are_worked_in_blocks() -> None:
     good = Elimination(model, elimination_order(model, tau), tau)
     assert elimination.bytes > good.bytes
     assert elimination.run().log_value == pytest.approx(good.run().log_value, abs=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("entries", [1.0, 100.0, 3000.0])
+def test_slices_give_the_same_as_one_run(seed: int, entries: float) -> None:
+    rng = np.random.default_rng(seed)
+    cards = rng.integers(2, 4, size=14).tolist()
+    scopes = [tuple(rng.choice(14, size=3, replace=False).tolist()) for _ in range(16)]
+    model = Model.from_factors(cards, [((), 3.0), *((s, rng.random([cards[v] for v in s])) for s in scopes)])
+    tau = (rng.random(14) < 0.6).astype(np.float64)
+    elimination = Elimination(model, elimination_order(model, tau), tau)
+    whole = elimination.run()
+    *waiting, last = elimination.slices(entries)
+    assert all(step is None for step in waiting)
+    # A slice may be longer by one block, of three states at most.
+    assert len(waiting) + 1 >= elimination.work / (entries + 3 * BLOCK)
+    assert last is not None
+    assert last.log_value == pytest.approx(whole.log_value, abs=1e-12)
+    assert (last.states == whole.states).all()
+
+
+def test_one_large_bucket_is_cut_too() -> None:
+    rng = np.random.default_rng(3)
+    n = 14
+    scopes = [(0, v) for v in range(1, n)]
+    model = Model.from_factors([2] * n, [(s, rng.random((2, 2))) for s in scopes])
+    # Variable 0 first joins all factors into one table of 2^14 entries.
+    elimination = Elimination(model, np.arange(n), np.ones(n))
+    *waiting, last = elimination.slices(2000.0)
+    assert len(waiting) >= 2**14 // 2048 - 1
+    assert last is not None
+    assert last.log_value == pytest.approx(elimination.run().log_value, abs=1e-12)
 
 
 def test_cost_is_known_before_running() -> None:

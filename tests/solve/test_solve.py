@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import math
 import sys
-import time
 
 import numpy as np
 import pytest
 
+from powersum.arrays import IntArray
+from powersum.bound import bound
+from powersum.eliminate import Elimination
 from powersum.errors import InputError
+from powersum.evaluate import Evaluator
+from powersum.evaluate_regions import TOO_WIDE
 from powersum.model import Model
+from powersum.ordering import elimination_order
 from powersum.query import Query
 from powersum.result import Result, Snapshot, Status
+from powersum.simplify import simplify
 from powersum.solve import Solver, solve
+from powersum.solve_stages import State, eliminated
+from powersum.tighten.run import Interrupt
 from tests.oracle import assignment_value, exact_value
 from tests.solve.cases import Case, case, hard_case
 
@@ -70,9 +78,9 @@ def test_no_query_and_full_query_without_the_exact_shortcut(
 def test_where_sums_are_too_wide_the_lower_bound_is_one_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("powersum.solve_stages.NANOSECONDS_PER_ENTRY", 1e12)
     monkeypatch.setattr("powersum.solve_stages.HELD_TABLE", 8.0)
-    monkeypatch.setattr("powersum.evaluate.Evaluator.value", _too_wide_once())
+    monkeypatch.setattr("powersum.evaluate.Evaluator.value", _too_wide_at({0})[0])
     question = hard_case(4)
-    result = solve(question.model, query=question.query, time_limit=1.0)
+    result = solve(question.model, query=question.query, time_limit=4.0)
     truth = exact_value(question.model, question.query.weights)
     assert -math.inf < result.log_lower <= truth + 1e-9
     assert result.log_upper >= truth - 1e-9
@@ -81,17 +89,36 @@ def test_where_sums_are_too_wide_the_lower_bound_is_one_and_says_so(monkeypatch:
     assert assignment_value(question.model, chosen) >= result.log_lower - 1e-9
 
 
-def _too_wide_once() -> object:
-    """The true evaluation, except that the first one finds itself too wide."""
-    from powersum.evaluate import Evaluator
+@pytest.mark.parametrize("first", [False, True])
+def test_an_assignment_too_wide_to_evaluate_proves_nothing(first: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("powersum.solve_stages.NANOSECONDS_PER_ENTRY", 1e12)
+    monkeypatch.setattr("powersum.solve_stages.SLICE", 0.01)
+    value, numbers = _too_wide_at({0, 1} if first else {1, 2})
+    monkeypatch.setattr("powersum.evaluate.Evaluator.value", value)
+    # Local search takes such an assignment for better than anything.
+    part, parts = Evaluator.component_value, iter(range(10**9))
+    monkeypatch.setattr(
+        "powersum.evaluate.Evaluator.component_value",
+        lambda self, *rest: TOO_WIDE if next(parts) % 50 == 49 else part(self, *rest),
+    )
+    question = hard_case(4)
+    result = solve(question.model, query=question.query, time_limit=4.0)
+    truth = exact_value(question.model, question.query.weights)
+    assert len(numbers) > 2
+    assert -math.inf < result.log_lower <= truth + 1e-9
+    assert result.log_upper >= truth - 1e-9
 
-    original, calls = Evaluator.value, []
 
-    def value(self: Evaluator, assignment: np.ndarray[tuple[int], np.dtype[np.int64]]) -> float:
-        calls.append(1)
-        return math.inf if len(calls) == 1 else original(self, assignment)
+def _too_wide_at(wide: set[int]) -> tuple[object, list[int]]:
+    """The true evaluation, except that some calls find it too wide; and the numbers of the calls."""
+    original = Evaluator.value
+    numbers: list[int] = []
 
-    return value
+    def value(self: Evaluator, assignment: IntArray, work_limit: float = math.inf) -> float:
+        numbers.append(len(numbers))
+        return TOO_WIDE if numbers[-1] in wide else original(self, assignment, work_limit)
+
+    return value, numbers
 
 
 def test_snapshots_can_be_stopped_and_gone_on_with(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,11 +158,10 @@ def test_time_limits_are_kept() -> None:
     ]
     model = Model.from_factors([3] * (n * n), factors)
     maximize = rng.permutation(n * n)[: n * n // 2].tolist()
-    solve(model, maximize, time_limit=0.5)
     seen: list[Snapshot] = []
-    begun = time.monotonic()
-    result = solve(model, maximize, time_limit=1.5, callback=seen.append)
-    assert time.monotonic() - begun < 3.5
+    # Without a limit this takes minutes; compilation, which a first run needs, is not counted.
+    result = solve(model, maximize, time_limit=3.0, callback=seen.append)
+    assert result.seconds < 30.0
     assert tuple(seen) == result.history
     assert result.log_lower <= result.log_upper
     assert result.log_lower > -math.inf
@@ -163,7 +189,7 @@ def test_names_and_labels_come_back() -> None:
     ("options", "message"),
     [
         ({"time_limit": 0}, "time_limit is 0"),
-        ({"memory": 5.0}, "memory is 5 bytes"),
+        ({"memory": 5.0}, "memory is 5e-06 MB: at least 20 MB are needed"),
         ({"gap": -1.0}, "gap is -1"),
         ({"threads": 0}, "threads is 0"),
         ({"seed": -1}, "seed is -1"),
@@ -179,11 +205,11 @@ def test_bad_options_are_refused_in_one_line(options: dict[str, object], message
 
 
 def test_a_budget_that_the_process_already_exceeds_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    # The package's attribute of this name is the function.
-    monkeypatch.setattr(sys.modules["powersum.solve"], "bytes_held", lambda: 400_000_000)
+    monkeypatch.setattr("powersum.memory.bytes_held", lambda: 400_000_000)
     model = Model.from_factors([2], [((0,), [0.5, 0.5])])
-    with pytest.raises(InputError, match=r"already holds 4e\+08: at least 2e\+07 more are needed"):
-        solve(model, memory=3e8)
+    for answer in (solve, bound):
+        with pytest.raises(InputError, match=r"memory is 300 MB, .* already holds 400 MB: at least 20 MB more"):
+            answer(model, memory=3e8)
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -192,3 +218,68 @@ def test_local_search_beside_the_rest(seed: int, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("powersum.solve_stages.SLICE", 0.01)
     question = hard_case(seed, zeros=[0.0, 0.2][seed % 2])
     check(question, solve(question.model, query=question.query, time_limit=30, threads=2))
+
+
+def test_an_interrupted_history_ends_when_the_work_did(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("powersum.solve_stages.NANOSECONDS_PER_ENTRY", 1e12)
+    question = hard_case(9)
+    solver = Solver(question.model, query=question.query)
+    flag = Interrupt()
+    solver.watch(flag)
+    seen = []
+    for snapshot in solver:
+        seen.append(snapshot)
+        flag.cause = "Ctrl-C"
+    result = solver.result()
+    assert result.status is Status.INTERRUPTED
+    assert result.history == tuple(seen)
+    assert seen[-1].seconds == result.seconds
+    assert seen[-1].log_upper == seen[-2].log_upper
+    solver.interrupt("again")
+    assert solver.result() == result
+
+
+def test_an_exact_answer_takes_back_the_note_about_wide_sums() -> None:
+    question = hard_case(9)
+    problem = simplify(question.model, Query.of(question.model), {})
+    elimination = Elimination(problem.model, elimination_order(problem.model, problem.tau), problem.tau)
+    state = State(notes=("Summing is too wide.",))
+    assert list(eliminated(elimination, problem, state))[-1] is state
+    assert state.settled
+    assert state.notes == ()
+
+
+def test_an_evaluation_beyond_the_work_allowed_is_not_begun() -> None:
+    question = hard_case(9)
+    problem = simplify(question.model, Query.of(question.model), {})
+    evaluator = Evaluator(problem)
+    nothing = np.full(problem.model.n_variables, -1, dtype=np.int64)
+    assert evaluator.value(nothing) < TOO_WIDE
+    assert evaluator.value(nothing, 10.0) == TOO_WIDE
+
+
+def test_a_run_may_end_before_there_is_any_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["powersum.solve"], "GRACE", 0.0)  # the package's attribute is the function
+    question = hard_case(9)
+    late = solve(question.model, query=question.query, time_limit=1e-9)
+    assert (late.log_lower, late.log_upper) == (-math.inf, math.inf)
+    assert late.status is Status.BOUNDED
+    assert "time limit" in late.reason
+    assert len(late.history) == 1
+    assert '"log_upper": "inf"' in late.to_json()
+
+
+def test_ctrl_c_during_preparation_ends_the_run() -> None:
+    question = hard_case(9)
+    solver = Solver(question.model, query=question.query)
+    flag = Interrupt()
+    flag.cause = "Ctrl-C"
+    solver.watch(flag)
+    assert len(list(solver)) == 1
+    assert solver.result().status is Status.INTERRUPTED
+    assert solver.result().assignment == {}
+
+
+def test_any_gap_still_means_a_bound() -> None:
+    question = hard_case(9)
+    assert math.isfinite(solve(question.model, query=question.query, gap=math.inf).log_upper)

@@ -2,11 +2,30 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import time
+from pathlib import Path
+
+_STARTED = time.monotonic()
+
+
+def seconds_running() -> float:
+    """Seconds since the process was started; since this module was loaded, where the system does not say."""
+    try:
+        started = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
+        return max(time.clock_gettime(time.CLOCK_BOOTTIME) - started, time.monotonic() - _STARTED)
+    except (OSError, ValueError, IndexError, AttributeError):
+        return time.monotonic() - _STARTED
 
 
 def main() -> None:
     """Run the command line and exit: 0 with an answer, 2 for wrong input, 130 when broken off without an answer."""
-    from powersum.cli.app import run_app
+    try:
+        from powersum.cli.app import run_app
 
-    sys.exit(run_app(sys.argv[1:]))
+        code = run_app(sys.argv[1:])
+    except KeyboardInterrupt:
+        # While the commands were still being loaded.
+        code = 130
+    sys.exit(code)

@@ -1,8 +1,10 @@
-"""The lines that every answer ends with."""
+"""What every answer ends with: its files, and its last lines."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
 
 from powersum.result import Result
 
@@ -11,6 +13,25 @@ if TYPE_CHECKING:
 
 # More states than this are not printed: the JSON has them all.
 SHOWN_STATES = 12
+
+
+def write_answer(result: Result, json: str | None, plot: Path | None) -> None:
+    """The answer as JSON, to a file or to stdout, and as a picture; what goes to stdout comes last."""
+    if json is not None and json != "-":
+        result.save(json)
+    if plot is not None:
+        from powersum.report.curves import save_plot
+
+        save_plot(result, plot)
+    if json == "-":
+        print(result.to_json())
+
+
+def print_written(paths: Iterable[str | Path | None], stream: TextIO) -> None:
+    """Name the files that were written."""
+    for path in paths:
+        if path is not None and str(path) != "-":
+            print(f"wrote {path}", file=stream)
 
 
 def print_status(console: Console, result: Result) -> None:

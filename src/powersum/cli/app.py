@@ -38,6 +38,7 @@ app.command(
     "solve",
     epilog=examples(
         "powersum solve clinic.bif --max cancer,asthma --evidence cough=yes --report answer.html",
+        "powersum solve clinic.bif --max cancer --likelihood xray=clear:0.2,shadow:0.6",
         "powersum solve model.uai --max all --evid model.uai.evid --uai model.uai.MAP",
     ),
 )(solve_command)

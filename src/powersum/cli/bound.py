@@ -8,11 +8,12 @@ from typing import Annotated, Any, TextIO
 import typer
 
 from powersum.bound import bound
-from powersum.cli.answer import print_assignment, print_status
+from powersum.cli.answer import print_assignment, print_status, print_written, write_answer
 from powersum.cli.files import (
     EvidenceFile,
     EvidencePairs,
     JsonOutput,
+    Likelihoods,
     MaxNames,
     Memory,
     ModelFile,
@@ -27,7 +28,7 @@ from powersum.cli.files import (
     print_hints,
     read_question,
 )
-from powersum.cli.progress import output_stream, progress, upper_line
+from powersum.cli.progress import announce_compilation, output_stream, progress, upper_line
 from powersum.result import Result, Status
 from powersum.tighten import DEFAULT_METHOD, METHODS, check_options, method_named
 from powersum.tighten.run import Limits, interruptible
@@ -40,6 +41,7 @@ def bound_command(
     max_names: MaxNames = None,
     evid: EvidenceFile = None,
     evidence: EvidencePairs = None,
+    likelihood: Likelihoods = None,
     order: OrderFile = None,
     method: Annotated[str, typer.Option(help=f"How to tighten: auto, {', '.join(METHODS)}.")] = DEFAULT_METHOD,
     sweeps: Annotated[
@@ -81,12 +83,9 @@ def bound_command(
     }
     Limits(sweeps=sweeps, time_limit=time_limit, target=target, change=change)
     check_options(method_named(method), options)
-    check_outputs([json, plot, report], [model, query, evid, order])
-    if plot is not None:
-        from powersum.report.curves import check_picture
-
-        check_picture(plot)
-    question = read_question(model, query, max_names, evid, evidence, order)
+    check_outputs([json, plot, report], [model, query, evid, order], picture=plot)
+    announce_compilation(quiet=quiet)
+    question = read_question(model, query, max_names, evid, evidence, order, likelihood)
     stream = output_stream(json)
     if not quiet:
         print_hints(question)
@@ -97,7 +96,7 @@ def bound_command(
         with progress(quiet=quiet, stream=stream, line=upper_line) as callback:
             result = bound(
                 question.model,
-                evidence=question.evidence,
+                evidence=question.all_evidence,
                 query=question.query,
                 order=question.order,
                 method=method,
@@ -110,26 +109,17 @@ def bound_command(
                 callback=callback,
                 **options,
             )
-        if json is not None and json != "-":
-            result.save(json)
-        if plot is not None:
-            from powersum.report.curves import save_plot
-
-            save_plot(result, plot)
+        write_answer(result, json, plot)
         if report is not None:
             from powersum.cli.report import write_page
 
             write_page(report, result, question, model, context.obj)
-        if json == "-":
-            print(result.to_json())
         if quiet:
             if json != "-":
                 print(result.log_upper)
             return
         _print_answer(result, stream)
-        for written in (json, plot, report):
-            if written is not None and written != "-":
-                print(f"wrote {written}", file=stream)
+        print_written((json, plot, report), stream)
 
 
 def _described(variables: int, factors: int) -> str:

@@ -9,6 +9,7 @@ from typing import Annotated, TextIO
 
 import typer
 
+from powersum.cli.answer import print_written
 from powersum.cli.files import (
     EvidenceFile,
     EvidencePairs,
@@ -20,6 +21,7 @@ from powersum.cli.files import (
     print_hints,
     read_question,
 )
+from powersum.cli.progress import announce_compilation
 from powersum.compare import DEFAULT_METHODS, RUNNABLE, Comparison, Point, compare, parse_methods
 from powersum.tighten.run import Limits, interruptible
 
@@ -55,11 +57,8 @@ def compare_command(
     """
     choices = parse_methods(methods)
     Limits(sweeps=sweeps, time_limit=time_limit)
-    check_outputs([plot, csv], [model, query, evid, order])
-    if plot is not None:
-        from powersum.report.curves import check_picture
-
-        check_picture(plot)
+    check_outputs([plot, csv], [model, query, evid, order], picture=plot)
+    announce_compilation(quiet=quiet)
     question = read_question(model, query, max_names, evid, evidence, order)
     if not quiet:
         print_hints(question)
@@ -90,9 +89,8 @@ def compare_command(
             from powersum.report.compare import save_comparison
 
             save_comparison(comparison, plot, title=model.name)
-        for written in (csv, plot):
-            if written is not None and not quiet:
-                print(f"wrote {written}")
+        if not quiet:
+            print_written((csv, plot), sys.stdout)
 
 
 def table_of(comparison: Comparison) -> str:

@@ -7,9 +7,9 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -17,6 +17,7 @@ from powersum.arrays import IntArray
 from powersum.errors import InputError
 from powersum.model import Model, VariableKey
 from powersum.query import Query
+from powersum.soft_evidence import observe
 
 ModelFile = Annotated[
     Path,
@@ -33,6 +34,14 @@ MaxNames = Annotated[
 ]
 EvidenceFile = Annotated[Path | None, typer.Option("--evid", metavar="FILE", help="Observed states (.evid).")]
 EvidencePairs = Annotated[str | None, typer.Option("--evidence", metavar="PAIRS", help="Observed states, as a=1,b=0.")]
+Likelihoods = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--likelihood",
+        metavar="NAME=L,L,…",
+        help="Uncertain evidence: a likelihood for each state of a variable, in their order or as STATE:L. Repeatable.",
+    ),
+]
 OrderFile = Annotated[
     Path | None, typer.Option("--order", metavar="FILE", help="Elimination order (.vo); chosen if not given.")
 ]
@@ -57,6 +66,12 @@ class Question:
     evidence: dict[int, int]
     order: IntArray | None
     hints: tuple[str, ...]
+    likelihoods: dict[int, list[float] | dict[str, float]] = field(default_factory=dict)
+
+    @property
+    def all_evidence(self) -> dict[int, Any]:
+        """States and likelihoods together, as the public functions take them."""
+        return {**self.evidence, **self.likelihoods}
 
 
 def read_question(
@@ -66,6 +81,7 @@ def read_question(
     evidence_file: Path | None,
     evidence_pairs: str | None,
     order_file: Path | None,
+    likelihoods: list[str] | None = None,
 ) -> Question:
     """Read the model and all that belongs to the question."""
     from powersum import formats
@@ -85,6 +101,12 @@ def read_question(
         evidence = formats.read_evidence(evidence_file, model)
     elif evidence_pairs is not None:
         evidence = _evidence(model, evidence_pairs)
+    uncertain = _likelihoods(model, likelihoods or [])
+    for variable in uncertain:
+        if variable in evidence:
+            raise InputError(f"variable {model.name(variable)} has both an observed state and likelihoods")
+    # Whether the numbers fit the variables is known before anything long starts.
+    observe(model, uncertain)
     order = None if order_file is None else formats.read_order(order_file, model)
 
     beside = formats.companions(model_file)
@@ -93,7 +115,7 @@ def read_question(
         hints.append(f"{beside.evidence} is not used; to use it: --evid {beside.evidence}")
     if beside.query is not None and maximize is None:
         hints.append(f"{beside.query} is not used; to use it: --query {beside.query}")
-    return Question(model, Query.of(model, maximize), evidence, order, tuple(hints))
+    return Question(model, Query.of(model, maximize), evidence, order, tuple(hints), uncertain)
 
 
 def memory_size(text: str | None) -> int | None:
@@ -129,8 +151,39 @@ def _evidence(model: Model, pairs: str) -> dict[int, int]:
     return evidence
 
 
-def check_outputs(outputs: Iterable[str | Path | None], inputs: Iterable[Path | None]) -> None:
-    """Refuse outputs that could not be written at the end, or would overwrite an input or each other."""
+def _likelihoods(model: Model, options: list[str]) -> dict[int, list[float] | dict[str, float]]:
+    """Likelihoods from ``name=0.2,0.8`` or ``name=no:0.2,yes:0.8``, one option for each variable."""
+    found: dict[int, list[float] | dict[str, float]] = {}
+    for option in options:
+        name, equals, text = (part.strip() for part in option.rpartition("="))
+        words = [word.strip() for word in text.split(",") if word.strip()]
+        if not equals or not name or not words:
+            raise InputError(f"--likelihood: {option.strip()!r} is not of the form name=0.2,0.8")
+        variable = model.variable(name)
+        if variable in found:
+            raise InputError(f"--likelihood gives variable {name} likelihoods twice")
+        labels = [word.rpartition(":")[0].strip() for word in words]
+        try:
+            numbers = [float(word.rpartition(":")[2]) for word in words]
+        except ValueError:
+            raise InputError(f"--likelihood: {text!r} is not a list of numbers such as 0.2,0.8") from None
+        if any(labels) and len(set(labels)) < len(labels):
+            raise InputError(f"--likelihood: {text!r} must name each state of {name} once, or none")
+        found[variable] = dict(zip(labels, numbers, strict=True)) if any(labels) else numbers
+    return found
+
+
+def check_outputs(
+    outputs: Iterable[str | Path | None], inputs: Iterable[Path | None], *, picture: Path | None = None
+) -> None:
+    """Refuse outputs that could not be written at the end, or would overwrite an input or each other.
+
+    ``picture`` is the one among them that must have the ending of a picture.
+    """
+    if picture is not None:
+        from powersum.report.curves import check_picture
+
+        check_picture(picture)
     taken = {path.resolve(): "an input" for path in inputs if path is not None}
     for output in outputs:
         if output is None or str(output) == "-":

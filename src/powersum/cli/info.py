@@ -20,6 +20,7 @@ from powersum.cli.files import (
     print_hints,
     read_question,
 )
+from powersum.cli.progress import announce_compilation
 from powersum.report.facts import Facts, ModelSize, describe
 from powersum.report.units import bytes_text
 from powersum.result import strict_json
@@ -38,6 +39,7 @@ def info_command(
 ) -> None:
     """Show a model's size, what simplification leaves of it, and what a bound and an exact answer will cost."""
     check_outputs([json], [model, query, evid, order])
+    announce_compilation(quiet=False)
     question = read_question(model, query, max_names, evid, evidence, order)
     print_hints(question)
     given = None if question.order is None else original_order(question.model, question.query, question.order)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
+from powersum.compiling import compilation
 from powersum.result import Snapshot
 from powersum.tighten.run import Callback
 
@@ -17,6 +18,15 @@ if TYPE_CHECKING:
 
 # Seconds between two refreshings of the live line, and between two plain lines that are not worth one by themselves.
 LIVE_INTERVAL, PLAIN_INTERVAL = 0.1, 2.0
+
+
+COMPILING = "powersum: note: compiling; only the first run does, for up to two minutes that no time limit counts"
+"""What is said when compilation begins: otherwise a first run would be silent for long."""
+
+
+def announce_compilation(*, quiet: bool) -> None:
+    """Say so on stderr, once, should anything have to be compiled."""
+    compilation.announce = None if quiet else lambda: print(COMPILING, file=sys.stderr, flush=True)
 
 
 Line = Callable[[Snapshot, float], str]
@@ -39,9 +49,7 @@ def progress(*, quiet: bool, stream: TextIO, line: Line) -> Iterator[Callback | 
     if console.is_dumb_terminal:
         yield PlainLines(stream, line)
         return
-    with Live(
-        "[dim]preparing (the first run ever compiles)[/dim]", console=console, auto_refresh=False, transient=True
-    ) as live:
+    with Live("[dim]preparing[/dim]", console=console, auto_refresh=False, transient=True) as live:
         live.refresh()
         yield LiveLine(live, line)
 

@@ -18,7 +18,7 @@ def write_page(path: Path, result: Result, question: Question, model_file: Path,
         question.model,
         path,
         query=question.query,
-        evidence=question.evidence,
+        evidence=question.all_evidence,
         title=model_file.name,
         command=shlex.join(["powersum", *arguments]),
     )

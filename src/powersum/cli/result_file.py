@@ -49,6 +49,8 @@ class AnswerWriter:
     def improved(self, solver: Solver) -> None:
         """Write the solver's answer if it is better than the last one written."""
         lower, upper = solver.log_lower, solver.log_upper
+        if upper == math.inf:
+            return
         if self._task == "PR":
             value = upper if lower == -math.inf else 0.5 * (lower + upper)
             if value == self._written or (abs(value - self._written) < LEAST_CHANGE and upper - lower > LEAST_CHANGE):

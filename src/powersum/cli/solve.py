@@ -9,11 +9,12 @@ from typing import Annotated, TextIO
 
 import typer
 
-from powersum.cli.answer import print_assignment, print_status
+from powersum.cli.answer import print_assignment, print_status, print_written, write_answer
 from powersum.cli.files import (
     EvidenceFile,
     EvidencePairs,
     JsonOutput,
+    Likelihoods,
     MaxNames,
     Memory,
     ModelFile,
@@ -21,13 +22,12 @@ from powersum.cli.files import (
     QueryFile,
     ReportOutput,
     Seed,
-    Threads,
     check_outputs,
     memory_size,
     print_hints,
     read_question,
 )
-from powersum.cli.progress import output_stream, progress, two_sided_line
+from powersum.cli.progress import announce_compilation, output_stream, progress, two_sided_line
 from powersum.cli.result_file import AnswerWriter
 from powersum.result import Result, Status
 from powersum.solve import DEFAULT_MEMORY, DEFAULT_TIME, Solver
@@ -41,12 +41,16 @@ def solve_command(
     max_names: MaxNames = None,
     evid: EvidenceFile = None,
     evidence: EvidencePairs = None,
+    likelihood: Likelihoods = None,
     time_limit: Annotated[
-        float, typer.Option("--time", metavar="S", help="Return the best answer after S seconds.")
+        float,
+        typer.Option("--time", metavar="S", help="Return the best answer after S seconds; reading does not count."),
     ] = DEFAULT_TIME,
     memory: Memory = None,
     gap: Annotated[float, typer.Option(metavar="X", help="Stop once upper and lower bound are this close.")] = 0.0,
-    threads: Threads = 1,
+    threads: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Threads: from two on, local search has one of its own.")
+    ] = 1,
     seed: Seed = 0,
     json: JsonOutput = None,
     uai: Annotated[
@@ -61,15 +65,12 @@ def solve_command(
     Without a query it gives log Z from both sides, with --max all the MAP state. Values are natural logarithms. Ctrl-C
     ends the run early and keeps the best answer so far.
     """
-    check_outputs([json, uai, plot, report], [model, query, evid])
-    if plot is not None:
-        from powersum.report.curves import check_picture
-
-        check_picture(plot)
-    question = read_question(model, query, max_names, evid, evidence, None)
+    check_outputs([json, uai, plot, report], [model, query, evid], picture=plot)
+    announce_compilation(quiet=quiet)
+    question = read_question(model, query, max_names, evid, evidence, None, likelihood)
     solver = Solver(
         question.model,
-        evidence=question.evidence,
+        evidence=question.all_evidence,
         query=question.query,
         time_limit=time_limit,
         memory=memory_size(memory) or DEFAULT_MEMORY,
@@ -92,26 +93,17 @@ def solve_command(
                 if show is not None:
                     show(snapshot)
         result = solver.result()
-        if json is not None and json != "-":
-            result.save(json)
-        if plot is not None:
-            from powersum.report.curves import save_plot
-
-            save_plot(result, plot)
+        write_answer(result, json, plot)
         if report is not None:
             from powersum.cli.report import write_page
 
             write_page(report, result, question, model, context.obj)
-        if json == "-":
-            print(result.to_json())
         if quiet:
             if json != "-":
                 print(result.log_lower, result.log_upper)
             return
         _print_answer(result, stream)
-        for written in (json, uai, plot, report):
-            if written is not None and written != "-":
-                print(f"wrote {written}", file=stream)
+        print_written((json, uai, plot, report), stream)
 
 
 def _print_answer(result: Result, stream: TextIO) -> None:

@@ -9,8 +9,11 @@ from typing import Annotated
 
 import typer
 
+from powersum.cli import seconds_running
 from powersum.cli.files import ModelFile, check_outputs
+from powersum.cli.progress import announce_compilation
 from powersum.cli.result_file import AnswerWriter
+from powersum.compiling import compilation
 from powersum.errors import InputError
 from powersum.formats.results import TASKS, ResultWriter
 from powersum.model import Model
@@ -18,8 +21,8 @@ from powersum.query import Query
 from powersum.solve import DEFAULT_MEMORY, DEFAULT_TIME, Solver
 from powersum.tighten.run import interruptible
 
-# What is left of the allowance after start-up, and to spare before a limit that kills.
-TIME_SHARE, TIME_MARGIN = 0.95, 0.7
+# What to spare before a limit that kills, and what to use of it in any case: each improvement is written at once.
+TIME_SHARE, TIME_MARGIN, LEAST_SHARE = 0.95, 0.4, 0.3
 MEMORY_SHARE = 0.85
 
 
@@ -36,15 +39,21 @@ def uai_solver_command(
     """
     if task not in TASKS:
         raise InputError(f"no task is called {task!r}: there is {', '.join(TASKS)}")
+    if task == "MMAP" and not query:
+        raise InputError("the task MMAP needs a query file")
     seconds = _allowance("INF_TIME", DEFAULT_TIME / TIME_SHARE)
     memory = _allowance("INF_MEMORY", DEFAULT_MEMORY / 1e9 / MEMORY_SHARE) * 1e9 * MEMORY_SHARE
-    time_limit = max(TIME_SHARE * seconds - TIME_MARGIN, 0.3 * seconds)
     out = Path(f"{model.name}.{task}")
     check_outputs([out], [model])
+    # The limit kills: what is compiled comes out of it.
+    compilation.counted = True
+    announce_compilation(quiet=False)
     from powersum import formats
 
     loaded = formats.read(model)
     evidence = formats.read_evidence(evid, loaded) if evid else {}
+    # The allowance began with the process: starting and reading have taken their part.
+    time_limit = max(TIME_SHARE * seconds - TIME_MARGIN - seconds_running(), LEAST_SHARE * seconds)
     with interruptible() as interrupt:
         if task == "MAR":
             _write_marginals(loaded, evidence, out, time_limit, memory)

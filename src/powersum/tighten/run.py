@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import FrameType
 from typing import NamedTuple
 
+from powersum.compiling import deadline_at, working_time
 from powersum.errors import InputError
 from powersum.result import Snapshot
 from powersum.tighten.protocol import Tightener
@@ -33,7 +33,7 @@ class Limits:
     sweeps
         Number of sweeps.
     time_limit
-        Seconds since the start of the whole call, preparation included.
+        Seconds since the start of the whole call, preparation included, compilation on first use not.
     target
         Stop once the upper bound is at or below this value.
     change
@@ -127,27 +127,27 @@ def run(
     log_constant
         What simplification took out of the problem; added to every value.
     started
-        ``time.monotonic()`` at the start of the whole call; now, if not given.
+        :func:`~powersum.compiling.working_time` at the start of the whole call; now, if not given.
     interrupt
         The flag of :func:`interruptible`.
     callback
         Called with every snapshot, the first before any sweep.
     """
-    started = time.monotonic() if started is None else started
-    deadline = math.inf if limits.time_limit is None else started + limits.time_limit
+    started = working_time() if started is None else started
+    end = math.inf if limits.time_limit is None else started + limits.time_limit
     history: list[Snapshot] = []
     more = True
     while True:
         value = tightener.log_upper + log_constant
         if history:
             value = min(value, history[-1].log_upper)
-        history.append(Snapshot(time.monotonic() - started, len(history), value))
+        history.append(Snapshot(working_time() - started, len(history), value))
         if callback is not None:
             callback(history[-1])
         stop = _stop(history, limits, more=more, interrupt=interrupt)
         if stop is not None:
             break
-        more = tightener.step(deadline)
+        more = tightener.step(deadline_at(end))
     history, notes = _settled(history, tightener.bound() + log_constant)
     return Outcome(history[-1].log_upper, tuple(history), stop.reason, stop.interrupted, notes)
 

@@ -39,7 +39,7 @@ def cost_of(parts: Partition, scopes: Scopes, cardinalities: IntArray) -> Cost:
     sizes = products(parts.starts, parts.positions, cardinalities).astype(np.float64)
     messages = float((sizes / cardinalities[parts.bucket]).sum())
     shifts = float(products(*intersections(parts.edges, parts.starts, parts.positions), cardinalities).sum())
-    ends = np.unique(parts.edges.ravel())
+    ends = np.flatnonzero(np.bincount(parts.edges.ravel(), minlength=len(parts.bucket)))
     entropies = float((sizes[ends] / cardinalities[parts.bucket[ends]]).sum())
     n_nodes, n_factors = len(parts.bucket), len(parts.factor_home)
     n_inputs = n_nodes + n_factors + 2 * len(parts.edges)

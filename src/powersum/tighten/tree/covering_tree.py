@@ -8,7 +8,7 @@ import numpy as np
 
 from powersum.arrays import FloatArray, IntArray
 from powersum.errors import InputError
-from powersum.ordering import elimination_order
+from powersum.ordering import elimination_order, order_cost
 from powersum.problem import Problem
 from powersum.result import Residuals
 from powersum.tighten.tree.budget import DEFAULT_BYTES, bytes_in_use, cost_of, exact_within, largest_within
@@ -197,6 +197,9 @@ class CoveringTree:
 
     def _exact_tree(self, entries: float) -> FixedTree | None:
         """The tree without splits, where memory and the entries allowed for one pass are enough."""
+        # The largest table alone mostly tells, and a partition of a very large model takes seconds.
+        if order_cost(self._problem.model, self._order).log2_largest > np.log2(max(entries, 2.0)):
+            return None
         scopes = scopes_in_order(self._problem.model, self._order)
         cardinalities = self._problem.model.cardinalities[self._order]
         parts = exact_within(scopes, cardinalities, entries=entries, size=self._bytes)
@@ -214,7 +217,8 @@ class CoveringTree:
         if found is None:
             least = cost_of(partition(scopes, limits_of(0)), scopes, cardinalities)
             raise InputError(
-                f"{self._bytes} bytes of memory are too few: the smallest covering tree needs {least.bytes}"
+                f"there is too little memory: the smallest covering tree needs {1e-6 * least.bytes:.4g} MB,"
+                f" and the budget leaves {1e-6 * self._bytes:.4g} MB for it"
             )
         return FixedTree(self._problem, order, scopes, found[1], threads=self._threads)
 
