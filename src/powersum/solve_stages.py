@@ -24,6 +24,7 @@ from powersum.evaluate_cutset import hold_cutset
 from powersum.evaluate_regions import TOO_WIDE
 from powersum.model import Model
 from powersum.ordering import elimination_order
+from powersum.partial_sum_passes import FIRST_SHARE, SumPasses
 from powersum.portfolio import Portfolio
 from powersum.problem import Problem
 from powersum.query import Query
@@ -63,8 +64,14 @@ IDLE_SHARE = 0.4
 TREE_SHARE = 0.4
 """Share of the memory that a tree may take."""
 
+SUM_SHARE = 0.4
+"""Share of the memory that partial sums may take, half of it beside a held cutset; search is not done beside them."""
+
+FIRST_SUM = 0.2
+"""Seconds for a first partial sum, by bounds that are hardly tightened."""
+
 MOST_VARIABLES = 10_000
-"""With more variables than this left, branch and bound would not get anywhere, and local search has its time."""
+"""With more variables than this left, neither branch and bound nor partial sums would get anywhere."""
 
 HELD_TABLE = 2.0**18
 """Largest table of the sum that is left when a cutset is held."""
@@ -184,6 +191,9 @@ class _Work:
         self.local = Evaluator(problem, memory=0.1 * memory) if self.beside else self.evaluator
         # Where sums are too wide, the portfolio works on another problem whose value is a lower bound.
         self.held: Evaluator | None = None
+        # Then a state of every variable that zeros allow, for partial sums.
+        self.possible: IntArray | None = None
+        self.least_share, self.sum_seconds = FIRST_SHARE, math.inf
         self.portfolio = Portfolio(self.local, seed=seed)
         self.search: AndOr | None = None
         self.pool = ThreadPoolExecutor(1)
@@ -205,7 +215,9 @@ class _Work:
             length = FIRST_STAGE * 4.0**self.stage
             left = time_limit - clock()
             last = length > LAST_STAGE * left
-            length = LAST_TIGHTENING * left if last else length
+            if last:
+                # Partial sums gain more by time than the tree, up to what memory allows them.
+                length = LAST_TIGHTENING * left if self.possible is None else max(0.5 * left, left - self.sum_seconds)
             ends = working_time() + length
             # The last search holds a copy of its tree's tables.
             self.search = None
@@ -231,6 +243,8 @@ class _Work:
                     self.portfolio.suggest(tree.decode())
             del fresh
             ends = math.inf if last else working_time() + SEARCH_TIME[self._gap() >= HOPEFUL] * length
+            if self.possible is not None and not state.settled:
+                yield from self._sum(tree, time_limit - clock() if last else 0.5 * length)
             if self._may_search() and not state.settled:
                 self._begin_search(tree)
                 more = True
@@ -290,7 +304,12 @@ class _Work:
             self.state.settled, self.state.reason = True, "Exact elimination, component by component."
             yield self.state
             return
-        if value == TOO_WIDE:
+        if value == TOO_WIDE and len(states) <= MOST_VARIABLES:
+            self.possible = states
+        if self.possible is not None and not evaluator.is_max.any():
+            self.state.notes = ("Summing is too wide for the memory given: log_lower is the sum of the largest terms.",)
+            yield from self._sum(tree, FIRST_SUM)
+        elif value == TOO_WIDE:
             self._hold(states)
             self.state.notes = (
                 "Summing is too wide for the memory or time given: log_lower is a lower bound on the value of the "
@@ -342,6 +361,8 @@ class _Work:
 
     def _improve(self, clock: Callable[[], float]) -> None:
         """A slice of local search; a short one where it has not found anything for long."""
+        if not (self.held or self.local).is_max.any():
+            return
         length = self.slice if clock() < 2.0 * self.improved + 1.0 else IDLE_SHARE * self.slice
         self._record_gain(self.portfolio.run(time.monotonic() + length), clock)
 
@@ -388,8 +409,39 @@ class _Work:
         self.portfolio = Portfolio(self.held, seed=self.seed)
         self.portfolio.suggest(states)
 
+    def _sum(self, tree: CoveringTree, seconds: float) -> Iterator[State]:
+        """Where summing is too wide: partial sums, ever larger, of everything or of what the best assignment leaves."""
+        is_max, constant = self.evaluator.is_max, self.problem.log_constant
+        states = np.where(is_max, self.known, -1) if is_max.any() else None
+        if states is not None and (states[is_max] < 0).any():
+            return  # no assignment is known yet
+        # Where there is an assignment to be found, local search has the other half of the time.
+        end = working_time() + (seconds if states is None else 0.5 * seconds)
+        passes = SumPasses(
+            self.problem,
+            tree,
+            memory=SUM_SHARE * self.memory * (1.0 if self.held is None else 0.5),
+            first_share=self.least_share,
+            given=states,
+            anchor=self.possible if states is None else None,
+        )
+        while passes.run(time.monotonic() + min(self.slice, end - working_time()), end):
+            self._record(passes.sum.log_lower, np.full(len(is_max), -1) if states is None else states)
+            if states is None:
+                self.state.log_upper = min(self.state.log_upper, passes.sum.log_upper + constant)
+                if passes.sum.exact:
+                    self.state.settled, self.state.reason = True, "Every term that is not zero was summed."
+                    self.state.notes = ()
+            yield self.state
+            if self.state.settled:
+                return
+        self.least_share = passes.share
+        if states is None:
+            self.sum_seconds = passes.seconds
+
     def _record(self, value: float, assignment: IntArray) -> None:
-        if value + self.problem.log_constant > self.state.log_lower:
+        # Too wide is no value: also with a cutset held, some assignments leave more variables free than others.
+        if value < TOO_WIDE and value + self.problem.log_constant > self.state.log_lower:
             self.state.log_lower = value + self.problem.log_constant
             self.known = assignment.copy()
             self.state.states = self.problem.restore(np.where(self.evaluator.is_max, assignment, -1))

@@ -48,21 +48,25 @@ class Heuristic(NamedTuple):
     pool: FloatArray
 
 
-def heuristic_of(tree: CoveringTree, problem: Problem) -> tuple[Heuristic, float]:
-    """Read the heuristic off a tree, at its best point, and the bound of the root that goes with it."""
+def heuristic_of(tree: CoveringTree, problem: Problem, *, sums: bool = False) -> tuple[Heuristic, float]:
+    """Read the heuristic off a tree, at its best point, and the bound of the root that goes with it.
+
+    With ``sums`` it has all variables, not only those that are maximised: what it says of a sum variable's state is a
+    bound on the share of the sum that has this state, given the states of all variables eliminated later.
+    """
     best = tree.best_tree
     # The order is that of the best of all trees tried, which need not be the one that the first was given.
     order = best.order
     root = best.bound()
     passes, layout = best.passes, best.layout
     wiring = layout.wiring
-    is_max = problem.tau[order] == 0.0
-    nodes = np.flatnonzero(is_max[layout.bucket])[::-1]
+    chosen = (problem.tau[order] == 0.0) | sums
+    nodes = np.flatnonzero(chosen[layout.bucket])[::-1]
     n = len(order)
-    positions = layout.bucket[nodes]
+    node_positions = layout.bucket[nodes]
     depth_of = np.full(n, -1, dtype=np.int64)
-    max_positions = np.flatnonzero(is_max)[::-1]
-    depth_of[max_positions] = np.arange(len(max_positions))
+    positions = np.flatnonzero(chosen)[::-1]
+    depth_of[positions] = np.arange(len(positions))
     lengths = layout.scope_starts[nodes + 1] - layout.scope_starts[nodes] - 1
     other_starts = starts_of(lengths)
     others = np.empty(int(other_starts[-1]), dtype=np.int64)
@@ -75,9 +79,9 @@ def heuristic_of(tree: CoveringTree, problem: Problem) -> tuple[Heuristic, float
     for k, node in enumerate(nodes.tolist()):
         _fill(wiring, node, passes.pool, tables[table_starts[k] : table_starts[k + 1]])
     heuristic = Heuristic(
-        frozen(order[max_positions], np.int64),
-        frozen(problem.model.cardinalities[order[max_positions]], np.int64),
-        frozen(starts_of(np.bincount(depth_of[positions], minlength=len(max_positions))), np.int64),
+        frozen(order[positions], np.int64),
+        frozen(problem.model.cardinalities[order[positions]], np.int64),
+        frozen(starts_of(np.bincount(depth_of[node_positions], minlength=len(positions))), np.int64),
         frozen(other_starts, np.int64),
         frozen(others, np.int64),
         frozen(columns, np.int64),
