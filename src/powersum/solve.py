@@ -207,6 +207,12 @@ class Solver:
             return None
         self._state = state
         lower, upper = state.log_lower, state.log_upper
+        if lower > upper + SAME * max(1.0, abs(upper)):
+            # One of the two is wrong, and nothing tells which: no answer is better than a false proof.
+            raise RuntimeError(
+                f"the bounds contradict each other: lower {lower!r}, upper {upper!r}."
+                " This is a fault of powersum; please report it with the model."
+            )
         if self._history:
             # Both bounds are computed with rounding: where they cross by that, the one that came first stands.
             upper = max(min(upper, self._history[-1].log_upper), self._history[-1].log_lower)

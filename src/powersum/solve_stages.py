@@ -397,7 +397,7 @@ class _Work:
             self.portfolio.suggest(self.known)
             return
         # Zeros can leave more of a sum than the cutset was chosen for.
-        self.held_table /= 8.0
+        self.held_table = max(0.125 * self.held_table, 2.0)
         self.most_held = self.held_table
         self._hold(self.known)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -283,3 +284,13 @@ def test_ctrl_c_during_preparation_ends_the_run() -> None:
 def test_any_gap_still_means_a_bound() -> None:
     question = hard_case(9)
     assert math.isfinite(solve(question.model, query=question.query, gap=math.inf).log_upper)
+
+
+def test_bounds_that_contradict_each_other_are_no_proof(monkeypatch: pytest.MonkeyPatch) -> None:
+    def contradiction(*_: object, **__: object) -> Iterator[State]:
+        yield State(log_lower=-1.0, log_upper=-1.5, settled=True)
+
+    monkeypatch.setattr("powersum.solve_stages.stages", contradiction)
+    coin = Model.from_factors([2], [((0,), [0.3, 0.7])])
+    with pytest.raises(RuntimeError, match="contradict"):
+        solve(coin, maximize="all")
