@@ -90,6 +90,17 @@ def test_nothing_left_to_gain() -> None:
     assert outcome.reason == "Nothing was left to gain after 1 sweep."
 
 
+def test_a_method_that_ends_because_nothing_more_fits_ran_out_of_time() -> None:
+    class Slow(Scripted):
+        def step(self, deadline: float) -> bool:
+            time.sleep(0.2)
+            return super().step(deadline)
+
+    # The second sweep would end after the limit: a method that knows says so by not going on.
+    outcome = run(Slow([3, 2], more=False), Limits(time_limit=0.35))
+    assert outcome.reason == "The time limit of 0.35 s was reached after 1 sweep."
+
+
 def test_time() -> None:
     started = time.monotonic()
     outcome = run(Scripted([3, 2]), Limits(time_limit=0.05))

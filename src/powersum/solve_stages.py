@@ -46,7 +46,11 @@ SLICE = 0.2
 """Seconds of work between two looks at the outside; a quarter of that in the first stage."""
 
 NEARLY = 0.3
-"""A gap (natural logs) that search is likely to close: tightening then ends before its time."""
+"""A gap (natural logs) that search is likely to close: the first stage then ends before its time, and in each later
+one search has a try before tightening goes on."""
+
+TRY = 0.3
+"""Time for such a try, as a share of the time of the stage so far."""
 
 LAST_STAGE = 0.15
 """A stage that would take more than this share of the time left is the last, and takes all of it."""
@@ -219,8 +223,6 @@ class _Work:
                 # Partial sums gain more by time than the tree, up to what memory allows them.
                 length = LAST_TIGHTENING * left if self.possible is None else max(0.5 * left, left - self.sum_seconds)
             ends = working_time() + length
-            # The last search holds a copy of its tree's tables.
-            self.search = None
             fresh = CoveringTree(
                 self.problem,
                 self.order,
@@ -233,8 +235,15 @@ class _Work:
                 # Nothing looks outside during an evaluation: one that might take much longer than a slice is not begun.
                 self.evaluation_work = EVALUATED_PER_SECOND * (0.5 + 0.05 * min(left, 60.0))
                 yield from self._first_assignment(fresh, ends)
+            begun, tried = working_time(), False
             more = not state.settled
-            while more and working_time() < ends and self._gap() >= NEARLY:
+            while more and working_time() < ends and not state.settled:
+                if not tried and fresh.log_upper + self.problem.log_constant - state.log_lower < NEARLY:
+                    if self.stage == 0:
+                        break
+                    tried = True
+                    yield from self._search(fresh, working_time() + TRY * (working_time() - begun), clock)
+                    continue
                 more = yield from self._by_turns(partial(self._tighten, fresh, ends), clock)
             self._raise_to(fresh)
             if tree is None or fresh.log_upper < tree.log_upper:
@@ -245,11 +254,7 @@ class _Work:
             ends = math.inf if last else working_time() + SEARCH_TIME[self._gap() >= HOPEFUL] * length
             if self.possible is not None and not state.settled:
                 yield from self._sum(tree, time_limit - clock() if last else 0.5 * length)
-            if self._may_search() and not state.settled:
-                self._begin_search(tree)
-                more = True
-                while more and working_time() < ends and not state.settled:
-                    more = yield from self._by_turns(self._branch_and_bound, clock)
+            yield from self._search(tree, ends, clock)
             while last and not state.settled:
                 if not (self.held or self.evaluator).is_max.any():
                     state.exhausted, state.reason = True, "Nothing is left to do within the time and memory given."
@@ -267,14 +272,19 @@ class _Work:
     def _gap(self) -> float:
         return self.state.log_upper - self.state.log_lower
 
-    def _may_search(self) -> bool:
-        """True where branch and bound applies: there is something to maximise, and leaves can be evaluated."""
-        return (
-            self.held is None
-            and self.state.log_lower > -math.inf
-            and bool(self.evaluator.is_max.any())
-            and self.problem.model.n_variables <= MOST_VARIABLES
-        )
+    def _search(self, tree: CoveringTree, ends: float, clock: Callable[[], float]) -> Iterator[State]:
+        """Branch and bound by turns with local search, where it applies, until it is done or until a working time."""
+        state = self.state
+        # There must be something to maximise, and leaves that can be evaluated.
+        applies = self.held is None and state.log_lower > -math.inf and bool(self.evaluator.is_max.any())
+        if state.settled or not applies or self.problem.model.n_variables > MOST_VARIABLES:
+            return
+        self._begin_search(tree)
+        more = True
+        while more and working_time() < ends and not state.settled:
+            more = yield from self._by_turns(self._branch_and_bound, clock)
+        # It holds a copy of the tree's tables, and is of no use once the tree changes.
+        self.search = None
 
     def _raise_to(self, tree: CoveringTree) -> None:
         self.state.log_upper = min(self.state.log_upper, tree.log_upper + self.problem.log_constant)

@@ -203,8 +203,10 @@ def test_deadline_in_the_past_changes_nothing() -> None:
     problem = problem_of(model, np.ones(60))
     tree = tree_of(problem, ibound=2)
     before = tree.log_upper
-    assert tree.step(time.monotonic() - 1.0)
+    assert not tree.step(time.monotonic() - 1.0), "there is no time for it"
     assert tree.log_upper == before
+    assert tree.step(np.inf)
+    assert tree.log_upper < before
 
 
 def test_residuals_shrink() -> None:

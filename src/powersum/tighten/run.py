@@ -137,6 +137,7 @@ def run(
     end = math.inf if limits.time_limit is None else started + limits.time_limit
     history: list[Snapshot] = []
     more = True
+    longest = 0.0
     while True:
         value = tightener.log_upper + log_constant
         if history:
@@ -144,7 +145,10 @@ def run(
         history.append(Snapshot(working_time() - started, len(history), value))
         if callback is not None:
             callback(history[-1])
-        stop = _stop(history, limits, more=more, interrupt=interrupt)
+        if len(history) > 1:
+            longest = max(longest, history[-1].seconds - history[-2].seconds)
+        # A method may end before its time because not even one more sweep fits.
+        stop = _stop(history, limits, more=more, late=working_time() + longest >= end, interrupt=interrupt)
         if stop is not None:
             break
         more = tightener.step(deadline_at(end))
@@ -157,20 +161,22 @@ class _Stop(NamedTuple):
     interrupted: bool = False
 
 
-def _stop(history: list[Snapshot], limits: Limits, *, more: bool, interrupt: Interrupt | None) -> _Stop | None:
+def _stop(
+    history: list[Snapshot], limits: Limits, *, more: bool, late: bool, interrupt: Interrupt | None
+) -> _Stop | None:
     """Why the run is over; None if it goes on."""
     now = history[-1]
     if now.log_upper == -math.inf:
         return _Stop("Nothing has positive probability.")
     if limits.target is not None and now.log_upper <= limits.target:
         return _Stop(f"The bound reached the target {limits.target:g}.")
-    if not more:
+    if not more and not late:
         return _Stop(f"Nothing was left to gain after {_sweeps(now.sweep)}.")
     if interrupt is not None and interrupt.cause is not None:
         return _Stop(f"Interrupted by {interrupt.cause} after {_sweeps(now.sweep)}: the best bound until then.", True)
     if limits.sweeps is not None and now.sweep >= limits.sweeps:
         return _Stop(f"The limit of {_sweeps(limits.sweeps)} was reached.")
-    if limits.time_limit is not None and now.seconds >= limits.time_limit:
+    if limits.time_limit is not None and (now.seconds >= limits.time_limit or not more):
         return _Stop(f"The time limit of {limits.time_limit:g} s was reached after {_sweeps(now.sweep)}.")
     if limits.change is not None and len(history) > PATIENCE:
         gain = history[-1 - PATIENCE].log_upper - now.log_upper

@@ -124,7 +124,7 @@ class CoveringTree:
         self.exact = self._tree.exact
 
     def step(self, deadline: float) -> bool:
-        """A few iterations of joint descent, or another tree; False when nothing is left to gain."""
+        """A few iterations of joint descent, or another tree; False when nothing is left to gain, or no time for it."""
         tree = self._tree
         if self.exact or tree.log_upper == -np.inf:
             return False
@@ -135,7 +135,11 @@ class CoveringTree:
         elif tree.done:
             return False
         else:
-            tree.step(min(deadline, self._trial_end) if self._trial_end > 0.0 else deadline)
+            limit = min(deadline, self._trial_end) if self._trial_end > 0.0 else deadline
+            if not tree.step(limit):
+                if limit == deadline:
+                    return False
+                self._trial_end = time.monotonic()
             self._trial_rounds += 1
         if tree.log_upper < self.log_upper or tree.exact:
             self.log_upper = min(tree.log_upper, self.log_upper)

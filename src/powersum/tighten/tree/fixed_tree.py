@@ -63,20 +63,22 @@ class FixedTree:
         self.last_gain = np.inf
         """What the latest round gained, as a share of the bound."""
 
-    def step(self, deadline: float) -> None:
-        """A round of iterations at the present temperature."""
+    def step(self, deadline: float) -> bool:
+        """A round of iterations at the present temperature; False when not even one fits before the deadline."""
         passes = self.passes
         if self._descent is None:
             self._start = min(self._start, time.monotonic())
             # The first pass has to be guessed.
             if time.monotonic() + FIRST_PASS * self.layout.n_entries > deadline:
-                return
+                return False
             self._descent = Descent(
                 passes.parameters, passes.gradient, lambda: passes.value_and_gradient(self._annealing.temperature)
             )
             self._descent.restart(forget=True)
         descent = self._descent
         before = descent.value
+        if time.monotonic() + descent.seconds > deadline:
+            return False
         for _ in range(ROUND):
             if time.monotonic() + descent.seconds > deadline or not descent.iterate(deadline):
                 break
@@ -86,7 +88,7 @@ class FixedTree:
             self._best[:] = passes.parameters
         now = time.monotonic()
         if now + descent.seconds > deadline:
-            return
+            return True
         gain = before - descent.value
         self.last_gain = gain / max(1.0, abs(descent.value))
         if passes.has_max and self._annealing.cooled(
@@ -97,6 +99,7 @@ class FixedTree:
             self.last_gain = np.inf
         elif self.last_gain < CONVERGED and self.cold:
             self.done = True
+        return True
 
     def grown(self, factor: float, size: float, seed: int) -> FixedTree | None:
         """A tree of about ``factor`` times the entries that starts where this one stands, with a bound no higher.
