@@ -65,6 +65,9 @@ SEARCH_TIME, HOPEFUL = (0.5, 0.2), 1.0
 IDLE_SHARE = 0.4
 """Share of the usual slice for a local search that has not found anything for long."""
 
+HOPELESS, HOPELESS_SHARE = 1.0, 2.0
+"""A gap larger than this share of the value will not be closed; local search then has so many times the usual slice."""
+
 TREE_SHARE = 0.4
 """Share of the memory that a tree may take."""
 
@@ -202,7 +205,7 @@ class _Work:
         self.search: AndOr | None = None
         self.pool = ThreadPoolExecutor(1)
         self.improved = 0.0
-        self.local_seconds = 0.0
+        self.overrun = 0.0
         self.stage = 0
         self.held_table = HELD_TABLE
         self.most_held = math.inf
@@ -343,11 +346,11 @@ class _Work:
         """A slice of some work and one of local search, after one another or side by side; what the work returned."""
         if not self.beside:
             # On large models a step of local search takes longer than its slice: the work shall not starve by that.
-            more = work(time.monotonic() + max(self.slice, self.local_seconds))
+            more = work(time.monotonic() + max(self.slice, self.overrun))
             yield self.state
             begun = time.monotonic()
             self._improve(clock)
-            self.local_seconds = time.monotonic() - begun
+            self.overrun = time.monotonic() - begun - HOPELESS_SHARE * self.slice
             yield self.state
             return more
         ended = threading.Event()
@@ -370,10 +373,12 @@ class _Work:
         return more
 
     def _improve(self, clock: Callable[[], float]) -> None:
-        """A slice of local search; a short one where it has not found anything for long."""
+        """A slice of local search; a short one where it has not found anything for long, unless nothing else helps."""
         if not (self.held or self.local).is_max.any():
             return
         length = self.slice if clock() < 2.0 * self.improved + 1.0 else IDLE_SHARE * self.slice
+        if self.stage and HOPELESS * abs(self.state.log_lower) < self._gap() < math.inf:
+            length = HOPELESS_SHARE * self.slice
         self._record_gain(self.portfolio.run(time.monotonic() + length), clock)
 
     def _record_gain(self, gained: bool, clock: Callable[[], float]) -> None:
