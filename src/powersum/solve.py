@@ -19,7 +19,7 @@ from powersum.soft_evidence import observe
 from powersum.tighten.run import Interrupt, interruptible
 
 if TYPE_CHECKING:
-    from powersum.solve_stages import State
+    from powersum.solve_state import State
 
 DEFAULT_TIME = 60.0
 DEFAULT_MEMORY = 2e9

@@ -21,7 +21,8 @@ from powersum.query import Query
 from powersum.result import Result, Snapshot, Status
 from powersum.simplify import simplify
 from powersum.solve import Solver, solve
-from powersum.solve_stages import State, eliminated
+from powersum.solve_stages import eliminated
+from powersum.solve_state import State
 from powersum.tighten.run import Interrupt
 from tests.oracle import assignment_value, exact_value
 from tests.solve.cases import Case, case, hard_case
@@ -59,7 +60,7 @@ def test_agrees_with_brute_force(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(40))
 def test_agrees_with_brute_force_without_the_exact_shortcut(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("powersum.solve_stages.NANOSECONDS_PER_ENTRY", 1e12)
-    monkeypatch.setattr("powersum.solve_stages.SLICE", 0.01)
+    monkeypatch.setattr("powersum.solve_anytime.SLICE", 0.01)
     question = hard_case(seed, zeros=[0.0, 0.1, 0.3, 0.5][seed % 4])
     check(question, solve(question.model, query=question.query, time_limit=30))
 
@@ -78,7 +79,7 @@ def test_no_query_and_full_query_without_the_exact_shortcut(
 
 def test_where_sums_are_too_wide_the_lower_bound_is_one_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("powersum.solve_stages.NANOSECONDS_PER_ENTRY", 1e12)
-    monkeypatch.setattr("powersum.solve_stages.HELD_TABLE", 8.0)
+    monkeypatch.setattr("powersum.solve_anytime.HELD_TABLE", 8.0)
     monkeypatch.setattr("powersum.evaluate.Evaluator.value", _too_wide_at({0})[0])
     question = hard_case(4)
     result = solve(question.model, query=question.query, time_limit=4.0)
@@ -93,7 +94,7 @@ def test_where_sums_are_too_wide_the_lower_bound_is_one_and_says_so(monkeypatch:
 @pytest.mark.parametrize("first", [False, True])
 def test_an_assignment_too_wide_to_evaluate_proves_nothing(first: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("powersum.solve_stages.NANOSECONDS_PER_ENTRY", 1e12)
-    monkeypatch.setattr("powersum.solve_stages.SLICE", 0.01)
+    monkeypatch.setattr("powersum.solve_anytime.SLICE", 0.01)
     value, numbers = _too_wide_at({0, 1} if first else {1, 2})
     monkeypatch.setattr("powersum.evaluate.Evaluator.value", value)
     # Local search takes such an assignment for better than anything.
@@ -216,7 +217,7 @@ def test_a_budget_that_the_process_already_exceeds_is_refused(monkeypatch: pytes
 @pytest.mark.parametrize("seed", range(10))
 def test_local_search_beside_the_rest(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("powersum.solve_stages.NANOSECONDS_PER_ENTRY", 1e12)
-    monkeypatch.setattr("powersum.solve_stages.SLICE", 0.01)
+    monkeypatch.setattr("powersum.solve_anytime.SLICE", 0.01)
     question = hard_case(seed, zeros=[0.0, 0.2][seed % 2])
     check(question, solve(question.model, query=question.query, time_limit=30, threads=2))
 

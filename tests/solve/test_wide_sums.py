@@ -28,7 +28,7 @@ from tests.solve.cases import hard_case
 def _nothing_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     """No elimination is quick enough, and every sum is too wide."""
     monkeypatch.setattr("powersum.solve_stages.NANOSECONDS_PER_ENTRY", 1e12)
-    monkeypatch.setattr("powersum.solve_stages.SLICE", 0.01)
+    monkeypatch.setattr("powersum.solve_anytime.SLICE", 0.01)
 
     def value(self: Evaluator, assignment: IntArray, work_limit: float = np.inf) -> float:
         return TOO_WIDE
@@ -83,7 +83,7 @@ def pedigree(name: str) -> Problem:
 @pytest.mark.usefixtures("_nothing_fits")
 def test_the_result_says_when_terms_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     # A first pass over little more than one possible configuration.
-    monkeypatch.setattr("powersum.solve_stages.FIRST_SHARE", 0.9)
+    monkeypatch.setattr("powersum.solve_anytime.FIRST_SHARE", 0.9)
     solver = Solver(hard_case(4).model, time_limit=300.0)
     for snapshot in solver:
         if -math.inf < snapshot.log_lower < snapshot.log_upper - 1e-6:
@@ -114,8 +114,8 @@ def test_bounds_of_a_real_pedigree_come_closer_with_every_pass() -> None:
 @pytest.mark.usefixtures("_nothing_fits")
 @pytest.mark.parametrize("seed", range(4))
 def test_very_many_variables_have_a_cutset_held_instead(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("powersum.solve_stages.MOST_VARIABLES", 1)
-    monkeypatch.setattr("powersum.solve_stages.HELD_TABLE", 8.0)
+    monkeypatch.setattr("powersum.solve_anytime.MOST_VARIABLES", 1)
+    monkeypatch.setattr("powersum.solve_anytime.HELD_TABLE", 8.0)
     model = hard_case(seed).model
     result = solve(model, time_limit=0.5)
     truth = exact_value(model, np.ones(model.n_variables))
