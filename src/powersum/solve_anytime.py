@@ -294,7 +294,7 @@ class Anytime:
             return
         self._record(value, self.portfolio.assignment)
         if self.search is not None:
-            self.search.offer(self.state.log_lower - self.problem.log_constant, self.portfolio.assignment)
+            self.search.offer(value, self.portfolio.assignment)
 
     def _begin_again(self) -> None:
         """A new portfolio, after one that met an assignment whose value is too wide, which says nothing about it."""
@@ -362,7 +362,7 @@ class Anytime:
             self.evaluator,
             log_upper=log_upper,
             log_lower=self.state.log_lower - self.problem.log_constant,
-            assignment=self.portfolio.assignment,
+            assignment=self.known,
             memory=0.2 * self.memory,
         )
 

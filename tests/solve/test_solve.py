@@ -21,9 +21,11 @@ from powersum.query import Query
 from powersum.result import Result, Snapshot, Status
 from powersum.simplify import simplify
 from powersum.solve import Solver, solve
+from powersum.solve_anytime import Anytime
 from powersum.solve_stages import eliminated
 from powersum.solve_state import State
 from powersum.tighten.run import Interrupt
+from powersum.tighten.tree.covering_tree import CoveringTree
 from tests.oracle import assignment_value, exact_value
 from tests.solve.cases import Case, case, hard_case
 
@@ -295,3 +297,16 @@ def test_bounds_that_contradict_each_other_are_no_proof(monkeypatch: pytest.Monk
     coin = Model.from_factors([2], [((0,), [0.3, 0.7])])
     with pytest.raises(RuntimeError, match="contradict"):
         solve(coin, maximize="all")
+
+
+def test_search_begins_with_the_assignment_that_has_the_value() -> None:
+    problem = hard_case(1).problem()
+    state = State()
+    work = Anytime(problem, elimination_order(problem.model, problem.tau), state, memory=1e8, threads=1, seed=0)
+    good = np.where(work.evaluator.is_max, 1, -1)
+    work._record(work.evaluator.value(good), good)
+    # Local search stands elsewhere, as after search has found something better.
+    work.portfolio.assignment = np.where(work.evaluator.is_max, 0, -1)
+    work._begin_search(CoveringTree(problem, work.order, ibound=1))
+    assert work.search is not None
+    np.testing.assert_array_equal(work.search.assignment, good)
