@@ -137,11 +137,12 @@ class AndOr:
 
     def _settle(self, node: int) -> tuple[int, float]:
         """The node and what it costs, by elimination of all below it; -1 where that is too wide."""
-        value = self._maximise(node, self._present())
+        assignment = self._present()
+        value = self._maximise(node, assignment)
         if value < TOO_WIDE:
             self.settled += 1
             self._encourage(int(self._tree.parents[node]), node)
-            bound = self._part(node)[1].log_bound(self._states_in_order())
+            bound = self._part(node)[1].log_bound(assignment[self._shape.order])
             return node, max(bound - value, 0.0)
         if node >= self._shape.n_max:
             # A component too wide to evaluate: its bound stands for its value. Search still bounds, but cannot prove.
@@ -178,12 +179,6 @@ class AndOr:
         assignment = np.full(len(self._evaluator.is_max), -1, dtype=np.int64)
         assignment[self._heuristic.variables] = self._walk.path[: self._shape.n_max]
         return assignment
-
-    def _states_in_order(self) -> IntArray:
-        states = np.zeros(len(self._cards_in_order), dtype=np.int64)
-        n_max = self._shape.n_max
-        states[len(states) - n_max :] = self._walk.path[:n_max][::-1]
-        return states
 
     def _offer_best(self, *, solve: bool) -> None:
         """Read off the assignment of least cost, as far as it is known or exactly, and take it if it is better."""
