@@ -74,7 +74,7 @@ def simplify(model: Model, query: Query, evidence: Mapping[int, int]) -> Problem
             break
         possible = np.ones(len(kept), dtype=np.bool_)
         first = False
-    return _assemble(tables, tau, removed, kept, math.fsum(constants))
+    return _assemble(model, tables, tau, removed, kept, math.fsum(constants))
 
 
 def _states_of_evidence(model: Model, evidence: Mapping[int, int]) -> BoolArray:
@@ -117,10 +117,13 @@ def _infeasible(model: Model, tau: FloatArray, evidence: Mapping[int, int]) -> P
         fixed_states=fixed,
         component=none,
         original_tau=tau,
+        possible=np.zeros(int(model.cardinalities.sum()), dtype=np.bool_),
     )
 
 
-def _assemble(tables: Tables, tau: FloatArray, removed: BoolArray, kept: IntArray, log_constant: float) -> Problem:
+def _assemble(
+    model: Model, tables: Tables, tau: FloatArray, removed: BoolArray, kept: IntArray, log_constant: float
+) -> Problem:
     """Number the remaining variables anew and account for those that are in no factor."""
     n_variables = len(tau)
     in_factor = np.zeros(n_variables, dtype=np.bool_)
@@ -132,6 +135,9 @@ def _assemble(tables: Tables, tau: FloatArray, removed: BoolArray, kept: IntArra
     fixed[settled] = kept[state_starts[:-1][settled]]
     isolated = ~in_factor & ~removed
     log_constant += math.fsum(tau[isolated] * np.log(tables.cardinalities[isolated]))
+
+    possible = np.zeros(int(model.cardinalities.sum()), dtype=np.bool_)
+    possible[np.repeat(starts_of(model.cardinalities)[:-1], tables.cardinalities) + kept] = True
 
     variables = np.flatnonzero(in_factor)
     number = np.full(n_variables, -1, dtype=np.int64)
@@ -153,4 +159,5 @@ def _assemble(tables: Tables, tau: FloatArray, removed: BoolArray, kept: IntArra
         fixed_states=fixed,
         component=components(reduced.n_variables, reduced.scope_starts, reduced.scope_variables),
         original_tau=tau,
+        possible=possible,
     )
