@@ -159,6 +159,7 @@ class Solver:
         """Snapshots, one whenever a bound has moved and one at the end."""
         while not self._finished:
             snapshot = self._advance()
+            self._let_go()
             if snapshot is not None:
                 yield snapshot
             if self._flag is not None and self._flag.cause is not None and not self._finished:
@@ -175,8 +176,14 @@ class Solver:
             return
         self._interrupted = reason
         self._finished = True
+        self._let_go()
         # Bounds may not have moved for long; the last snapshot tells how long they were worked on.
         self._remember(self.log_lower, self.log_upper)
+
+    def _let_go(self) -> None:
+        """At the end, of trees, tables and evaluators: the answer needs none of them."""
+        if self._finished:
+            self._stages = None
 
     def _remember(self, lower: float, upper: float) -> Snapshot:
         self._history.append(Snapshot(self._spent, len(self._history), upper, lower))
