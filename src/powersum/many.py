@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from powersum.errors import InputError
+from powersum.keys import as_text, listed
 from powersum.memory import bytes_held
 from powersum.model import Model
 from powersum.result import Result
@@ -77,7 +78,7 @@ def solve_many(
     options = {"time_limit": time_limit, "memory": (memory - held) / n_jobs + held, "gap": gap, "seed": seed}
     solvers: dict[Any, Solver] = {}
     asked = []
-    for number, question in enumerate(queries):
+    for number, question in enumerate(listed(queries, "queries", "a list of dictionaries")):
         solver = _solver(model, number, question, options)
         key = _key(solver)
         solvers.setdefault(key, solver)
@@ -89,9 +90,11 @@ def solve_many(
 
 def _solver(model: Model, number: int, question: Mapping[str, Any], options: Mapping[str, Any]) -> Solver:
     """The solver of one question; what is wrong with the question is told with its number."""
-    unknown = sorted(set(question) - {"maximize", "evidence", "query"})
-    if unknown:
-        raise InputError(f"question {number}: {unknown[0]!r} is none of maximize, evidence, query")
+    if not isinstance(question, Mapping):
+        raise InputError(f"question {number}: {as_text(question)} is no dictionary of maximize, evidence, query")
+    for name in question:
+        if name not in ("maximize", "evidence", "query"):
+            raise InputError(f"question {number}: {as_text(name)} is none of maximize, evidence, query")
     try:
         return Solver(model, **question, **options)
     except InputError as error:

@@ -296,12 +296,7 @@ class Solver:
 
 def _question(model: Model, maximize: Iterable[VariableKey] | str | None, query: Query | None) -> Query:
     """The query, which must consist of sums and maxima."""
-    if query is None:
-        return Query.of(model, maximize)
-    if maximize is not None:
-        raise InputError("give maximize or query, not both")
-    if len(query.weights) != model.n_variables:
-        raise InputError(f"the query has {len(query.weights)} weights, the model {model.n_variables} variables")
+    query = Query.asked(model, maximize, query)
     if query.task == "power-sum":
         raise InputError("solve takes weights 0 and 1 only; bound takes any")
     return query
