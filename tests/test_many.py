@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import signal
+import weakref
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ import pytest
 
 import powersum as ps
 from powersum import InputError, Status
+from powersum.evaluate import Evaluator
 from powersum.solve import Solver
 from tests.interop.networks import CLINIC
 
@@ -80,6 +83,63 @@ def test_ctrl_c_keeps_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
     assert second.status is Status.INTERRUPTED
     assert second.log_upper == math.inf
     assert first.log_upper < math.inf
+
+
+class Remembered:
+    """Weak references to all evaluators, which stand for the arrays of a question at work."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        # Nothing is quick enough to be eliminated at once.
+        monkeypatch.setattr("powersum.solve_stages.NANOSECONDS_PER_ENTRY", 1e12)
+        self.begun: list[weakref.ref[Evaluator]] = []
+        self.alive_when_one_began: list[int] = []
+        begin = Evaluator.__init__
+
+        def noted(evaluator: Evaluator, *arguments: Any, **options: Any) -> None:
+            self.alive_when_one_began.append(self.alive)
+            self.begun.append(weakref.ref(evaluator))
+            begin(evaluator, *arguments, **options)
+
+        monkeypatch.setattr(Evaluator, "__init__", noted)
+
+    @property
+    def alive(self) -> int:
+        gc.collect()
+        return sum(one() is not None for one in self.begun)
+
+
+def test_what_a_finished_question_took_is_free_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    remembered = Remembered(monkeypatch)
+    solvers: list[weakref.ref[Solver]] = []
+    create = Solver.__init__
+
+    def noted(self: Solver, *arguments: Any, **options: Any) -> None:
+        create(self, *arguments, **options)
+        solvers.append(weakref.ref(self))
+
+    monkeypatch.setattr(Solver, "__init__", noted)
+    model, query = ps.generate.grid(4, 4, seed=1)
+    results = ps.solve_many(model, [{"maximize": query[k:]} for k in range(4)])
+    assert all(result.status is Status.OPTIMAL for result in results)
+    assert remembered.alive_when_one_began == [0, 0, 0, 0]
+    assert remembered.alive == 0
+    assert all(solver() is None for solver in solvers)
+
+
+def test_a_finished_solver_holds_its_answer_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    remembered = Remembered(monkeypatch)
+    model, query = ps.generate.grid(4, 4, seed=1)
+    ended, stopped = Solver(model, query), Solver(model, query[1:])
+    snapshots = list(ended)
+    assert remembered.alive == 0
+    for _ in stopped:
+        assert remembered.alive == 1
+        stopped.interrupt("Enough.")
+    assert len(remembered.begun) == 2
+    assert remembered.alive == 0
+    assert ended.result().log_lower == snapshots[-1].log_lower
+    assert stopped.result().reason == "Enough."
+    assert list(ended) == list(stopped) == []
 
 
 def test_progress_bar(capsys: pytest.CaptureFixture[str]) -> None:

@@ -75,7 +75,10 @@ def test_the_model_is_not_touched() -> None:
         ({"wet": [0.1, -0.2]}, "must be finite and not negative"),
         ({"wett": [0.1, 0.2]}, "no variable is called 'wett', did you mean 'wet'"),
         ({"wet": [0.1, 0.2], 1: [1, 1]}, "evidence gives variable wet likelihoods twice"),
-        ({"wet": None}, "variable wet has no state None"),
+        ({"wet": None}, "evidence: None is no state of variable wet: give a string or a whole number"),
+        ({"wet": ["0.1", "0.2"]}, "must be one number for each state"),
+        ({"wet": [[0.1], [0.2, 0.3]]}, "must be one number for each state"),
+        ({"wet": [0.1, None]}, "must be one number for each state"),
     ],
 )
 def test_refusals(evidence: Any, message: str) -> None:

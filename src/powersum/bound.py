@@ -11,6 +11,7 @@ import numpy as np
 
 from powersum.compiling import working_time
 from powersum.errors import InputError
+from powersum.keys import listed
 from powersum.memory import memory_left
 from powersum.model import Model, StateKey, VariableKey
 from powersum.query import Query
@@ -99,13 +100,12 @@ def bound(
         change = DEFAULT_CHANGE if change is None else change
     limits = Limits(sweeps=sweeps, time_limit=time_limit, target=target, change=change)
     given = {name: value for name, value in options.items() if value is not None}
-    _check(model, maximize, query, threads, seed)
+    _check(threads, seed)
     method = method_named(method)
     check_options(method, given)
     if "memory" in given:
         memory_left(given["memory"])
-    if query is None:
-        query = Query.of(model, maximize)
+    query = Query.asked(model, maximize, query)
     observed = observe(model, evidence)
     eliminated = None if order is None else original_order(model, query, order)
     used = {
@@ -175,12 +175,8 @@ def bound(
     )
 
 
-def _check(model: Model, maximize: object, query: Query | None, threads: int, seed: int) -> None:
-    """Refuse arguments that contradict each other or are out of range."""
-    if query is not None and maximize is not None:
-        raise InputError("give maximize or query, not both")
-    if query is not None and len(query.weights) != model.n_variables:
-        raise InputError(f"the query has {len(query.weights)} weights, the model {model.n_variables} variables")
+def _check(threads: int, seed: int) -> None:
+    """Refuse arguments that are out of range."""
     if threads < 1:
         raise InputError(f"threads is {threads}: it must be 1 or more")
     if seed < 0:
@@ -191,7 +187,7 @@ def original_order(model: Model, query: Query, order: Sequence[VariableKey] | In
     """A user's order as indices, checked to be an order of this model that eliminates max variables last."""
     from powersum.ordering import check_order
 
-    eliminated = np.fromiter((model.variable(key) for key in order), dtype=np.int64)
+    eliminated = np.array([model.variable(key, argument="order") for key in listed(order, "order")], dtype=np.int64)
     check_order(eliminated, query.weights, model.n_variables)
     return eliminated
 

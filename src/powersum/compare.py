@@ -196,10 +196,7 @@ def compare(
 
     Limits(sweeps=sweeps, time_limit=time_limit)
     choices = parse_methods(methods)
-    if query is None:
-        query = Query.of(model, maximize)
-    elif maximize is not None:
-        raise InputError("give maximize or query, not both")
+    query = Query.asked(model, maximize, query)
     observed = model.evidence(evidence)
     eliminated = None if order is None else original_order(model, query, order)
     with interruptible() as interrupt:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from powersum.errors import InputError
+from powersum.keys import as_text, listed
 from powersum.memory import bytes_held
 from powersum.model import Model
 from powersum.result import Result
@@ -77,22 +78,23 @@ def solve_many(
     options = {"time_limit": time_limit, "memory": (memory - held) / n_jobs + held, "gap": gap, "seed": seed}
     solvers: dict[Any, Solver] = {}
     asked = []
-    for number, question in enumerate(queries):
+    for number, question in enumerate(listed(queries, "queries", "a list of dictionaries")):
         solver = _solver(model, number, question, options)
         key = _key(solver)
         solvers.setdefault(key, solver)
         asked.append(key)
     with interruptible() as interrupt, _bar(len(solvers), progress) as advance:
-        _run(list(solvers.values()), n_jobs, interrupt, advance)
-    results = {key: solver.result() for key, solver in solvers.items()}
+        results = _run(solvers, n_jobs, interrupt, advance)
     return [results[key] for key in asked]
 
 
 def _solver(model: Model, number: int, question: Mapping[str, Any], options: Mapping[str, Any]) -> Solver:
     """The solver of one question; what is wrong with the question is told with its number."""
-    unknown = sorted(set(question) - {"maximize", "evidence", "query"})
-    if unknown:
-        raise InputError(f"question {number}: {unknown[0]!r} is none of maximize, evidence, query")
+    if not isinstance(question, Mapping):
+        raise InputError(f"question {number}: {as_text(question)} is no dictionary of maximize, evidence, query")
+    for name in question:
+        if name not in ("maximize", "evidence", "query"):
+            raise InputError(f"question {number}: {as_text(name)} is none of maximize, evidence, query")
     try:
         return Solver(model, **question, **options)
     except InputError as error:
@@ -111,28 +113,33 @@ def _key(solver: Solver) -> tuple[bytes, tuple[tuple[int, int], ...], bytes]:
     )
 
 
-def _run(solvers: list[Solver], n_jobs: int, interrupt: Interrupt, advance: Callable[[], None]) -> None:
-    """Run all solvers; the main thread only listens and counts."""
+def _run(
+    solvers: dict[Any, Solver], n_jobs: int, interrupt: Interrupt, advance: Callable[[], None]
+) -> dict[Any, Result]:
+    """Run all solvers and let go of them; the main thread only listens and counts."""
     with ThreadPoolExecutor(n_jobs, thread_name_prefix="powersum") as pool:
-        waiting: set[Future[None]] = {pool.submit(_exhaust, solver, interrupt) for solver in solvers}
+        futures: dict[Any, Future[Result]] = {}
+        while solvers:
+            key = next(iter(solvers))
+            # From here on only the thread that works on it holds the solver.
+            futures[key] = pool.submit(_exhaust, solvers.pop(key), interrupt)
+        waiting = set(futures.values())
         while waiting:
             done, waiting = wait(waiting, timeout=HEARTBEAT, return_when=FIRST_COMPLETED)
             for future in done:
                 future.result()
                 advance()
+    return {key: future.result() for key, future in futures.items()}
 
 
-def _exhaust(solver: Solver, interrupt: Interrupt) -> None:
+def _exhaust(solver: Solver, interrupt: Interrupt) -> Result:
     """Run one solver to its end or to the interruption."""
-    cause = interrupt.cause
-    if cause is not None:
-        solver.interrupt(f"Not reached: stopped by {cause}.")
-        return
+    if interrupt.cause is not None:
+        solver.interrupt(f"Not reached: stopped by {interrupt.cause}.")
     for _ in solver:
-        cause = interrupt.cause
-        if cause is not None:
-            solver.interrupt(f"Stopped by {cause}.")
-            return
+        if interrupt.cause is not None:
+            solver.interrupt(f"Stopped by {interrupt.cause}.")
+    return solver.result()
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,8 +14,12 @@ from powersum.compiling import deadline_at, working_time
 from powersum.errors import InputError
 from powersum.model import Model
 from powersum.query import Query
+from powersum.repair import repaired
 from powersum.soft_evidence import observe
 from powersum.tighten.run import interruptible
+
+if TYPE_CHECKING:
+    from powersum.problem import Problem
 
 DEFAULT_MEMORY = 1e9
 
@@ -50,6 +54,12 @@ def marginals(
     threads, seed
         As in :func:`powersum.bound`.
 
+    Raises
+    ------
+    InputError
+        Where nothing has positive probability, so that there are no marginals. An exact answer proves that something
+        has; beside an approximate one the search for it may have run out of time.
+
     Examples
     --------
     >>> import powersum as ps
@@ -68,39 +78,43 @@ def marginals(
     undirected = replace(model, directed=False)
     problem = simplify(undirected, Query.of(model), observed)
     if not problem.feasible:
-        raise InputError("the evidence has probability 0: there are no marginals given it")
-    beliefs: list[FloatArray | None] = [None] * model.n_variables
+        raise _impossible(evidence)
+    beliefs = _of_removed(model, problem)
     exact = True
     if problem.model.n_variables:
         order = elimination_order(problem.model, problem.tau, seed=seed)
         tree = CoveringTree(problem, order, threads=threads, seed=seed, memory=int(memory))
         end = math.inf if time_limit is None else started + time_limit
+        if not tree.exact and repaired(problem, tree.decode(), seconds=_search_time(time_limit), seed=seed) is None:
+            raise _impossible(evidence)
         with interruptible() as interrupt:
             while not tree.exact and interrupt.cause is None and working_time() < end and tree.step(deadline_at(end)):
                 pass
         exact = tree.exact
+        if tree.log_upper == -math.inf:
+            raise _impossible(evidence)
         for reduced, belief in enumerate(tree.beliefs()):
-            variable = int(problem.variables[reduced])
-            full = np.zeros(int(model.cardinalities[variable]))
-            full[problem.kept_states[problem.kept_state_starts[reduced] : problem.kept_state_starts[reduced + 1]]] = (
-                belief
-            )
-            beliefs[variable] = full
-    return Marginals(
-        tuple(b if b is not None else _removed(undirected, v, observed) for v, b in enumerate(beliefs)), exact
-    )
+            kept = problem.kept_states[problem.kept_state_starts[reduced] : problem.kept_state_starts[reduced + 1]]
+            own = beliefs[int(problem.variables[reduced])]
+            own[:] = 0.0
+            own[kept] = belief
+    return Marginals(tuple(beliefs), exact)
 
 
-def _removed(model: Model, variable: int, observed: Mapping[int, int]) -> FloatArray:
-    """The marginal of a variable that simplification removed: observed, or independent of all that is left.
+def _impossible(evidence: Mapping[Any, Any] | None) -> InputError:
+    what = "the evidence has probability 0" if evidence else "every state of the model has probability 0"
+    return InputError(f"{what}: there are no marginals")
 
-    All its possible states are then equally likely; a state is possible if the model is, given it.
+
+def _search_time(time_limit: float | None) -> float:
+    """Seconds for a search that may show that nothing has positive probability."""
+    return 1.0 if time_limit is None else min(1.0, 0.1 * time_limit)
+
+
+def _of_removed(model: Model, problem: Problem) -> list[FloatArray]:
+    """For each variable its possible states, equally likely: true of one that simplification removed.
+
+    It was observed, or what is left does not depend on it.
     """
-    from powersum.simplify import simplify
-
-    card = int(model.cardinalities[variable])
-    possible = np.zeros(card)
-    states = [observed[variable]] if variable in observed else range(card)
-    for state in states:
-        possible[state] = float(simplify(model, Query.of(model), {**observed, variable: state}).feasible)
-    return np.asarray(possible / possible.sum())
+    states = np.split(problem.possible.astype(np.float64), np.cumsum(model.cardinalities)[:-1])
+    return [own / own.sum() for own in states[: model.n_variables]]

@@ -10,6 +10,7 @@ import numpy as np
 
 from powersum.arrays import FloatArray, IntArray, frozen, starts_of
 from powersum.errors import InputError
+from powersum.keys import as_text, mapped, number_of, whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,7 +60,7 @@ class Model:
 
     def __post_init__(self) -> None:
         for field in ("cardinalities", "scope_starts", "scope_variables", "table_starts"):
-            object.__setattr__(self, field, frozen(getattr(self, field), np.int64))
+            object.__setattr__(self, field, frozen(whole_numbers(getattr(self, field), field), np.int64))
         object.__setattr__(self, "log_values", frozen(self.log_values, np.float64))
         _check(self)
 
@@ -83,12 +84,13 @@ class Model:
         >>> model.n_variables, model.n_factors
         (2, 2)
         """
+        sizes = [whole(size, f"the number of states of variable {v}") for v, size in enumerate(cardinalities)]
         scopes: list[tuple[int, ...]] = []
         tables: list[FloatArray] = []
         for number, (scope, table) in enumerate(factors):
             values = np.asarray(table, dtype=np.float64)
-            axes = tuple(int(v) for v in scope)
-            expected = tuple(int(cardinalities[v]) if 0 <= v < len(cardinalities) else -1 for v in axes)
+            axes = tuple(whole(v, f"factor {number}: a variable of its scope") for v in scope)
+            expected = tuple(sizes[v] if 0 <= v < len(sizes) else -1 for v in axes)
             if values.size != int(np.prod(expected)) or (values.ndim > 1 and values.shape != expected):
                 raise InputError(f"factor {number}: table of shape {values.shape} does not fit scope {axes}")
             tables.append(values.ravel())
@@ -97,7 +99,7 @@ class Model:
         if not log:
             flat = log_of_probabilities(flat)
         return cls(
-            cardinalities=np.asarray(cardinalities, dtype=np.int64),
+            cardinalities=np.asarray(sizes, dtype=np.int64),
             scope_starts=starts_of([len(s) for s in scopes]),
             scope_variables=np.asarray([v for s in scopes for v in s], dtype=np.int64),
             table_starts=starts_of([t.size for t in tables]),
@@ -175,35 +177,31 @@ class Model:
         """Label of a state; its number where the model has no labels."""
         return state if self.states is None else self.states[variable][state]
 
-    def variable(self, key: VariableKey) -> int:
-        """Index of the variable with this name or number."""
+    def variable(self, key: VariableKey, *, argument: str = "key") -> int:
+        """Index of the variable with this name or number; ``argument`` is where a message says that it was given."""
         if self.names is not None and isinstance(key, str):
             try:
                 return self.names.index(key)
             except ValueError:
                 pass
-        try:
-            index = int(key)
-        except ValueError:
-            raise InputError(f"no variable is called {key!r}{_closest(str(key), self.names or ())}") from None
+        index = number_of(key, argument, "variable")
+        if index is None:
+            raise InputError(f"no variable is called {as_text(key)}{_closest(str(key), self.names or ())}")
         if not 0 <= index < self.n_variables:
             raise InputError(f"variable {key} is out of range: the model has variables 0 to {self.n_variables - 1}")
         return index
 
-    def state(self, variable: int, key: StateKey) -> int:
-        """Index of the state of ``variable`` with this label or number."""
+    def state(self, variable: int, key: StateKey, *, argument: str = "key") -> int:
+        """Index of the state of ``variable`` with this label or number; ``argument`` as in :meth:`variable`."""
         if self.states is not None and isinstance(key, str):
             try:
                 return self.states[variable].index(key)
             except ValueError:
                 pass
-        try:
-            index = int(key)
-        except (TypeError, ValueError):
+        index = number_of(key, argument, f"state of variable {self.name(variable)}")
+        if index is None:
             labels = self.states[variable] if self.states is not None else ()
-            raise InputError(
-                f"variable {self.name(variable)} has no state {key!r}{_closest(str(key), labels)}"
-            ) from None
+            raise InputError(f"variable {self.name(variable)} has no state {as_text(key)}{_closest(str(key), labels)}")
         cardinality = int(self.cardinalities[variable])
         if not 0 <= index < cardinality:
             raise InputError(
@@ -214,9 +212,9 @@ class Model:
     def evidence(self, evidence: Mapping[Any, Any] | None) -> dict[int, int]:
         """Translate evidence by names or numbers to ``{variable index: state index}``."""
         found: dict[int, int] = {}
-        for key, value in (evidence or {}).items():
-            variable = self.variable(key)
-            state = self.state(variable, value)
+        for key, value in mapped(evidence, "evidence").items():
+            variable = self.variable(key, argument="evidence")
+            state = self.state(variable, value, argument="evidence")
             if found.setdefault(variable, state) != state:
                 raise InputError(
                     f"evidence gives variable {self.name(variable)} two states: {found[variable]}, {state}"
@@ -283,6 +281,14 @@ def log_of_probabilities(values: FloatArray) -> FloatArray:
     return logs
 
 
+def whole_numbers(values: Any, what: str) -> IntArray:
+    """An array of whole numbers as it is; floats and truth values are refused, and not rounded."""
+    array: IntArray = np.asarray(values)
+    if array.size and array.dtype.kind not in "iu":
+        raise InputError(f"{what} must hold whole numbers, not {as_text(array.ravel()[0])}")
+    return array
+
+
 def _check(model: Model) -> None:
     """Refuse arrays that do not describe a model; in NumPy throughout, for a million factors take no Python loop."""
     cardinalities, variables = model.cardinalities, model.scope_variables
@@ -308,6 +314,12 @@ def _check(model: Model) -> None:
         raise InputError(f"factor {factor}: table has {int(sizes[factor])} entries, its scope asks for another number")
     if np.isnan(model.log_values).any() or (model.log_values == np.inf).any():
         raise InputError("a table entry is NaN or infinite")
+    if model.names is not None and not all(isinstance(name, str) for name in model.names):
+        raise InputError("the names of variables must be strings")
+    # Many variables may share one tuple of labels.
+    different = {id(labels): labels for labels in model.states or ()}.values()
+    if not all(isinstance(label, str) for labels in different for label in labels):
+        raise InputError("the labels of states must be strings")
     if model.names is not None and len(set(model.names)) != model.n_variables:
         raise InputError(f"{model.n_variables} variables need as many different names")
     if model.states is not None and [len(s) for s in model.states] != cardinalities.tolist():

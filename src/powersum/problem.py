@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from powersum.arrays import FloatArray, IntArray
+from powersum.arrays import BoolArray, FloatArray, IntArray
 from powersum.model import Model
 
 
@@ -37,6 +37,9 @@ class Problem:
         Number of the connected component of each reduced variable.
     original_tau
         Weight of each original variable.
+    possible
+        For each state of each original variable, variable after variable, False where evidence or zeros were found to
+        exclude it. The possible states of a removed variable are equally likely, unless it was barren.
     """
 
     model: Model
@@ -49,6 +52,7 @@ class Problem:
     fixed_states: IntArray
     component: IntArray
     original_tau: FloatArray
+    possible: BoolArray
 
     @property
     def feasible(self) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 
 from powersum.arrays import FloatArray, IntArray, frozen
 from powersum.errors import InputError
+from powersum.keys import as_text, listed
 from powersum.model import Model, VariableKey
 
 
@@ -23,7 +24,11 @@ class Query:
     weights: FloatArray
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "weights", frozen(self.weights, np.float64))
+        weights = np.asarray(self.weights)
+        # True could mean summed as well as maximised.
+        if weights.ndim != 1 or (weights.size and weights.dtype.kind not in "iuf"):
+            raise InputError(f"weights is {as_text(self.weights)}: give a list of numbers, one for each variable")
+        object.__setattr__(self, "weights", frozen(weights, np.float64))
         bad = ~(np.isfinite(self.weights) & (self.weights >= 0))
         if bad.any():
             raise InputError(f"weight {self.weights[bad][0]} of variable {int(np.argmax(bad))} is not a number ≥ 0")
@@ -37,12 +42,25 @@ class Query:
                 raise InputError(f"maximize is {maximize!r}: give a list of variables, or 'all'")
             weights[:] = 0.0
         elif maximize is not None:
-            for key in maximize:
-                index = model.variable(key)
+            for key in listed(maximize, "maximize", "a list of variables, or 'all'"):
+                index = model.variable(key, argument="maximize")
                 if weights[index] == 0.0:
                     raise InputError(f"the query names variable {model.name(index)} twice")
                 weights[index] = 0.0
         return cls(weights)
+
+    @classmethod
+    def asked(cls, model: Model, maximize: Iterable[VariableKey] | str | None, query: Query | None) -> Query:
+        """The query of a call that takes either ``maximize`` or ``query``."""
+        if query is None:
+            return cls.of(model, maximize)
+        if maximize is not None:
+            raise InputError("give maximize or query, not both")
+        if not isinstance(query, Query):
+            raise InputError(f"query is {as_text(query)}: give a powersum.Query")
+        if len(query.weights) != model.n_variables:
+            raise InputError(f"the query has {len(query.weights)} weights, the model {model.n_variables} variables")
+        return query
 
     @property
     def max_variables(self) -> IntArray:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from powersum.arrays import FloatArray
 from powersum.errors import InputError
+from powersum.keys import as_text, mapped
 from powersum.model import Model, log_of_probabilities
 
 
@@ -39,9 +41,9 @@ def observe(model: Model, evidence: Mapping[Any, Any] | None) -> Observed:
     """
     certain: dict[Any, Any] = {}
     likelihoods: dict[int, FloatArray] = {}
-    for key, value in (evidence or {}).items():
-        if isinstance(value, Mapping) or np.ndim(value) > 0:
-            variable = model.variable(key)
+    for key, value in mapped(evidence, "evidence").items():
+        if _holds_many(value):
+            variable = model.variable(key, argument="evidence")
             if variable in likelihoods:
                 raise InputError(f"evidence gives variable {model.name(variable)} likelihoods twice")
             likelihoods[variable] = _likelihood(model, variable, value)
@@ -65,17 +67,26 @@ def observe(model: Model, evidence: Mapping[Any, Any] | None) -> Observed:
     )
 
 
+def _holds_many(value: Any) -> bool:
+    """True where a value can only be meant as likelihoods."""
+    if isinstance(value, (str, bytes)):
+        return False
+    return isinstance(value, (Mapping, Sequence)) or getattr(value, "ndim", 0) > 0
+
+
 def _likelihood(model: Model, variable: int, value: Any) -> FloatArray:
     """One likelihood for each state of a variable, in their order."""
     size = int(model.cardinalities[variable])
     name = model.name(variable)
     if isinstance(value, Mapping):
-        found = {model.state(variable, key): number for key, number in value.items()}
+        found = {model.state(variable, key, argument="evidence"): number for key, number in value.items()}
         missing = [str(model.label(variable, state)) for state in range(size) if state not in found]
         if missing or len(found) < len(value):
             problem = f"none for {', '.join(missing)}" if missing else "two for one state"
             raise InputError(f"the likelihoods of variable {name} must name each of its states once: {problem}")
         value = [found[state] for state in range(size)]
+    if not all(isinstance(number, (Real, np.bool_)) for number in value):
+        raise InputError(f"the likelihoods of variable {name} must be one number for each state: {as_text(value)}")
     table: FloatArray = np.asarray(value, dtype=np.float64)
     if table.shape != (size,):
         raise InputError(f"the likelihoods of variable {name} have shape {table.shape}: it has {size} states")

@@ -160,6 +160,7 @@ class Solver:
         """Snapshots, one whenever a bound has moved and one at the end."""
         while not self._finished:
             snapshot = self._advance()
+            self._let_go()
             if snapshot is not None:
                 yield snapshot
             if self._flag is not None and self._flag.cause is not None and not self._finished:
@@ -176,8 +177,14 @@ class Solver:
             return
         self._interrupted = reason
         self._finished = True
+        self._let_go()
         # Bounds may not have moved for long; the last snapshot tells how long they were worked on.
         self._remember(self.log_lower, self.log_upper)
+
+    def _let_go(self) -> None:
+        """At the end, of trees, tables and evaluators: the answer needs none of them."""
+        if self._finished:
+            self._stages = None
 
     def _remember(self, lower: float, upper: float) -> Snapshot:
         self._history.append(Snapshot(self._spent, len(self._history), upper, lower))
@@ -294,12 +301,7 @@ class Solver:
 
 def _question(model: Model, maximize: Iterable[VariableKey] | str | None, query: Query | None) -> Query:
     """The query, which must consist of sums and maxima."""
-    if query is None:
-        return Query.of(model, maximize)
-    if maximize is not None:
-        raise InputError("give maximize or query, not both")
-    if len(query.weights) != model.n_variables:
-        raise InputError(f"the query has {len(query.weights)} weights, the model {model.n_variables} variables")
+    query = Query.asked(model, maximize, query)
     if query.task == "power-sum":
         raise InputError("solve takes weights 0 and 1 only; bound takes any")
     return query

@@ -11,12 +11,16 @@ import time
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from powersum.arrays import FloatArray
 from powersum.baselines import BASELINES
 from powersum.baselines.mini_buckets import MiniBuckets
+from powersum.bound import bound
 from powersum.errors import InputError
 from powersum.model import Model
+from powersum.query import Query
+from powersum.result import Status
 from powersum.tighten import METHODS
 from tests.baselines.helpers import GUARANTEED, ising, prepared, rival, swept
 from tests.oracle import exact_value
@@ -48,6 +52,32 @@ def test_valid_and_never_rising(name: str, case: tuple[Model, FloatArray]) -> No
     is_max = problem.tau == 0
     assert (states[~is_max] == -1).all()
     assert ((states[is_max] >= 0) & (states[is_max] < problem.model.cardinalities[is_max])).all()
+
+
+@pytest.mark.parametrize("name", METHODS)
+@settings(max_examples=40, deadline=None)
+@given(case=weighted_models(), seed=st.integers(0, 2**32 - 1))
+def test_a_given_order_is_part_of_the_question(name: str, case: tuple[Model, FloatArray], seed: int) -> None:
+    """With weights between 0 and 1 the value depends on it."""
+    model, weights = case
+    order = np.random.default_rng(seed).permutation(model.n_variables)
+    order = order[np.argsort(weights[order] == 0.0, kind="stable")]
+    exact = exact_value(model, weights, order=order.tolist())
+    result = bound(model, query=Query(weights), order=order, method=name, sweeps=2)
+    assert result.log_upper >= exact - 1e-9 * max(1.0, abs(exact))
+    if result.status is Status.OPTIMAL:
+        assert result.log_upper == pytest.approx(exact, abs=1e-8)
+
+
+def test_reordered_elimination_keeps_an_order_that_must_not_be_exchanged() -> None:
+    # Smaller weights first: the value is above that of the order by weights, and so must the bound be.
+    model = Model.from_factors([2, 2], [((0, 1), [[4.0, 1.0], [1.0, 3.0]])])
+    weights = np.array([0.2, 0.9])
+    values = [exact_value(model, weights, order=order) for order in ([0, 1], [1, 0])]
+    assert values[0] > values[1] + 0.1
+    result = bound(model, query=Query(weights), order=[0, 1], method="reorder", ibound=2)
+    assert result.log_upper == pytest.approx(values[0])
+    assert result.status is Status.OPTIMAL
 
 
 def mixed_case(seed: int, zeros: float = 0.0) -> tuple[Model, FloatArray]:

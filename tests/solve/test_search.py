@@ -196,6 +196,47 @@ def test_bounds_hold_at_every_moment_in_little_memory(seed: int, monkeypatch: py
     assert search.log_lower == pytest.approx(truth, abs=1e-9)
 
 
+class Ticks:
+    """A clock that goes on by one at every look, so that time is counted in work."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        self.now += 1.0
+        return self.now
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_reading_off_the_optimum_ends_in_time(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was found out had to make room, and finding it out again takes many slices."""
+    clock = Ticks()
+    monkeypatch.setattr("powersum.search.and_or.time", clock)
+    monkeypatch.setattr("powersum.search.and_or.SETTLE_WORK", 1.0)
+    monkeypatch.setattr("powersum.search.and_or.STEPS", 1)
+    make = hard_case if seed % 2 else bushy_case
+    problem = make(seed).problem()
+    truth = exact_value(problem.model, problem.tau)
+    _, search, _ = searched(problem, ibound=1, memory=1024.0)
+    with monkeypatch.context() as patch:
+        patch.setattr(search, "_offer_best", lambda _: False)
+        assert not search.run(np.inf)
+    assert search.log_upper == pytest.approx(truth, abs=2e-9)
+    assert search.log_lower < truth - 1e-3
+    search._values = new_values(1024.0)
+    length, slices = 4.0, 0
+    while not search.done:
+        assert search.log_lower < truth - 1e-3
+        begun, slices = clock.now, slices + 1
+        assert search.run(begun + length) == search.done
+        # One look more in each loop that has to end.
+        assert clock.now <= begun + length + 3.0
+        length *= 1.05
+    assert slices > 1
+    assert search.log_lower == pytest.approx(truth, abs=1e-9)
+    assert search.log_upper == pytest.approx(truth, abs=2e-9)
+
+
 def test_values_are_found_again_until_others_need_their_place() -> None:
     values = new_values(1024.0)
     keep(values, 1, 10, 0.5, False, 3)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from powersum.keys import mapped
 from powersum.model import Model, VariableKey
 from powersum.query import Query
 from powersum.report.layout import Drawing, draw
@@ -27,8 +28,8 @@ MOST_NAMED = 60
 def roles_of(model: Model, query: Query, evidence: Mapping[Any, Any] | None) -> list[str]:
     """For each variable ``"max"``, ``"sum"`` or ``"evidence"``; a likelihood counts as evidence."""
     roles = np.where(query.weights == 0.0, "max", "sum").tolist()
-    for key in evidence or {}:
-        roles[model.variable(key)] = "evidence"
+    for key in mapped(evidence, "evidence"):
+        roles[model.variable(key, argument="evidence")] = "evidence"
     return [str(role) for role in roles]
 
 
@@ -47,7 +48,8 @@ def plot_model(
 ) -> Axes:
     """Draw the graph of a model; see :meth:`powersum.model.Model.plot`."""
     roles = roles_of(model, Query.of(model, maximize), evidence)
-    shown = {model.variable(key): str(state) for key, state in (assignment or {}).items()}
+    given = mapped(assignment, "assignment")
+    shown = {model.variable(key, argument="assignment"): str(state) for key, state in given.items()}
     shown.update({v: str(model.label(v, s)) for v, s in observe(model, evidence).states.items()})
     drawing = draw(model, important_of(roles))
     if ax is None:

@@ -97,8 +97,9 @@ def report_html(
     """The page of :func:`write_report` as text."""
     from powersum.report import page_sections as sections
 
-    if query is None:
-        query = Query.of(model, list(result.assignment) if maximize is None else maximize)
+    if query is None and maximize is None:
+        maximize = list(result.assignment)
+    query = Query.asked(model, maximize, query)
     observed = observe(model, evidence)
     states = {model.variable(name): str(state) for name, state in result.assignment.items()}
     states.update({v: str(model.label(v, state)) for v, state in observed.states.items()})

@@ -76,9 +76,8 @@ def simplify(model: Model, query: Query, evidence: Mapping[int, int]) -> Problem
         possible = np.ones(len(kept), dtype=np.bool_)
         first = False
     # Tables are added to each other and barren variables summed out: no more than an elimination does.
-    return _assemble(
-        tables, tau, removed, kept, math.fsum(constants), elimination_error(model, float(tau.max(initial=1.0)))
-    )
+    log_error = elimination_error(model, float(tau.max(initial=1.0)))
+    return _assemble(model, tables, tau, removed, kept, math.fsum(constants), log_error)
 
 
 def _states_of_evidence(model: Model, evidence: Mapping[int, int]) -> BoolArray:
@@ -122,11 +121,18 @@ def _infeasible(model: Model, tau: FloatArray, evidence: Mapping[int, int]) -> P
         fixed_states=fixed,
         component=none,
         original_tau=tau,
+        possible=np.zeros(int(model.cardinalities.sum()), dtype=np.bool_),
     )
 
 
 def _assemble(
-    tables: Tables, tau: FloatArray, removed: BoolArray, kept: IntArray, log_constant: float, log_error: float
+    model: Model,
+    tables: Tables,
+    tau: FloatArray,
+    removed: BoolArray,
+    kept: IntArray,
+    log_constant: float,
+    log_error: float,
 ) -> Problem:
     """Number the remaining variables anew and account for those that are in no factor."""
     n_variables = len(tau)
@@ -139,6 +145,9 @@ def _assemble(
     fixed[settled] = kept[state_starts[:-1][settled]]
     isolated = ~in_factor & ~removed
     log_constant += math.fsum(tau[isolated] * np.log(tables.cardinalities[isolated]))
+
+    possible = np.zeros(int(model.cardinalities.sum()), dtype=np.bool_)
+    possible[np.repeat(starts_of(model.cardinalities)[:-1], tables.cardinalities) + kept] = True
 
     variables = np.flatnonzero(in_factor)
     number = np.full(n_variables, -1, dtype=np.int64)
@@ -161,4 +170,5 @@ def _assemble(
         fixed_states=fixed,
         component=components(reduced.n_variables, reduced.scope_starts, reduced.scope_variables),
         original_tau=tau,
+        possible=possible,
     )
