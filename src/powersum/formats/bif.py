@@ -87,6 +87,8 @@ class _Reader:
         while self._next() != b"}":
             found = _TYPE.match(self._text, self._place)
             if found is None:
+                if self._text.startswith(b"type", self._place):
+                    raise self._error(f"variable {short(name)}: expected type discrete [ … ] {{ … }};")
                 self._pass_over()
                 continue
             kind, count = found.group(1), int(found.group(2)[:12])

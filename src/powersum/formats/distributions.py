@@ -53,18 +53,23 @@ def sums_to_one(sums: FloatArray, states: IntArray | int) -> BoolArray:
     return close
 
 
-def factor_of_each(model: Model) -> list[int]:
-    """The factor that is the distribution of each variable; refuses a model that is no Bayesian network."""
+def factor_of_each(model: Model, where: str = "") -> list[int]:
+    """The factor that is the distribution of each variable; refuses a model that is no Bayesian network.
+
+    ``where`` is what the message begins with.
+    """
     if not model.directed:
-        raise InputError("a Markov network is no Bayesian network; it can be written as .uai")
+        raise InputError(f"{where}only a Bayesian network can be that; write a Markov network as .uai")
     found: dict[int, int] = {}
     for factor in range(model.n_factors):
         scope = model.scope(factor)
         if not scope.size or found.setdefault(int(scope[-1]), factor) != factor:
-            raise InputError("not a Bayesian network: each variable needs exactly one table, of which it is the last")
+            raise InputError(
+                f"{where}not a Bayesian network: each variable needs exactly one table, of which it is the last"
+            )
     if len(found) < model.n_variables:
         missing = min(set(range(model.n_variables)) - set(found))
-        raise InputError(f"not a Bayesian network: variable {model.name(missing)} has no table")
+        raise InputError(f"{where}not a Bayesian network: variable {model.name(missing)} has no table")
     return [found[v] for v in range(model.n_variables)]
 
 

@@ -37,7 +37,7 @@ class _Text:
                 raise InputError(f"{shown(path)}: the format has no place for the word {text!r}: write .uai, or rename")
             return found
 
-        self.factors = factor_of_each(model)
+        self.factors = factor_of_each(model, f"{shown(path)}: ")
         names = model.names or [f"x{v}" for v in range(model.n_variables)]
         self.names = [spelled(name) for name in names]
         self.labels = [
@@ -82,8 +82,8 @@ def _bif(text: _Text, count: int) -> Iterator[str]:
         parents = text.parents(v)
         given = " | " + ", ".join(text.names[u] for u in parents) if parents else ""
         yield f"probability ( {text.names[v]}{given} ) {{\n"
-        for states, row in zip(product(*(text.labels[u] for u in parents)), text.rows(v), strict=True):
-            yield f"  {'(' + ', '.join(states) + ')' if parents else 'table'} {', '.join(row)};\n"
+        for labels, row in zip(product(*(text.labels[u] for u in parents)), text.rows(v), strict=True):
+            yield f"  {'(' + ', '.join(labels) + ')' if parents else 'table'} {', '.join(row)};\n"
         yield "}\n"
 
 

@@ -19,8 +19,9 @@ COMPILED_FROM_BYTES = 4 << 20
 
 _LARGEST_WHOLE = 1 << 53
 _LINE_END = re.compile(rb"[\r\n]")
-_FIRST_COMMENT = re.compile(rb"\A[ \t\v\f]*[c#][^\r\n]*")
-_COMMENT = re.compile(rb"[\r\n][ \t\v\f]*[c#][^\r\n]*")
+_COMMENT = re.compile(rb"#[^\r\n]*")
+_FIRST_LINE = re.compile(rb"\A[ \t\v\f]*c[^\r\n]*")
+_COMMENT_LINE = re.compile(rb"[\r\n][ \t\v\f]*c[^\r\n]*")
 _WORD = re.compile(rb"\S+")
 _HARD_AT_ONCE = 1 << 16
 
@@ -82,20 +83,24 @@ class Numbers:
 
 
 def read_text(path: PathLike) -> bytes:
-    """The text of a file; of lines that start with ``c`` or ``#`` only their ends are left."""
-    text = load(path).removeprefix(b"\xef\xbb\xbf")
-    return without_comments(text)
+    """The text of a file without its comments."""
+    return without_comments(load_text(path))
+
+
+def load_text(path: PathLike) -> bytes:
+    """The text of a file as it is."""
+    return load(path).removeprefix(b"\xef\xbb\xbf")
 
 
 def without_comments(text: bytes) -> bytes:
-    """``text`` with comment lines emptied."""
+    """``text`` without what follows ``#`` on a line, and with lines that start with ``c`` emptied."""
     last = max(text.rfind(b"#"), text.rfind(b"c"))
     if last < 0:
         return text
     # Comments are mostly at the top: what comes after the last of them need not be searched.
     found = _LINE_END.search(text, last)
     end = found.start() if found else len(text)
-    return _COMMENT.sub(b"\n", _FIRST_COMMENT.sub(b"", text[:end])) + text[end:]
+    return _COMMENT_LINE.sub(b"\n", _FIRST_LINE.sub(b"", _COMMENT.sub(b"", text[:end]))) + text[end:]
 
 
 def first_word(text: bytes) -> tuple[str, int]:

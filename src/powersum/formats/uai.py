@@ -9,9 +9,11 @@ import numpy as np
 
 from powersum.arrays import FloatArray, IntArray, starts_of
 from powersum.errors import InputError
+from powersum.formats.distributions import with_sum_note
 from powersum.formats.files import PathLike, saving, shown
 from powersum.formats.scopes import walk
-from powersum.formats.tokens import Numbers, first_word, read_numbers, read_text
+from powersum.formats.tokens import Numbers, first_word, load_text, read_numbers, without_comments
+from powersum.formats.uai_agrum import agrum_scopes
 from powersum.formats.words import words_of
 from powersum.model import Model, log_of_probabilities
 
@@ -23,9 +25,10 @@ def read_uai(path: PathLike) -> Model:
     """Read a ``.uai`` file, plain or compressed.
 
     Entries are rounded once, to the nearest double, before their log is taken; entries below the smallest normal double
-    keep their full value.
+    keep their full value. Tables of a Bayesian network that do not sum to one are read as they are, with a note.
     """
-    text = read_text(path)
+    written = load_text(path)
+    text = without_comments(written)
     word, end = first_word(text)
     if not word:
         raise InputError(f"{shown(path)}: is empty")
@@ -35,14 +38,18 @@ def read_uai(path: PathLike) -> Model:
     cardinalities, position = _read_cardinalities(numbers)
     scope_starts, scope_variables, position = _read_scopes(numbers, position, len(cardinalities))
     table_starts, log_values = _read_tables(numbers, position, scope_starts, cardinalities[scope_variables])
-    return Model(
+    directed = _KINDS[word.upper()]
+    scope_variables, note = agrum_scopes(written, directed, scope_starts, scope_variables)
+    model = Model(
         cardinalities=cardinalities,
         scope_starts=scope_starts,
         scope_variables=scope_variables,
         table_starts=table_starts,
         log_values=log_values,
-        directed=_KINDS[word.upper()],
+        directed=directed,
+        notes=() if note is None else (f"{shown(path)}: {note}",),
     )
+    return with_sum_note(model, f"{shown(path)}: ")
 
 
 def write_uai(model: Model, path: PathLike) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from powersum.arrays import FloatArray
 from powersum.errors import InputError
+from powersum.formats.distributions import with_sum_note
 from powersum.model import Model
 
 Labels = Sequence[str] | int
@@ -42,7 +43,7 @@ def model_from_tables(
         factors.append((scope, values))
     names = list(dict.fromkeys(name for scope in (*scopes, sizes) for name in scope))
     number = {name: index for index, name in enumerate(names)}
-    return Model.from_factors(
+    model = Model.from_factors(
         [sizes[name] for name in names],
         [([number[name] for name in scope], values) for scope, values in factors],
         log=log,
@@ -50,6 +51,7 @@ def model_from_tables(
         names=names,
         states=None if not any(labels.values()) else [_labelled(labels.get(name), sizes[name]) for name in names],
     )
+    return with_sum_note(model)
 
 
 def _labels_of(table: Any) -> Iterator[list[str]]:
