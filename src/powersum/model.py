@@ -47,6 +47,9 @@ class Model:
         True for a Bayesian network: each factor is the distribution of the last variable of its scope.
     names, states
         Names of the variables and labels of their states; ``None`` means the numbers 0, 1, 2, ….
+    notes
+        What whoever read or converted the model has to say about it, such as distributions that do not sum to one:
+        one line each. The command line prints them.
     """
 
     cardinalities: IntArray
@@ -57,6 +60,7 @@ class Model:
     directed: bool = False
     names: tuple[str, ...] | None = None
     states: tuple[tuple[str, ...], ...] | None = None
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for field in ("cardinalities", "scope_starts", "scope_variables", "table_starts"):

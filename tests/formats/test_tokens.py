@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from powersum.errors import InputError
 from powersum.formats import tokens
+from powersum.formats.decimals import MIN_NORMAL
 from powersum.formats.tokens import Numbers, read_numbers
 
 NUMBERS = st.one_of(
@@ -57,7 +58,7 @@ def test_doubles_are_correct_to_the_last_bit(words: list[str], blanks: list[str]
         assert "not a finite number" in result
         assert not np.isfinite(expected).all()
     else:
-        normal = np.abs(expected) >= tokens.MIN_NORMAL
+        normal = np.abs(expected) >= MIN_NORMAL
         assert len(result) == len(words)
         np.testing.assert_array_equal(result.values[normal], np.array(expected)[normal])
 

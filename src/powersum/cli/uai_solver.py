@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from powersum.cli import seconds_running
-from powersum.cli.files import ModelFile, check_outputs
+from powersum.cli.files import ModelFile, check_outputs, print_notes
 from powersum.cli.progress import announce_compilation
 from powersum.cli.result_file import AnswerWriter
 from powersum.compiling import compilation
@@ -51,6 +51,7 @@ def uai_solver_command(
     from powersum import formats
 
     loaded = formats.read(model)
+    print_notes(loaded.notes)
     evidence = formats.read_evidence(evid, loaded) if evid else {}
     # The allowance began with the process: starting and reading have taken their part.
     time_limit = max(TIME_SHARE * seconds - TIME_MARGIN - seconds_running(), LEAST_SHARE * seconds)

@@ -1,39 +1,46 @@
-"""BIF, XMLBIF, NET, DSL and XDSL: read and written by pyAgrum, which keeps those parsers well."""
+"""NET, DSL and XDSL: read and written by pyAgrum, and its precision watched."""
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
+
+from powersum.arrays import FloatArray
 from powersum.errors import InputError
-from powersum.formats.files import PathLike, load, plain_name, reason, saving, shown
-from powersum.interop.pyagrum import from_pyagrum, import_pyagrum, to_pyagrum
+from powersum.formats.decimals import MIN_NORMAL, NOT_NUMERIC, Decimals
+from powersum.formats.files import PathLike, load, plain_name, saving, shown
+from powersum.formats.tokens import readable
+from powersum.formats.xml import walk
+from powersum.interop.pyagrum import as_in_the_file, from_pyagrum, import_pyagrum, to_pyagrum
 from powersum.model import Model
 
 # Suffix of a file and the word for it in the names of pyAgrum's functions.
-SUFFIXES = {".bif": "BIF", ".xmlbif": "BIFXML", ".bifxml": "BIFXML", ".net": "NET", ".dsl": "DSL", ".xdsl": "XDSL"}
+SUFFIXES = {".net": "NET", ".dsl": "DSL", ".xdsl": "XDSL"}
 
-_NUMBER = r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?"
 _NAME = r"[A-Za-z_][A-Za-z0-9_.-]*"
-# A word of a BIF file, or something around words that must stay as it is: comments and properties.
-_WORD = re.compile(r"//[^\n]*|/\*.*?\*/|\bproperty\b[^;]*;|\"[^\"\n]*\"|[^\s,;{}()\[\]|\"]+", re.DOTALL)
-_PLAIN = re.compile(rf"//.*|/\*.*|property\b.*|{_NAME}|{_NUMBER}", re.DOTALL)
-_BARE_POINT = re.compile(r"\.\d+|\d+\.")
+# Numbers of NET and DSL, among what is none: strings, comments, words with digits in them.
+_NUMBER = re.compile(
+    rb"\"[^\"]*\"|%[^\r\n]*|//[^\r\n]*|/\*(?s:.*?)\*/|([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)(?![\w.])|[\w.+-]+"
+)
 
 
 def read_agrum(path: PathLike) -> Model:
-    """Read a Bayesian network with its names and labels, plain or compressed; see :func:`powersum.from_pyagrum`."""
+    """Read a Bayesian network with its names and labels, plain or compressed; see :func:`powersum.from_pyagrum`.
+
+    pyAgrum reads numbers of NET and DSL in single precision, those of XDSL in double precision. A number too small or
+    too large for that would become another one, a zero perhaps that proves what is false: it is refused.
+    """
     suffix, kind = _kind(path)
     gum = import_pyagrum(f"{shown(path)}: reading {suffix} files")
     data = load(path)
-    stand_ins: dict[str, str] = {}
-    if kind == "BIF":
-        data, stand_ins = _with_plain_words(data)
-    elif kind in ("BIFXML", "XDSL"):
-        _check_numbers(data, path)
+    notes = _check_xdsl(data, path) if kind == "XDSL" else _check_single(data, path)
     network = gum.BayesNet()
     with TemporaryDirectory() as folder:
         plain = Path(folder, "model" + suffix)
@@ -44,13 +51,11 @@ def read_agrum(path: PathLike) -> Model:
             raise InputError(f"{shown(path)}: {_message(error, plain, path)}") from None
     if not network.size():
         raise InputError(f"{shown(path)}: holds no variables")
-    model = from_pyagrum(network)
-    if not stand_ins:
-        return model
-    return model.with_names(
-        [stand_ins.get(name, name) for name in model.names or ()],
-        [[stand_ins.get(label, label) for label in labels] for labels in model.states or ()],
-    )
+    try:
+        model = from_pyagrum(network)
+    except InputError as error:
+        raise InputError(f"{shown(path)}: {error}") from None
+    return replace(model, notes=(*notes, *(f"{shown(path)}: {note}" for note in model.notes)))
 
 
 def write_agrum(model: Model, path: PathLike) -> None:
@@ -58,7 +63,10 @@ def write_agrum(model: Model, path: PathLike) -> None:
     suffix, kind = _kind(path)
     gum = import_pyagrum(f"{shown(path)}: writing {suffix} files")
     _check_words(model, path)
-    network = to_pyagrum(model)
+    try:
+        network = to_pyagrum(model)
+    except InputError as error:
+        raise InputError(f"{shown(path)}: {error}") from None
     with TemporaryDirectory() as folder:
         plain = Path(folder, "model" + suffix)
         try:
@@ -69,36 +77,50 @@ def write_agrum(model: Model, path: PathLike) -> None:
             handle.write(plain.read_bytes())
 
 
-def _with_plain_words(data: bytes) -> tuple[bytes, dict[str, str]]:
-    """A BIF file in which every word is one that pyAgrum takes, and the words behind the stand-ins.
+def _check_single(data: bytes, path: PathLike) -> tuple[str, ...]:
+    """Refuse numbers that single precision has no place for; a note if it rounds others."""
+    found = [match for match in _NUMBER.finditer(data) if match.group(1)]
 
-    Networks that people share have states such as ``<5``, ``3-4`` or ``Asy/Patchy``, at which its parser stops.
-    """
-    words: dict[str, str] = {}
+    def complain(index: int, message: str) -> InputError:
+        line = data.count(b"\n", 0, found[index].start()) + 1
+        return InputError(f"{shown(path)}: line {line}: {message.replace('{}', readable(found[index].group()))}")
 
-    def plain(match: re.Match[str]) -> str:
-        word = match.group()
-        if _BARE_POINT.fullmatch(word):
-            return repr(float(word))
-        return word if _PLAIN.fullmatch(word) else words.setdefault(word.strip('"'), f"powersum_word_{len(words)}")
-
-    text = _WORD.sub(plain, data.decode("utf-8", "surrogateescape"))
-    return text.encode("utf-8", "surrogateescape"), {stand_in: word for word, stand_in in words.items()}
+    words = [match.group() for match in found]
+    values = _watched(words, float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max), complain)
+    if np.array_equal(as_in_the_file([values.astype(np.float32).astype(np.float64)])[0], values):
+        return ()
+    return (f"{shown(path)}: pyAgrum reads this format in single precision: numbers are rounded to seven digits",)
 
 
-def _check_numbers(data: bytes, path: PathLike) -> None:
-    """Refuse XML that is damaged or has words in its tables: pyAgrum would read those for ever."""
-    from xml.etree import ElementTree
+def _check_xdsl(data: bytes, path: PathLike) -> tuple[str, ...]:
+    """Refuse XML that is damaged, and tables of which pyAgrum would read something else, or for ever."""
 
-    try:
-        root = ElementTree.fromstring(data)
-    except (ElementTree.ParseError, ValueError) as error:
-        raise InputError(f"{shown(path)}: {reason(error)}") from None
-    for table in root.iter():
-        if table.tag in ("TABLE", "PROBS", "probabilities"):
-            for word in "".join(table.itertext()).split():
-                if not re.fullmatch(_NUMBER, word):
-                    raise InputError(f"{shown(path)}: {word!r} in a table is not a number")
+    def check(tag: str, text: str, line: int) -> None:
+        if tag != "probabilities":
+            return
+        words = text.encode("ascii", "replace").split()
+
+        def complain(index: int, message: str) -> InputError:
+            return InputError(f"{shown(path)}: line {line}: {message.replace('{}', readable(words[index]))}")
+
+        _watched(words, MIN_NORMAL, float(np.finfo(np.float64).max), complain)
+
+    walk(path, data, lambda *_: None, check)
+    return ()
+
+
+def _watched(
+    words: list[bytes], smallest: float, largest: float, complain: Callable[[int, str], InputError]
+) -> FloatArray:
+    """Words as doubles; refuses those that are no numbers or, but for zero, not between these two."""
+    numeric = NOT_NUMERIC.search(b" ".join(words)) is None
+    values = Decimals(complain).doubles(words, range(len(words)), numeric)
+    sizes = np.abs(values)
+    bad = (sizes != 0.0) & ((sizes <= smallest) | (sizes > largest))
+    if bad.any():
+        size = "small" if sizes[bad][0] <= smallest else "large"
+        raise complain(int(np.argmax(bad)), f"{{}} is too {size} for the precision in which pyAgrum reads this format")
+    return values
 
 
 def _check_words(model: Model, path: PathLike) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from powersum.arrays import FloatArray
 from powersum.errors import InputError
+from powersum.interop.distributions import with_sum_note
 from powersum.keys import as_text, is_whole, listed, whole
 from powersum.model import Model
 
@@ -46,7 +47,7 @@ def model_from_tables(
         factors.append((scope, values))
     names = list(dict.fromkeys(name for scope in (*scopes, sizes) for name in scope))
     number = {name: index for index, name in enumerate(names)}
-    return Model.from_factors(
+    model = Model.from_factors(
         [sizes[name] for name in names],
         [([number[name] for name in scope], values) for scope, values in factors],
         log=log,
@@ -54,6 +55,7 @@ def model_from_tables(
         names=names,
         states=None if not any(labels.values()) else [_labelled(labels.get(name), sizes[name]) for name in names],
     )
+    return with_sum_note(model)
 
 
 def _scope(key: Any) -> tuple[str, ...]:
