@@ -24,6 +24,8 @@ _NAME = re.compile(rb'"([^"\r\n]*+)"|([^\s,;{}()\[\]|"]++)')
 _PROPERTY = re.compile(rb'property\b(?:(?:[^;"]++|"[^"\r\n]*+")*+;|[^;]*+;)')
 _TYPE = re.compile(rb"type\s++(\S+?)\s*+\[\s*+(\d++)\s*+\]\s*+\{(" + _STUFF + rb")\}\s*+;?")
 _HEADER = re.compile(rb"\((" + _STUFF + rb")\)")
+_HEAD_WORD = re.compile(rb'"([^"]*)"|([^\s,|"]+)|(\|)')
+_LIST_WORD = re.compile(rb'"([^"]*)"|([^\s,"]+)')
 _ROW = re.compile(rb"(?:\((" + _STUFF + rb")\)|(table|default)\b)(" + _STUFF + rb");")
 _LETTERS = re.compile(rb"[^\s,;{}()\[\]|\"]+|.", re.DOTALL)
 
@@ -112,12 +114,11 @@ class _Reader:
         found = _HEADER.match(self._text, self._place)
         if found is None:
             raise self._unexpected("the variables of a distribution, as ( child | parents )")
-        head, bar, tail = self._plain(found.group(1)).partition(b"|")
-        children, parents = self._words(head), self._words(tail)
+        parts = _HEAD_WORD.findall(self._plain(found.group(1)))
+        names = [self._decoded(quoted or word) for quoted, word, bar in parts if not bar]
         # The bar is often missing: the first variable is the child either way.
-        if not children or (bar and len(children) > 1):
+        if not names or [k for k, part in enumerate(parts) if part[2]] not in ([], [1]):
             raise self._error("a distribution must be of one variable, given any number of others")
-        names = [self._decoded(word) for word in (*children, *parents)]
         scope = self._network.scope(names[0], names[1:], begin)
         self._place = found.end()
         self._take(b"{")
@@ -212,15 +213,15 @@ class _Reader:
 
         return logs_of(list(chain.from_iterable(words)), complain)
 
-    def _words(self, text: bytes, count: int | None = None) -> list[bytes]:
+    def _words(self, text: bytes, count: int) -> list[bytes]:
         """Names in a list, with commas or without; where that fits the ``count`` better, blanks are part of names."""
         if b'"' not in text and b"/" not in text:
             words = text.replace(b",", b" ").split()
             parts = text
         else:
             parts = self._plain(text)
-            words = [quoted or word for quoted, word in re.findall(rb'"([^"]*)"|([^\s,"]+)', parts)]
-        if count is None or len(words) == count or b'"' in parts:
+            words = [quoted or word for quoted, word in _LIST_WORD.findall(parts)]
+        if len(words) == count or b'"' in parts:
             return words
         listed = [b" ".join(part.split()) for part in parts.split(b",")]
         return listed if len(listed) == count and all(listed) else words
