@@ -26,6 +26,7 @@ class Scripted:
     """A method whose bound follows a list; the last value of it repeats."""
 
     exact = False
+    log_error = 0.0
 
     def __init__(self, values: Sequence[float], *, recomputed: float | None = None, more: bool = True) -> None:
         self._values = list(values)

@@ -17,6 +17,7 @@ from powersum.model import Model, StateKey, VariableKey
 from powersum.query import Query
 from powersum.repair import repaired
 from powersum.result import Result, Snapshot, Status
+from powersum.rounding import certain
 from powersum.soft_evidence import observe
 from powersum.tighten import DEFAULT_METHOD, check_options, method_named, start_method
 from powersum.tighten.run import Callback, Limits, Outcome, interruptible, run
@@ -123,6 +124,7 @@ def bound(
 
         problem = simplify(observed.model, query, observed.states)
         sizes = _sizes(model, query, observed.states, problem)
+        log_error = problem.log_error
         if not problem.feasible or problem.model.n_variables == 0:
             outcome, states, residuals = _without_search(problem, started, callback), np.empty(0, dtype=np.int64), None
         else:
@@ -138,6 +140,7 @@ def bound(
                 tightener,
                 limits,
                 log_constant=problem.log_constant,
+                log_error=problem.log_error,
                 started=started,
                 interrupt=interrupt,
                 callback=callback,
@@ -148,6 +151,7 @@ def bound(
             decoded = tightener.decode()
             repair = None if tightener.exact else repaired(problem, decoded, seconds=_repair_time(limits), seed=seed)
             if tightener.exact:
+                log_error += tightener.log_error
                 outcome = replace(outcome, exact=True, reason="One table holds every bucket: the value is exact.")
             elif repair is None:
                 outcome = _impossible(outcome)
@@ -157,7 +161,7 @@ def bound(
 
     return Result(
         log_upper=outcome.log_upper,
-        log_lower=outcome.log_upper if status in (Status.OPTIMAL, Status.INFEASIBLE) else -math.inf,
+        log_lower=outcome.log_upper - 2.0 * log_error if status is Status.OPTIMAL else -math.inf,
         assignment={} if status is Status.INFEASIBLE else _assignment(model, query, problem, states),
         status=status,
         reason=outcome.reason,
@@ -203,7 +207,8 @@ def reduced_order(
 
 def _without_search(problem: Problem, started: float, callback: Callback | None) -> Outcome:
     """The outcome where simplification left nothing to bound."""
-    snapshot = Snapshot(working_time() - started, 0, problem.log_constant)
+    log_upper = certain(problem.log_constant, problem.log_error)
+    snapshot = Snapshot(working_time() - started, 0, log_upper)
     if callback is not None:
         callback(snapshot)
     reason = (
@@ -211,7 +216,7 @@ def _without_search(problem: Problem, started: float, callback: Callback | None)
         if problem.feasible
         else "Nothing has positive probability: the zeros of the model and the evidence exclude every state."
     )
-    return Outcome(problem.log_constant, (snapshot,), reason, interrupted=False, notes=())
+    return Outcome(log_upper, (snapshot,), reason, interrupted=False, notes=())
 
 
 def _repair_time(limits: Limits) -> float:

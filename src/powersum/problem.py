@@ -24,6 +24,8 @@ class Problem:
         Weight of each reduced variable.
     log_constant
         What the removed parts contribute; ``-inf`` where evidence has probability zero.
+    log_error
+        How far rounding during simplification can have moved the value: bounds on the original question count it in.
     variables
         Original index of each reduced variable.
     kept_state_starts, kept_states
@@ -43,6 +45,7 @@ class Problem:
     model: Model
     tau: FloatArray
     log_constant: float
+    log_error: float
     variables: IntArray
     kept_state_starts: IntArray
     kept_states: IntArray

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +26,7 @@ DEFAULT_TIME = 60.0
 DEFAULT_MEMORY = 2e9
 
 SAME = 1e-6
-"""Bounds this close count as equal: the answer is then optimal. Rounding of long sums stays far below it."""
+"""Bounds this close count as equal: the answer is then optimal. How close they are, the result says."""
 
 
 GRACE, GRACE_SHARE = 1.0, 0.05
@@ -214,17 +215,16 @@ class Solver:
             return None
         self._state = state
         lower, upper = state.log_lower, state.log_upper
-        if lower > upper + SAME * max(1.0, abs(upper)):
-            # One of the two is wrong, and nothing tells which: no answer is better than a false proof.
+        if self._history:
+            upper = min(upper, self._history[-1].log_upper)
+            lower = max(lower, self._history[-1].log_lower)
+        if not lower <= upper:
+            # Both have their rounding counted, so one of the two is wrong, and nothing tells which: no answer is better
+            # than a false proof.
             raise RuntimeError(
                 f"the bounds contradict each other: lower {lower!r}, upper {upper!r}."
                 " This is a fault of powersum; please report it with the model."
             )
-        if self._history:
-            # Both bounds are computed with rounding: where they cross by that, the one that came first stands.
-            upper = max(min(upper, self._history[-1].log_upper), self._history[-1].log_lower)
-            lower = max(lower, self._history[-1].log_lower)
-        lower = min(lower, upper)
         if upper == math.inf:
             # Preparation is not complete: a little later there will be an answer that is worth the wait.
             self._finished = self._spent >= limit + GRACE + GRACE_SHARE * limit
@@ -257,6 +257,11 @@ class Solver:
         from powersum import __version__
 
         state = self._state
+        if state is not None and self._history:
+            # What is reported has been computed from scratch at a point that is still there; should that ever be more
+            # than was claimed on the way, no snapshot may claim less.
+            least = state.confirm()
+            self._history = [replace(past, log_upper=max(past.log_upper, least)) for past in self._history]
         history = tuple(self._history)
         upper = history[-1].log_upper if history else math.inf
         lower = history[-1].log_lower if history else -math.inf
@@ -279,8 +284,8 @@ class Solver:
         state = self._state
         if upper == -math.inf:
             return Status.INFEASIBLE, "Nothing has positive probability: zeros and evidence exclude every state."
-        if state is not None and upper - lower <= SAME:
-            return Status.OPTIMAL, state.reason
+        if state is not None and lower > -math.inf and (upper - lower <= SAME or state.settled):
+            return Status.OPTIMAL, f"{state.reason} Proven to {max(upper - lower, 1e-16):.1g}."
         if self._interrupted is not None or not self._finished:
             return Status.INTERRUPTED, self._interrupted or "Stopped before the end."
         if upper - lower <= self._options["gap"]:

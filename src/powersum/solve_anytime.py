@@ -20,6 +20,7 @@ from powersum.evaluate_regions import TOO_WIDE
 from powersum.partial_sum_passes import FIRST_SHARE, SumPasses
 from powersum.portfolio import Portfolio
 from powersum.problem import Problem
+from powersum.rounding import elimination_error
 from powersum.search import AndOr, heuristic_of
 from powersum.solve_state import State
 from powersum.tighten.tree.covering_tree import CoveringTree
@@ -100,9 +101,12 @@ class Anytime:
         self.stage = 0
         self.held_table = HELD_TABLE
         self.most_held = math.inf
+        self.known_value = -math.inf
         self.known: IntArray = np.full(problem.model.n_variables, -1, dtype=np.int64)
         self.evaluation_work = math.inf
         self.evaluation = 0.0
+        self.log_error = elimination_error(problem.model)
+        """Rounding of an exact evaluation, or of a sum of some of its terms."""
 
     def run(self, clock: Callable[[], float], time_limit: float) -> Iterator[State]:
         """Stages of growing length: a tree is tightened, then searched with; local search all the while."""
@@ -139,7 +143,7 @@ class Anytime:
                     yield from self._search(fresh, working_time() + TRY * (working_time() - begun), clock)
                     continue
                 more = yield from self._by_turns(partial(self._tighten, fresh, ends), clock)
-            self._raise_to(fresh)
+            self._claim(fresh)
             if tree is None or fresh.log_upper < tree.log_upper:
                 tree = fresh
                 if self.stage:
@@ -180,8 +184,9 @@ class Anytime:
         # It holds a copy of the tree's tables, and is of no use once the tree changes.
         self.search = None
 
-    def _raise_to(self, tree: CoveringTree) -> None:
-        self.state.log_upper = min(self.state.log_upper, tree.log_upper + self.problem.log_constant)
+    def _claim(self, tree: CoveringTree) -> None:
+        """Report the tree's bound, which counts its own rounding, and how to compute it again at its point."""
+        self.state.offer_upper(self.problem, tree.log_upper, 0.0, tree.bound)
 
     def _first_assignment(self, tree: CoveringTree, ends: float) -> Iterator[State]:
         """A feasible assignment from the tree, or the proof that there is none."""
@@ -194,8 +199,7 @@ class Anytime:
                 evaluator, preferring(evaluator, decoded), deadline=time.monotonic() + 1.0, seed=self.seed
             )
             if ended is Completion.IMPOSSIBLE:
-                self.state.log_upper = self.state.log_lower = -math.inf
-                self.state.settled = True
+                self.state.impossible()
                 yield self.state
                 return
             if ended is Completion.FOUND:
@@ -203,8 +207,12 @@ class Anytime:
             yield self.state
         value = evaluator.value(np.where(evaluator.is_max, states, -1), self.evaluation_work)
         if not evaluator.is_max.any() and value < TOO_WIDE:
-            self.state.log_lower = self.state.log_upper = value + self.problem.log_constant
-            self.state.states = self.problem.restore(np.full(len(states), -1, dtype=np.int64))
+            if value == -math.inf:
+                self.state.impossible()
+                yield self.state
+                return
+            self.state.offer_upper(self.problem, value, self.log_error)
+            self.state.offer_lower(self.problem, value, self.log_error, np.full(len(states), -1, dtype=np.int64))
             self.state.settled, self.state.reason = True, "Exact elimination, component by component."
             yield self.state
             return
@@ -228,7 +236,7 @@ class Anytime:
         more = True
         while more and time.monotonic() < deadline:
             more = tree.step(deadline_at(ends))
-        self._raise_to(tree)
+        self._claim(tree)
         # While it is annealed the tree shows one good assignment after another, at every temperature others.
         self.portfolio.look_at(tree.glance())
         return more
@@ -317,7 +325,7 @@ class Anytime:
 
     def _sum(self, tree: CoveringTree, seconds: float) -> Iterator[State]:
         """Where summing is too wide: partial sums, ever larger, of everything or of what the best assignment leaves."""
-        is_max, constant = self.evaluator.is_max, self.problem.log_constant
+        is_max = self.evaluator.is_max
         states = np.where(is_max, self.known, -1) if is_max.any() else None
         if states is not None and (states[is_max] < 0).any():
             return  # no assignment is known yet
@@ -334,7 +342,7 @@ class Anytime:
         while passes.run(time.monotonic() + min(self.slice, end - working_time()), end):
             self._record(passes.sum.log_lower, np.full(len(is_max), -1) if states is None else states)
             if states is None:
-                self.state.log_upper = min(self.state.log_upper, passes.sum.log_upper + constant)
+                self.state.offer_upper(self.problem, passes.sum.log_upper, 2.0 * self.log_error)
                 if passes.sum.exact:
                     self.state.settled, self.state.reason = True, "Every term that is not zero was summed."
                     self.state.notes = ()
@@ -347,10 +355,9 @@ class Anytime:
 
     def _record(self, value: float, assignment: IntArray) -> None:
         # Too wide is no value: also with a cutset held, some assignments leave more variables free than others.
-        if value < TOO_WIDE and value + self.problem.log_constant > self.state.log_lower:
-            self.state.log_lower = value + self.problem.log_constant
-            self.known = assignment.copy()
-            self.state.states = self.problem.restore(np.where(self.evaluator.is_max, assignment, -1))
+        states = np.where(self.evaluator.is_max, assignment, -1)
+        if value < TOO_WIDE and self.state.offer_lower(self.problem, value, 2.0 * self.log_error, states):
+            self.known, self.known_value = assignment.copy(), value
 
     def _begin_search(self, tree: CoveringTree) -> None:
         # What tightening needed beside the tables makes room for the copy of them that the search reads.
@@ -361,19 +368,19 @@ class Anytime:
             tree.best_tree,
             self.evaluator,
             log_upper=log_upper,
-            log_lower=self.state.log_lower - self.problem.log_constant,
+            log_lower=self.known_value,
+            log_error=self.log_error,
             assignment=self.known,
             memory=0.2 * self.memory,
         )
 
     def _branch_and_bound(self, deadline: float) -> bool:
         """A slice of branch and bound; False when it is done."""
-        search, constant = self.search, self.problem.log_constant
+        search = self.search
         assert search is not None
         search.run(deadline)
         self._record(search.log_lower, search.assignment)
-        self.state.log_upper = min(self.state.log_upper, search.log_upper + constant)
+        self.state.offer_upper(self.problem, search.log_upper, search.log_error)
         if search.done and search.log_upper <= search.log_lower + search.tolerance:
-            self.state.log_upper = max(self.state.log_lower, min(self.state.log_upper, search.log_upper + constant))
             self.state.settled, self.state.reason = True, "Branch and bound: nothing better is left."
         return not search.done

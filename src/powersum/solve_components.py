@@ -10,6 +10,7 @@ from powersum.arrays import BoolArray, IntArray, starts_of
 from powersum.eliminate import Elimination
 from powersum.model import Model
 from powersum.problem import Problem
+from powersum.rounding import elimination_error
 
 
 def settle_components(problem: Problem, order: IntArray, *, work: float, size: float) -> tuple[Problem, IntArray]:
@@ -36,7 +37,8 @@ def settle_components(problem: Problem, order: IntArray, *, work: float, size: f
             rest, rest_order = _part(problem, ~easy, order)
             fixed = np.maximum(problem.fixed_states, part.restore(exact.states))
             constant = problem.log_constant + exact.log_value
-            return replace(rest, log_constant=constant, fixed_states=fixed), rest_order
+            error = problem.log_error + elimination_error(part.model)
+            return replace(rest, log_constant=constant, log_error=error, fixed_states=fixed), rest_order
         candidates = candidates[:-1]
     return problem, order
 

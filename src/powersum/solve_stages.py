@@ -15,6 +15,7 @@ from powersum.model import Model
 from powersum.ordering import elimination_order
 from powersum.problem import Problem
 from powersum.query import Query
+from powersum.rounding import elimination_error
 from powersum.simplify import simplify
 from powersum.solve_anytime import Anytime
 from powersum.solve_components import settle_components
@@ -53,13 +54,12 @@ def stages(
         }
     )
     if not problem.feasible:
-        state.log_lower = state.log_upper = -math.inf
-        state.settled = True
+        state.impossible()
         yield state
         return
     if problem.model.n_variables == 0:
-        state.log_lower = state.log_upper = problem.log_constant
-        state.states = problem.restore(np.zeros(0, dtype=np.int64))
+        state.offer_upper(problem, 0.0, 0.0)
+        state.offer_lower(problem, 0.0, 0.0, np.zeros(0, dtype=np.int64))
         state.settled, state.reason = True, "Simplification alone gave the exact value."
         yield state
         return
@@ -79,8 +79,7 @@ def stages(
         entries = QUICK / (NANOSECONDS_PER_ENTRY * 1e-9)
         problem, order = settle_components(problem, order, work=entries, size=0.2 * memory)
         if not problem.feasible:
-            state.log_lower = state.log_upper = -math.inf
-            state.settled = True
+            state.impossible()
             yield state
             return
     yield state
@@ -91,6 +90,8 @@ def stages(
         # What takes elimination long is often proven sooner by search, but not always.
         if fits and not state.settled and work.stage > 0 and seconds < 0.7 * (time_limit - clock()):
             del work
+            # Elimination needs the memory that the tree of the bound takes.
+            state.confirm()
             yield from eliminated(elimination, whole, state)
             return
 
@@ -99,9 +100,12 @@ def eliminated(elimination: Elimination, problem: Problem, state: State) -> Iter
     """The state while exact elimination is under way, and after it."""
     for exact in elimination.slices():
         if exact is not None:
-            state.log_lower = state.log_upper = exact.log_value + problem.log_constant
-            if exact.log_value > -math.inf:
-                state.states = problem.restore(exact.states)
+            if exact.log_value == -math.inf:
+                state.impossible()
+            else:
+                error = elimination_error(problem.model)
+                state.offer_upper(problem, exact.log_value, error)
+                state.offer_lower(problem, exact.log_value, error, exact.states)
             state.settled, state.reason = True, f"Exact elimination, of constrained width {elimination.width}."
             state.notes = ()
         yield state

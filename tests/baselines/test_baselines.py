@@ -151,7 +151,8 @@ def test_weighted_mini_bucket_may_rise_but_keeps_the_best() -> None:
             method.step(math.inf)
             values.append(method.last_value)
         rises += any(b > a + 1e-9 for a, b in itertools.pairwise(values))
-        assert method.log_upper == min(values)
+        # The best, rounded up by no more than what rounding can do.
+        assert min(values) < method.log_upper < min(values) + 1e-11
     assert rises
 
 

@@ -83,6 +83,8 @@ def exact_rows() -> Iterator[tuple[str, str, str, float]]:
 def test_never_below_a_known_value(family: str, instance: str, task: str, exact: float) -> None:
     folder = DATA / family
     model_path = folder / f"{instance.split('.Q0.5')[0]}.uai"
+    if not model_path.is_file():
+        model_path = model_path.with_suffix(".uai.gz")
     query_path = folder / f"{instance}.map"
     if not query_path.is_file():
         query_path = folder / f"{instance}.uai.query"

@@ -11,6 +11,7 @@ import numpy as np
 
 from powersum.arrays import FloatArray, IntArray
 from powersum.problem import Problem
+from powersum.rounding import certain
 from powersum.tighten.gdd import GDD
 
 MOST_ITERATIONS = 100_000
@@ -52,8 +53,10 @@ class LBFGS(GDD):
         if point is None:
             return False
         value, _ = self.value_and_gradient(point)
-        if value < self.log_upper:
-            self.log_upper = value
+        error = self._error(0)
+        log_upper = certain(value, error)
+        if log_upper < self.log_upper:
+            self.log_upper, self.log_error = log_upper, error
             self._best = point
         return True
 
@@ -81,7 +84,7 @@ class LBFGS(GDD):
     def value_and_gradient(self, point: FloatArray) -> tuple[float, FloatArray]:
         """The bound at a point, where the method then stands, and its gradient."""
         self._go_to(point)
-        value = super().bound()
+        value = self._rebuilt()
         of_delta, entropies = self.gradients()
         weights, entropy = self._state.weights[self._free], entropies[self._free]
         tau = self._axis_tau[self._free]

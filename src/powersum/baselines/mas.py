@@ -16,6 +16,7 @@ import numpy as np
 from powersum.arrays import FloatArray, IntArray
 from powersum.baselines.one_shot import OneShot
 from powersum.problem import Problem
+from powersum.rounding import UNIT
 from powersum.tighten.tree.kernels import NOTHING
 
 
@@ -63,8 +64,10 @@ class MAS(OneShot):
             error += half
             zeros |= has_zero
         value = buckets.total()
-        self.log_lower = -np.inf if zeros else value - error
-        return value + error
+        # Each distance is a difference of two entries, with their rounding.
+        error *= 1.0 + 4.0 * layout.n_nodes * UNIT
+        self.log_lower = -np.inf if zeros else value - error - 2.0 * buckets.error()
+        return value + error + buckets.error()
 
 
 def _middle(table: FloatArray) -> tuple[FloatArray, float, bool]:

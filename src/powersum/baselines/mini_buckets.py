@@ -10,9 +10,9 @@ from powersum.arrays import FloatArray, IntArray
 from powersum.errors import InputError
 from powersum.problem import Problem
 from powersum.tighten.tree.decoding import decode
-from powersum.tighten.tree.kernels import NOTHING, forward
+from powersum.tighten.tree.kernels import forward
 from powersum.tighten.tree.partition import Limits, partition
-from powersum.tighten.tree.passes import Passes
+from powersum.tighten.tree.passes import Passes, total_of
 from powersum.tighten.tree.scopes import scopes_in_order
 from powersum.tighten.tree.wiring import lay_out
 
@@ -75,9 +75,12 @@ class MiniBuckets:
         forward(self.layout.wiring, nodes, weights, self.pool, tables, entropies, self.workspace)
 
     def total(self) -> float:
-        """The bound that the present messages make."""
-        total = float(self.pool[self._roots].sum()) + self._constant
-        return total if total > 0.5 * NOTHING else -np.inf
+        """The bound that the present messages make, before rounding is counted."""
+        return total_of(self.pool[self._roots], self._constant)
+
+    def error(self) -> float:
+        """How far rounding can have moved it."""
+        return self.passes.error()
 
     def decode(self) -> IntArray:
         """States of max variables from the messages of the last pass, last eliminated first.

@@ -6,6 +6,7 @@ from powersum.arrays import FloatArray, IntArray
 from powersum.baselines.mini_buckets import MiniBuckets
 from powersum.problem import Problem
 from powersum.result import Residuals
+from powersum.rounding import certain
 
 
 class OneShot:
@@ -14,9 +15,10 @@ class OneShot:
     def __init__(self, problem: Problem, order: IntArray, ibound: int) -> None:
         self._buckets = MiniBuckets(problem, order, ibound)
         self._weights: FloatArray = self._buckets.first_takes_all()
-        self.log_upper = self._pass()
+        self.log_upper = self.bound()
 
     def _pass(self) -> float:
+        """The value of one pass, before rounding is counted."""
         return self._buckets.value(self._weights)
 
     @property
@@ -32,7 +34,9 @@ class OneShot:
     def bound(self) -> float:
         """The bound once more, from the problem's own tables."""
         self._buckets.passes.refill()
-        return self._pass()
+        value = self._pass()
+        self.log_error = self._buckets.error()
+        return certain(value, self.log_error)
 
     def decode(self) -> IntArray:
         """States of max variables, last eliminated first, each the best given those already set."""

@@ -104,7 +104,7 @@ class TRW:
         self._scores = [theta.copy() for theta in self._theta]
         self._updates = 0
         self.converged = False
-        self.log_upper = math.inf
+        self.log_upper, self.log_error = math.inf, math.inf
         self.last_value = self._free_energy()
 
     def step(self, deadline: float) -> bool:

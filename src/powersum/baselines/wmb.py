@@ -10,6 +10,7 @@ from powersum.baselines.wmb_kernels import backward_beliefs, matching_pass
 from powersum.errors import InputError
 from powersum.problem import Problem
 from powersum.result import Residuals
+from powersum.rounding import certain
 from powersum.tighten.tree.wiring import intersections, products
 
 
@@ -68,7 +69,8 @@ class WMB:
         self._starts = np.append(self._buckets.starts, layout.n_nodes)
         self.exact = layout.n_parameters == 0
         self._buckets.run(np.arange(layout.n_nodes), self._weights, self._tables, self._entropies)
-        self.last_value = self.log_upper = self._buckets.total()
+        self.last_value, self.log_error = self._buckets.total(), self._buckets.error()
+        self.log_upper = certain(self.last_value, self.log_error)
         self._best = self._point()
         self._backward()
 
@@ -95,8 +97,10 @@ class WMB:
             buckets.workspace,
         )
         self.last_value = buckets.total()
-        if self.last_value < self.log_upper:
-            self.log_upper = self.last_value
+        error = buckets.error()
+        log_upper = certain(self.last_value, error)
+        if log_upper < self.log_upper:
+            self.log_upper, self.log_error = log_upper, error
             self._best = self._point()
         self._backward()
         return True
@@ -106,7 +110,7 @@ class WMB:
         here = self._point()
         self._go_to(self._best)
         self._buckets.passes.refill()
-        value = self._buckets.value(self._weights)
+        value = certain(self._buckets.value(self._weights), self._buckets.error())
         self._go_to(here)
         self._buckets.value(self._weights)
         return value

@@ -51,13 +51,18 @@ class AndOr:
         Bound of the root, without the problem's constant.
     log_lower, assignment
         The best value known and its assignment; the value must be finite.
+    log_error
+        Rounding of an exact evaluation.
     memory
         Bytes for what is remembered of nodes.
 
     Attributes
     ----------
     log_upper
-        Valid upper bound; never rises.
+        Upper bound, valid up to ``log_error``; never rises.
+    log_error
+        How far rounding can have moved it: costs are differences of the tree's messages and tables, added up over
+        mini-buckets that each come once on a path; settled parts have the rounding of an evaluation.
     log_lower, assignment
         Best value found; never falls.
     done
@@ -76,6 +81,7 @@ class AndOr:
         log_upper: float,
         log_lower: float,
         assignment: IntArray,
+        log_error: float = 0.0,
         memory: float = 2e8,
         tolerance: float = 1e-9,
     ) -> None:
@@ -90,6 +96,7 @@ class AndOr:
         """Nodes below which an exact reading that ran out of time goes on."""
         self.settled = 0
         self.tolerance = tolerance
+        self.log_error = 2.0 * (tree.log_error + log_error)
         self._shape = Shape(tree.order, evaluator)
         self._tree, self._root = self._shape.tree, self._shape.root
         self._memory = memory

@@ -13,6 +13,7 @@ from powersum.graph import components
 from powersum.model import Model
 from powersum.problem import Problem
 from powersum.query import Query
+from powersum.rounding import elimination_error
 from powersum.simplify.absorb import absorb
 from powersum.simplify.barren import remove_barren
 from powersum.simplify.restrict import restrict
@@ -74,7 +75,9 @@ def simplify(model: Model, query: Query, evidence: Mapping[int, int]) -> Problem
             break
         possible = np.ones(len(kept), dtype=np.bool_)
         first = False
-    return _assemble(model, tables, tau, removed, kept, math.fsum(constants))
+    # Tables are added to each other and barren variables summed out: no more than an elimination does.
+    log_error = elimination_error(model, float(tau.max(initial=1.0)))
+    return _assemble(model, tables, tau, removed, kept, math.fsum(constants), log_error)
 
 
 def _states_of_evidence(model: Model, evidence: Mapping[int, int]) -> BoolArray:
@@ -111,6 +114,7 @@ def _infeasible(model: Model, tau: FloatArray, evidence: Mapping[int, int]) -> P
         model=Model.from_factors([], []),
         tau=np.zeros(0),
         log_constant=-math.inf,
+        log_error=0.0,
         variables=none,
         kept_state_starts=np.zeros(1, dtype=np.int64),
         kept_states=none,
@@ -122,7 +126,13 @@ def _infeasible(model: Model, tau: FloatArray, evidence: Mapping[int, int]) -> P
 
 
 def _assemble(
-    model: Model, tables: Tables, tau: FloatArray, removed: BoolArray, kept: IntArray, log_constant: float
+    model: Model,
+    tables: Tables,
+    tau: FloatArray,
+    removed: BoolArray,
+    kept: IntArray,
+    log_constant: float,
+    log_error: float,
 ) -> Problem:
     """Number the remaining variables anew and account for those that are in no factor."""
     n_variables = len(tau)
@@ -153,6 +163,7 @@ def _assemble(
         model=reduced,
         tau=tau[variables],
         log_constant=log_constant,
+        log_error=log_error,
         variables=variables,
         kept_state_starts=starts_of(reduced.cardinalities),
         kept_states=kept[np.repeat(in_factor, tables.cardinalities)],

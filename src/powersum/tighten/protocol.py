@@ -17,7 +17,11 @@ class Tightener(Protocol):
     """
 
     log_upper: float
-    """The best valid upper bound so far. It never rises."""
+    """The best valid upper bound so far, rounding counted. It never rises."""
+
+    log_error: float
+    """By how much it was rounded up, so that rounding cannot make it false: the value is known to twice this where the
+    method is exact."""
 
     @property
     def exact(self) -> bool:

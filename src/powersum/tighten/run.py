@@ -14,6 +14,7 @@ from typing import NamedTuple
 from powersum.compiling import deadline_at, working_time
 from powersum.errors import InputError
 from powersum.result import Snapshot
+from powersum.rounding import certain
 from powersum.tighten.protocol import Tightener
 
 Callback = Callable[[Snapshot], None]
@@ -112,6 +113,7 @@ def run(
     limits: Limits,
     *,
     log_constant: float = 0.0,
+    log_error: float = 0.0,
     started: float | None = None,
     interrupt: Interrupt | None = None,
     callback: Callback | None = None,
@@ -126,6 +128,8 @@ def run(
         When to stop.
     log_constant
         What simplification took out of the problem; added to every value.
+    log_error
+        Its rounding; every value is rounded up by it.
     started
         :func:`~powersum.compiling.working_time` at the start of the whole call; now, if not given.
     interrupt
@@ -139,7 +143,7 @@ def run(
     more = True
     longest = 0.0
     while True:
-        value = tightener.log_upper + log_constant
+        value = certain(tightener.log_upper + log_constant, log_error)
         if history:
             value = min(value, history[-1].log_upper)
         history.append(Snapshot(working_time() - started, len(history), value))
@@ -152,7 +156,7 @@ def run(
         if stop is not None:
             break
         more = tightener.step(deadline_at(end))
-    history, notes = _settled(history, tightener.bound() + log_constant)
+    history, notes = _settled(history, certain(tightener.bound() + log_constant, log_error))
     return Outcome(history[-1].log_upper, tuple(history), stop.reason, stop.interrupted, notes)
 
 

@@ -14,6 +14,7 @@ from powersum.errors import InputError
 from powersum.problem import Problem
 from powersum.regions import Wiring, factor_graph
 from powersum.result import Residuals
+from powersum.rounding import EXPONENTIAL, UNIT, certain, elimination_error, magnitudes
 from powersum.tighten.gdd.blocks import update_blocks
 from powersum.tighten.gdd.join_graph import join_graph
 from powersum.tighten.gdd.state import Rules, State, new_workspace
@@ -26,6 +27,9 @@ SMALLEST_PARALLEL_COLOUR = 64
 
 BLOCKS_AT_ONCE = 8192
 """Blocks updated between two looks at the clock: some hundredths of a second."""
+
+MOVES = 4.0
+"""Changes of a table by one of its separators in one sweep, at most."""
 
 REBUILD_EVERY = 25
 """Sweeps between two rebuildings of the tables from the model's own numbers, which stop rounding from piling up."""
@@ -108,8 +112,12 @@ class GDD:
         largest = int(np.diff(regions.table_start).max(initial=1))
         self._scratch = np.empty(largest)
         evaluate_regions(regions, self._state, self._scratch)
+        # Several of the model's factors may be added up in one table.
+        self._adding = elimination_error(problem.model, float(problem.tau.max(initial=1.0)))
         self._sweeps = 0
-        self.log_upper = float(self._state.log_values.sum())
+        self._value = float(self._state.log_values.sum())
+        self.log_error = self._error(0)
+        self.log_upper = certain(self._value, self.log_error)
 
     def step(self, deadline: float) -> bool:
         """One sweep over all blocks, colour by colour."""
@@ -123,8 +131,12 @@ class GDD:
             rebuild_tables(wiring.regions, wiring.theta, self._state)
             evaluate_regions(wiring.regions, self._state, self._scratch)
         value = float(self._state.log_values.sum())
-        fallen = value < self.log_upper
-        self.log_upper = min(self.log_upper, value)
+        fallen = value < self._value
+        self._value = min(self._value, value)
+        error = self._error(self._sweeps % REBUILD_EVERY)
+        log_upper = certain(value, error)
+        if log_upper < self.log_upper:
+            self.log_upper, self.log_error = log_upper, error
         return fallen
 
     def _portions(self) -> Iterator[IntArray]:
@@ -150,9 +162,41 @@ class GDD:
 
     def bound(self) -> float:
         """The bound at the present point, from the model's own tables, the shifts and the weights."""
+        return certain(self._rebuilt(), self._error(0))
+
+    def _rebuilt(self) -> float:
         rebuild_tables(self._wiring.regions, self._wiring.theta, self._state)
         evaluate_regions(self._wiring.regions, self._state, self._scratch)
         return float(self._state.log_values.sum())
+
+    def _error(self, sweeps: int) -> float:
+        """How far rounding can have moved the value, so many sweeps after the tables were built from the model's.
+
+        Each table is the sum of the model's own and of its shifts, to which every sweep adds a move for each separator;
+        :mod:`powersum.rounding` says why errors add up.
+        """
+        regions, state = self._wiring.regions, self._state
+        n_regions = len(regions.table_start) - 1
+        if not n_regions:
+            return 0.0
+        moved = regions.member_delta >= 0
+        separators = regions.member_region[regions.block_start[:-1]]
+        in_block = np.diff(regions.block_start)
+        shifts = np.zeros(n_regions)
+        if moved.any():
+            starts, place = np.unique(regions.member_delta[moved], return_inverse=True)
+            sizes = magnitudes(state.delta, starts)[place]
+            np.add.at(shifts, regions.member_region[moved], sizes)
+            np.add.at(shifts, np.repeat(separators, in_block)[moved], sizes)
+        number = np.bincount(regions.member_region, minlength=n_regions)
+        np.add.at(number, separators, in_block)
+        largest = magnitudes(state.tables, regions.table_start[:-1]) + shifts
+        additions = number * (2.0 + MOVES * sweeps) + np.diff(regions.axis_start) * 3.0 + 4.0
+        card = regions.axis_card.astype(np.float64)
+        parts = np.bincount(regions.axis_variable)[regions.axis_variable]
+        sums = np.maximum(state.weights, 1e-3) * (2.0 * card + EXPONENTIAL + (parts + 8.0) * np.log(card))
+        total = np.abs(state.log_values[np.isfinite(state.log_values)]).sum()
+        return self._adding + float(UNIT * ((additions * largest).sum() + sums.sum() + n_regions * total))
 
     def decode(self) -> IntArray:
         """Round the beliefs of the max variables, each by itself."""

@@ -120,7 +120,7 @@ class CoveringTree:
         self._trial_end, self._trial_rounds, self._trial_seconds = -np.inf, 0, np.inf
         self._haste = HASTE_OF_SUMS if (problem.tau > 0.0).all() else 1.0
         self._rounds_allowed = int(TRIAL_ROUNDS / self._haste)
-        self.log_upper = self._tree.log_upper
+        self.log_upper, self.log_error = self._tree.log_upper, self._tree.log_error
         self.exact = self._tree.exact
 
     def step(self, deadline: float) -> bool:
@@ -143,7 +143,7 @@ class CoveringTree:
             self._trial_rounds += 1
         if tree.log_upper < self.log_upper or tree.exact:
             self.log_upper = min(tree.log_upper, self.log_upper)
-            self._best, self.exact = tree, tree.exact
+            self._best, self.exact, self.log_error = tree, tree.exact, tree.log_error
         return not self.exact
 
     def _settled(self, deadline: float) -> bool:

@@ -32,10 +32,23 @@ class Descent:
         Where ``evaluate`` leaves the gradient.
     evaluate
         Computes value and gradient at ``point``.
+    farthest
+        No parameter goes farther from 0 than this. Where zeros leave a direction flat, gradients are nothing but
+        rounding and steps have no natural end; far out, rounding would pass for gain.
+
+    Attributes
+    ----------
+    at_point
+        True while the latest evaluation was made at the point as it is now: after a failed line search the point is
+        put back, but whatever ``evaluate`` left behind belongs to the last trial.
     """
 
-    def __init__(self, point: FloatArray, gradient: FloatArray, evaluate: Callable[[], float]) -> None:
+    def __init__(
+        self, point: FloatArray, gradient: FloatArray, evaluate: Callable[[], float], *, farthest: float = np.inf
+    ) -> None:
         self._point, self._gradient, self._evaluate = point, gradient, evaluate
+        self._farthest = farthest
+        self.at_point = False
         n = point.size
         self._steps = np.empty((MEMORY, n))
         self._changes = np.empty((MEMORY, n))
@@ -54,6 +67,7 @@ class Descent:
         if forget:
             self._count, self._newest = 0, -1
         self.value = self._timed()
+        self.at_point = True
 
     def iterate(self, deadline: float) -> bool:
         """One descent step; False when no step along the direction lowers the value, or when time is up."""
@@ -85,7 +99,9 @@ class Descent:
         for _ in range(_MOST_TRIALS):
             np.multiply(self._direction, length, out=self._point)
             self._point += self._start
+            np.clip(self._point, -self._farthest, self._farthest, out=self._point)
             value = self._timed()
+            self.at_point = True
             if value <= old_value + _ARMIJO * length * slope:
                 self.value = value
                 self._remember()
@@ -97,6 +113,7 @@ class Descent:
             shrink = -0.5 * length * slope / excess if np.isfinite(excess) and excess > 0 else 0.1
             length *= min(max(shrink, 0.1), 0.6)
         self._point[:] = self._start
+        self.at_point = False
         self._gradient[:] = self._old_gradient
         return False
 

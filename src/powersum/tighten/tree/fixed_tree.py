@@ -9,6 +9,7 @@ import numpy as np
 from powersum.arrays import FloatArray, IntArray
 from powersum.problem import Problem
 from powersum.result import Residuals
+from powersum.rounding import certain, magnitude
 from powersum.tighten.tree.annealing import Annealing
 from powersum.tighten.tree.budget import cost_of
 from powersum.tighten.tree.decoding import decode
@@ -28,6 +29,9 @@ FIRST_PASS = 1e-8
 FITTINGS = 4
 """How often a growth that takes too many bytes is tried with fewer entries."""
 
+FARTHEST = 1e3
+"""No shift grows beyond this many times the largest number in the model's tables."""
+
 CONVERGED = 1e-7
 """A round that gains less than this share of the bound, at the last temperature, is the last one."""
 
@@ -38,7 +42,9 @@ class FixedTree:
     Attributes
     ----------
     log_upper
-        The true bound at the best point so far.
+        The true bound at the best point so far, rounded up by what rounding may have made of it.
+    log_error
+        What it was rounded up by.
     exact
         True when no variable is split: ``log_upper`` is then the value itself.
     done
@@ -54,9 +60,11 @@ class FixedTree:
         self.layout = lay_out(parts, scopes, problem.model.cardinalities[order])
         self.passes = Passes(self.layout, problem.model, problem.tau, order, threads=threads)
         self.exact = self.layout.n_parameters == 0
-        self.log_upper = self.passes.value()
-        self.done = self.exact or self.log_upper == -np.inf
         self._best = self.passes.parameters.copy()
+        self._farthest = FARTHEST * (1.0 + magnitude(problem.model.log_values))
+        self.log_upper, self.log_error = np.inf, 0.0
+        self._claim()
+        self.done = self.exact or self.log_upper == -np.inf
         self._annealing = Annealing()
         self._descent: Descent | None = None
         self._start = np.inf
@@ -72,7 +80,10 @@ class FixedTree:
             if time.monotonic() + FIRST_PASS * self.layout.n_entries > deadline:
                 return False
             self._descent = Descent(
-                passes.parameters, passes.gradient, lambda: passes.value_and_gradient(self._annealing.temperature)
+                passes.parameters,
+                passes.gradient,
+                lambda: passes.value_and_gradient(self._annealing.temperature),
+                farthest=self._farthest,
             )
             self._descent.restart(forget=True)
         descent = self._descent
@@ -82,10 +93,7 @@ class FixedTree:
         for _ in range(ROUND):
             if time.monotonic() + descent.seconds > deadline or not descent.iterate(deadline):
                 break
-        value = passes.value(sums_are_fresh=True) if passes.has_max else descent.value
-        if value < self.log_upper:
-            self.log_upper = value
-            self._best[:] = passes.parameters
+        value = self._claim(sums_are_fresh=descent.at_point)
         now = time.monotonic()
         if now + descent.seconds > deadline:
             return True
@@ -100,6 +108,19 @@ class FixedTree:
         elif self.last_gain < CONVERGED and self.cold:
             self.done = True
         return True
+
+    def _claim(self, *, sums_are_fresh: bool = False) -> float:
+        """The true bound at the present parameters, from messages that all belong to them; remembered if it is better.
+
+        ``sums_are_fresh`` says that the messages of sum variables belong to the present parameters already.
+        """
+        value = self.passes.value(sums_are_fresh=sums_are_fresh)
+        error = self.passes.error()
+        log_upper = certain(value, error)
+        if log_upper < self.log_upper:
+            self.log_upper, self.log_error = log_upper, error
+            self._best[:] = self.passes.parameters
+        return value
 
     def grown(self, factor: float, size: float, seed: int) -> FixedTree | None:
         """A tree of about ``factor`` times the entries that starts where this one stands, with a bound no higher.
@@ -129,8 +150,7 @@ class FixedTree:
         tree.passes.parameters[:] = carry(
             self.layout, self._parts.edges, self._best, tree.layout, parts.edges, number, cardinalities
         )
-        tree._best[:] = tree.passes.parameters
-        tree.log_upper = tree.passes.value()
+        tree._claim()
         tree._annealing = Annealing(first=temperature)
         return tree
 
@@ -153,7 +173,7 @@ class FixedTree:
         """The bound at the best point, from the problem's own tables."""
         self._go_to_best()
         self.passes.refill()
-        return self.passes.value()
+        return certain(self.passes.value(), self.passes.error())
 
     def decode(self) -> IntArray:
         """States of max variables, last eliminated first, each the best given those already set."""

@@ -10,6 +10,7 @@ import numpy as np
 from powersum.arrays import FloatArray, IntArray
 from powersum.compiled import compiled
 from powersum.model import Model
+from powersum.rounding import EXPONENTIAL, IMPOSSIBLE, UNIT, magnitudes
 from powersum.tighten.tree.kernels import NOTHING, backward, forward
 from powersum.tighten.tree.statics import fill_static
 from powersum.tighten.tree.wiring import Layout
@@ -50,6 +51,11 @@ class Passes:
         self._entropies = _NO_TABLES
         self._slopes = _NO_TABLES
         self._weight_slopes = np.zeros(layout.n_nodes)
+        # Every input and every message begins a stretch of the pool; where each input's is.
+        self._stretches = np.unique(np.concatenate((layout.wiring.source, layout.wiring.message[: layout.n_nodes])))
+        self._stretch_of_input = np.searchsorted(self._stretches, layout.wiring.source)
+        self._message_end = layout.n_static + layout.n_messages + layout.n_shifts
+        self._fixed_error = _fixed_error(layout, model, self._node_tau)
 
     def value(self, temperature: float = 0.0, *, sums_are_fresh: bool = False) -> float:
         """The bound with max variables at a temperature; 0 is the true one. Leaves the gradient as it is.
@@ -63,6 +69,26 @@ class Passes:
         else:
             self._run_forward(_NO_TABLES)
         return self._total()
+
+    def error(self) -> float:
+        """How far rounding can have moved the value of the latest forward pass; :mod:`powersum.rounding` says why.
+
+        Reads the messages: they must be those of the present parameters.
+        """
+        wiring = self.layout.wiring
+        if not np.isfinite(self.parameters).all():
+            # Kernels take what is no number for something impossible, which it does not prove.
+            return math.inf
+        if not self._stretches.size:
+            return self._fixed_error
+        largest = magnitudes(self.pool[: self._message_end], self._stretches)
+        # The stretch of the last shifts would go on over the logits, which are no inputs.
+        inputs = np.diff(wiring.input_starts)
+        filled = np.flatnonzero(inputs)
+        per_node = np.add.reduceat(largest[self._stretch_of_input], wiring.input_starts[:-1][filled])
+        roots = np.abs(self.pool[wiring.message[self._roots]])
+        ends = (len(roots) + 2.0) * float(roots[roots < -IMPOSSIBLE].sum())
+        return self._fixed_error + UNIT * (float(((inputs[filled] + 3.0) * per_node).sum()) + ends)
 
     def value_and_gradient(self, temperature: float = 0.0) -> float:
         """The bound with max variables at a temperature > 0; its gradient goes to ``gradient``."""
@@ -121,9 +147,7 @@ class Passes:
         return self.pool[start : start + self.layout.wiring.columns[node]]
 
     def _total(self) -> float:
-        total = float(self.pool[self.layout.wiring.message[self._roots]].sum()) + self._constant
-        # One impossible component makes the whole impossible.
-        return total if total > 0.5 * NOTHING else -np.inf
+        return total_of(self.pool[self.layout.wiring.message[self._roots]], self._constant)
 
     def _set_weights(self, temperature: float) -> None:
         layout = self.layout
@@ -165,6 +189,33 @@ class Passes:
         self._backward_over(self._branches[0])
         for task in waiting:
             task.result()
+
+
+def total_of(roots: FloatArray, constant: float) -> float:
+    """The bound that the messages of the roots make. What is no number bounds nothing: infinity."""
+    total = float(roots.sum()) + constant
+    if math.isnan(total):
+        return math.inf
+    # One impossible component makes the whole impossible.
+    return total if total > 0.5 * NOTHING else -math.inf
+
+
+def _fixed_error(layout: Layout, model: Model, tau: FloatArray) -> float:
+    """Rounding that does not depend on the point: power sums, weights, and the adding up of factors."""
+    if not model.n_factors:
+        return UNIT * (model.n_variables + 2.0) * float(np.log(model.cardinalities).sum())
+    factors = magnitudes(model.log_values, model.table_starts[:-1])
+    inside = layout.factor_group >= 0
+    together = np.bincount(layout.factor_group[inside], minlength=1)
+    adding = float((together[layout.factor_group[inside]] * factors[inside]).sum())
+    alone = (model.n_factors + model.n_variables + 2.0) * (
+        float(factors[~inside].sum()) + float(np.log(model.cardinalities).sum()) * (layout.n_nodes == 0)
+    )
+    states = layout.wiring.states.astype(np.float64)
+    shares = np.ones(layout.n_nodes)
+    shares[layout.shared_nodes] = np.repeat(np.diff(layout.shared_starts), np.diff(layout.shared_starts))
+    sums = (2.0 * states + EXPONENTIAL + (shares + 8.0) * np.log(states)) * np.maximum(tau, 1e-3)
+    return UNIT * (adding + alone + float(sums.sum()))
 
 
 def _branches(layout: Layout, threads: int) -> tuple[IntArray, list[IntArray]]:
