@@ -6,7 +6,6 @@ import math
 import os
 import signal
 import threading
-import time
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -20,6 +19,7 @@ from powersum.compiling import working_time
 from powersum.errors import InputError
 from powersum.result import Residuals, Snapshot
 from powersum.tighten.run import PATIENCE, Limits, interruptible, run
+from tests.clock import Ticks
 
 
 class Scripted:
@@ -91,22 +91,28 @@ def test_nothing_left_to_gain() -> None:
     assert outcome.reason == "Nothing was left to gain after 1 sweep."
 
 
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Ticks:
+    """Two looks for each sweep."""
+    ticks = Ticks()
+    monkeypatch.setattr("powersum.tighten.run.working_time", ticks)
+    return ticks
+
+
+@pytest.mark.usefixtures("clock")
 def test_a_method_that_ends_because_nothing_more_fits_ran_out_of_time() -> None:
-    class Slow(Scripted):
-        def step(self, deadline: float) -> bool:
-            time.sleep(0.2)
-            return super().step(deadline)
-
     # The second sweep would end after the limit: a method that knows says so by not going on.
-    outcome = run(Slow([3, 2], more=False), Limits(time_limit=0.35))
-    assert outcome.reason == "The time limit of 0.35 s was reached after 1 sweep."
+    outcome = run(Scripted([3, 2], more=False), Limits(time_limit=5))
+    assert outcome.reason == "The time limit of 5 s was reached after 1 sweep."
+    outcome = run(Scripted([3, 2], more=False), Limits(time_limit=9))
+    assert outcome.reason == "Nothing was left to gain after 1 sweep."
 
 
-def test_time() -> None:
-    started = time.monotonic()
-    outcome = run(Scripted([3, 2]), Limits(time_limit=0.05))
-    assert 0.05 <= time.monotonic() - started < 5
-    assert "time limit of 0.05 s" in outcome.reason
+def test_time(clock: Ticks) -> None:
+    outcome = run(Scripted([9, 8, 7, 6, 5, 4, 3, 2]), Limits(time_limit=7))
+    assert outcome.reason == "The time limit of 7 s was reached after 3 sweeps."
+    assert outcome.log_upper == 6
+    assert clock.now <= 9
 
 
 def test_time_counts_from_the_start_of_the_call() -> None:

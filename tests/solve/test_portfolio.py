@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 
 import numpy as np
 import pytest
@@ -11,22 +10,32 @@ import pytest
 from powersum.evaluate import Evaluator
 from powersum.improve import LocalSearch
 from powersum.portfolio import MEMORY, NEAR, Merit, Portfolio
+from tests.clock import Ticks
 from tests.oracle import exact_value
 from tests.solve.cases import hard_case
 
 
-def test_a_portfolio_takes_suggestions_and_reports_gains() -> None:
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Ticks:
+    """One look for each step of local search."""
+    ticks = Ticks()
+    monkeypatch.setattr("powersum.portfolio.time", ticks)
+    monkeypatch.setattr("powersum.decode.time", ticks)
+    return ticks
+
+
+def test_a_portfolio_takes_suggestions_and_reports_gains(clock: Ticks) -> None:
     problem = hard_case(2, zeros=0.1).problem()
     evaluator = Evaluator(problem, memory=2e7)
     portfolio = Portfolio(evaluator, seed=1)
     portfolio.suggest(np.where(evaluator.is_max, 0, -1))
-    assert portfolio.run(time.monotonic() + 0.2)
+    assert portfolio.run(clock.now + 1000.0)
     assert evaluator.value(portfolio.assignment) == pytest.approx(portfolio.log_value, abs=1e-8)
     assert portfolio.log_value == pytest.approx(exact_value(problem.model, problem.tau), abs=1e-8)
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_states_read_off_a_bound_are_a_start_and_need_not_be_possible(seed: int) -> None:
+def test_states_read_off_a_bound_are_a_start_and_need_not_be_possible(seed: int, clock: Ticks) -> None:
     problem = hard_case(seed, zeros=0.3).problem()
     evaluator = Evaluator(problem, memory=2e7)
     portfolio = Portfolio(evaluator, seed=seed)
@@ -34,7 +43,7 @@ def test_states_read_off_a_bound_are_a_start_and_need_not_be_possible(seed: int)
     best = -np.inf
     for _ in range(10):
         portfolio.look_at(np.where(evaluator.is_max, rng.integers(problem.model.cardinalities), -1))
-        portfolio.run(time.monotonic() + 0.02)
+        portfolio.run(clock.now + 50.0)
         assert portfolio.log_value >= best
         best = portfolio.log_value
     assert evaluator.value(portfolio.assignment) == pytest.approx(best, abs=1e-8)

@@ -21,6 +21,7 @@ from powersum.search.values import find, keep, new_values, roomy
 from powersum.search.walk import best_state
 from powersum.simplify import simplify
 from powersum.tighten.tree.covering_tree import CoveringTree
+from tests.clock import Ticks
 from tests.oracle import exact_value
 from tests.solve.cases import bushy_case, hard_case
 
@@ -194,17 +195,6 @@ def test_bounds_hold_at_every_moment_in_little_memory(seed: int, monkeypatch: py
     assert (np.diff(uppers) <= 0).all()
     assert (np.diff(lowers) >= 0).all()
     assert search.log_lower == pytest.approx(truth, abs=1e-9)
-
-
-class Ticks:
-    """A clock that goes on by one at every look, so that time is counted in work."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def monotonic(self) -> float:
-        self.now += 1.0
-        return self.now
 
 
 @pytest.mark.parametrize("seed", range(24))

@@ -77,7 +77,8 @@ class ResultWriter:
 
     Examples
     --------
-    >>> with ResultWriter("problem.uai.PR", "PR") as out:  # doctest: +SKIP
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder, ResultWriter(f"{folder}/problem.uai.PR", "PR") as out:
     ...     out.partition(-12.3)
     """
 
