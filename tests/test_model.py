@@ -134,7 +134,11 @@ def test_flat_arrays_that_do_not_fit() -> None:
     changes: list[tuple[dict[str, Any], str]] = [
         ({"scope_variables": [0, 5]}, "factor 0: variable 5 is out of range 0 to 1"),
         ({"table_starts": [0, 3], "log_values": np.zeros(3)}, "factor 0: table has 3 entries"),
-        ({"log_values": np.zeros(5)}, "factor 0: table has 4 entries"),
+        ({"log_values": np.zeros(5)}, "the starts of tables must rise from 0 to 5"),
+        ({"scope_starts": [0, 1]}, "the starts of scopes must rise from 0 to 2"),
+        ({"scope_starts": [0, 3, 2], "table_starts": [0, 4, 4]}, "the starts of scopes must rise from 0 to 2"),
+        ({"scope_starts": [1, 2]}, "the starts of scopes must rise from 0 to 2"),
+        ({"table_starts": [0, 4, 4]}, "2 starts of scopes, but 3 starts of tables"),
         ({"log_values": [0, 0, 0, np.inf]}, "a table entry is NaN or infinite"),
         ({"log_values": [0, 0, 0, np.nan]}, "a table entry is NaN or infinite"),
         ({"names": ("a", "a")}, "2 variables need as many different names"),
@@ -143,3 +147,15 @@ def test_flat_arrays_that_do_not_fit() -> None:
     for change, message in changes:
         with pytest.raises(InputError, match=message):
             Model(**{**arrays, **change})
+
+
+@pytest.mark.parametrize(
+    ("cardinalities", "entries"),
+    [([2_000_000], 1_999_999), ([1], 0), ([1 << 32, 1 << 32], 0), ([1 << 31, 1 << 33, 3], 0), ([1 << 62, 4], 0)],
+)
+def test_tables_that_nearly_fit(cardinalities: list[int], entries: int) -> None:
+    n = len(cardinalities)
+    with pytest.raises(InputError, match=f"factor 0: table has {entries} entries"):
+        Model(np.array(cardinalities), np.array([0, n]), np.arange(n), np.array([0, entries]), np.zeros(entries))
+    with pytest.raises(InputError, match="does not fit scope"):
+        Model.from_factors(cardinalities, [(range(n), np.zeros(entries))])

@@ -198,3 +198,13 @@ def test_what_is_no_number_proves_nothing() -> None:
     assert math.isfinite(tree.bound())
     tree._best[:] = math.nan
     assert tree.bound() == INF
+
+
+def test_sums_of_distributions_that_differ_in_the_last_digits_are_counted() -> None:
+    """Barren nodes are taken for constants although their rows differ a little: both sides must know by how much."""
+    n = 8
+    leaves = [((0, v), [[0.5, 0.5 + 0.9e-9], [0.5, 0.5]]) for v in range(1, n)]
+    model = ps.Model.from_factors([2] * n, [((0,), [1e-3, 0.999]), *leaves], directed=True)
+    result = ps.solve(model)
+    truth = math.log(0.999 + 1e-3 * (1 + 0.9e-9) ** (n - 1))
+    assert result.log_lower <= truth <= result.log_upper

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
@@ -46,11 +48,26 @@ for kind in (LOCKED, COMPILED):
     event.register(kind, _requests)  # type: ignore[no-untyped-call]
 
 
+BOUNDSCHECK = os.environ.get("POWERSUM_BOUNDSCHECK", "") not in ("", "0")
+"""Whether every index of every kernel is checked, for the tests: an array that is too small is then an IndexError.
+
+Numba wraps negative indices before it checks, so that only those beyond the length are seen.
+"""
+
+if BOUNDSCHECK:
+    # Numba does not tell by a cached function whether it checks: the two kinds must never meet in one folder.
+    numba.config.CACHE_DIR = str(Path(__file__).parent / "__pycache__" / "boundscheck")  # type: ignore[attr-defined]
+
+
+def _compile(function: Function, **options: Any) -> Function:
+    kernel = numba.njit(cache=True, nogil=True, error_model="numpy", boundscheck=BOUNDSCHECK, **options)(function)
+    return cast(Function, kernel)
+
+
 def compiled(function: Function) -> Function:
     """Compile with Numba on first call. Releases the interpreter lock, so that threads run kernels side by side."""
     # Nothing takes the address of a function, so the entry for callers from C would only be time to compile.
-    options: Any = {"no_cfunc_wrapper": True}
-    return cast(Function, numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function))
+    return _compile(function, no_cfunc_wrapper=True)
 
 
 def inner(function: Function) -> Function:
@@ -58,10 +75,9 @@ def inner(function: Function) -> Function:
 
     It gets no entry from Python, whose unpacking of many arrays takes longer to compile than the function itself.
     """
-    options: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    return cast(Function, numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function))
+    return _compile(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
 def inlined(function: Function) -> Function:
     """Compile and copy it into every caller: for tiny functions inside hot loops."""
-    return cast(Function, numba.njit(cache=True, nogil=True, error_model="numpy", inline="always")(function))
+    return _compile(function, inline="always")

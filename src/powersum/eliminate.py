@@ -9,12 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from powersum.arrays import FloatArray, IntArray, frozen, starts_of
-from powersum.eliminate_kernels import Domains, new_scratch, reduce_some, trace_back
+from powersum.eliminate_kernels import Domains, choice_type, new_scratch, reduce_some, trace_back
 from powersum.eliminate_wiring import Factors, Wiring, message_sizes, place_messages, wire
 from powersum.model import Model
 from powersum.ordering.cost import order_cost
 
-# A table of more than two to this is not worth a number of its entries: no memory holds it.
+# Tables of more than two to this are not worth a number of their entries: no memory holds them. Any number of them,
+# together, must be: the places of messages in one buffer would leave the integers.
 _COUNTABLE = 48.0
 
 SLICE_ENTRIES = 2e7
@@ -67,11 +68,12 @@ class Elimination:
         self.model = model
         self.tau = np.ascontiguousarray(tau, dtype=np.float64)
         self._order = np.ascontiguousarray(order, dtype=np.int64)
+        self._largest = int(model.cardinalities.max(initial=1))
         cost = order_cost(model, self._order)
         self.width = cost.width
         """Induced width of the order: variables of the largest bucket, less one."""
         self.work = self.bytes = math.inf
-        if cost.log2_largest > _COUNTABLE:
+        if cost.log2_total > _COUNTABLE:
             # Buckets of very large models, were they listed, would take minutes and gigabytes by themselves.
             return
         self._factors = factors_of(model)
@@ -91,9 +93,9 @@ class Elimination:
         model = self.model
         domains = full_domains(model)
         buffer = np.empty(max(self._needed, 1))
-        choices = np.empty(self._choices_needed, dtype=np.uint16)
+        choices = np.empty(self._choices_needed, dtype=choice_type(self._largest))
         bases = model.table_starts[:-1].copy()
-        scratch = new_scratch(int(model.cardinalities.max(initial=1)))
+        scratch = new_scratch(self._largest)
         reached = np.zeros(2, dtype=np.int64)
         value = float(model.log_values[bases[self._factor_buckets < 0]].sum())
         while True:
@@ -124,4 +126,4 @@ class Elimination:
         self._places, self._needed, self._choice_places, self._choices_needed = place_messages(
             self._wiring, self._entries, is_max
         )
-        return 8.0 * self._needed + 2.0 * self._choices_needed
+        return 8.0 * self._needed + choice_type(self._largest).itemsize * float(self._choices_needed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,13 +12,14 @@ from powersum.compiled import compiled, inner
 from powersum.eliminate_wiring import Wiring
 from powersum.fastmath import LOWEST, exp_of, log_of
 
-ChoiceArray = NDArray[np.uint16]
+ChoiceArray = NDArray[np.integer[Any]]
+"""Numbers of states, as wide as :func:`choice_type` says."""
 
 BLOCK = 1024
 """Entries of a message that are computed together: small enough for the first-level cache, long enough to vectorise."""
 
 WORK = 1 << 16
-"""Entries of each scratch array of :func:`reduce_bucket`, unless a variable has more states than that."""
+"""Entries of each scratch array of :func:`reduce_bucket`, unless a variable has more states or inputs than that."""
 
 
 class Domains(NamedTuple):
@@ -63,7 +64,7 @@ def reduce_bucket(
     axis_starts, axes, input_starts, inputs = wiring.axis_starts, wiring.axes, wiring.input_starts, wiring.inputs
     stride_starts, strides = wiring.stride_starts, wiring.strides
     sizes, state_starts, states = domains.sizes, domains.starts, domains.states
-    gather, rows, top = scratch.gather, scratch.rows, scratch.top
+    rows, top = scratch.rows, scratch.top
     first, last = axis_starts[b], axis_starts[b + 1]
     n_axes = last - first
     first_input, n_inputs = input_starts[b], input_starts[b + 1] - input_starts[b]
@@ -79,6 +80,8 @@ def reduce_bucket(
     outer = 1
     for a in range(1, split):
         outer *= sizes[axes[first + a]]
+    # A bucket may have any number of inputs; that of states is known to whoever made the scratch memory.
+    gather = scratch.gather if n_inputs * block <= len(scratch.gather) else np.empty(n_inputs * block, np.int64)
     offset = np.empty((n_inputs, n_axes), np.int64)
     start = np.empty(n_inputs, np.int64)
     for k in range(n_inputs):
@@ -187,6 +190,14 @@ def new_scratch(largest: int) -> Scratch:
     """Working memory for variables of up to ``largest`` states."""
     work = max(WORK, largest)
     return Scratch(np.empty(work, np.int64), np.empty(work), np.empty(BLOCK))
+
+
+def choice_type(largest: int) -> np.dtype[Any]:
+    """The type of choices among up to ``largest`` states; narrow, for there may be as many of them as table entries.
+
+    More states than two bytes hold are rare: what takes wider choices is compiled once more when they are met.
+    """
+    return np.dtype(np.uint16 if largest <= 1 << 16 else np.int64)
 
 
 @compiled

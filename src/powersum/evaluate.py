@@ -11,7 +11,7 @@ import numpy as np
 
 from powersum.arrays import BoolArray, FloatArray, IntArray, frozen, starts_of
 from powersum.eliminate import factors_of
-from powersum.eliminate_kernels import Domains, new_scratch
+from powersum.eliminate_kernels import Domains, choice_type, new_scratch
 from powersum.evaluate_parts import parts_of, plain_sum, region_of
 from powersum.evaluate_regions import TOO_WIDE, maximise_region
 from powersum.evaluate_supports import new_queue, supports_of
@@ -49,8 +49,10 @@ class Evaluator:
         self._position = np.full(model.n_variables, -1, dtype=np.int64)
         self._bases = np.zeros(model.n_factors, dtype=np.int64)
         self._buffer = np.empty(int(memory * 0.7) // 8)
-        self._choices = np.empty(int(memory * 0.3) // 2, dtype=np.uint16)
-        self._scratch = new_scratch(int(model.cardinalities.max(initial=1)))
+        largest = int(model.cardinalities.max(initial=1))
+        chosen = choice_type(largest)
+        self._choices = np.empty(int(memory * 0.3) // chosen.itemsize, dtype=chosen)
+        self._scratch = new_scratch(largest)
         self.parts = parts_of(model, self.is_max)
         self.n_components = len(self.parts.member_starts) - 1
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -95,7 +96,7 @@ class Model:
             values = np.asarray(table, dtype=np.float64)
             axes = tuple(whole(v, f"factor {number}: a variable of its scope") for v in scope)
             expected = tuple(sizes[v] if 0 <= v < len(sizes) else -1 for v in axes)
-            if values.size != int(np.prod(expected)) or (values.ndim > 1 and values.shape != expected):
+            if values.size != math.prod(expected) or (values.ndim > 1 and values.shape != expected):
                 raise InputError(f"factor {number}: table of shape {values.shape} does not fit scope {axes}")
             tables.append(values.ravel())
             scopes.append(axes)
@@ -296,6 +297,14 @@ def whole_numbers(values: Any, what: str) -> IntArray:
 def _check(model: Model) -> None:
     """Refuse arrays that do not describe a model; in NumPy throughout, for a million factors take no Python loop."""
     cardinalities, variables = model.cardinalities, model.scope_variables
+    if len(model.table_starts) != len(model.scope_starts):
+        raise InputError(f"{len(model.scope_starts)} starts of scopes, but {len(model.table_starts)} starts of tables")
+    for starts, end, what in (
+        (model.scope_starts, len(variables), "scopes"),
+        (model.table_starts, len(model.log_values), "tables"),
+    ):
+        if not len(starts) or starts[0] != 0 or starts[-1] != end or (np.diff(starts) < 0).any():
+            raise InputError(f"the starts of {what} must rise from 0 to {end}")
     if cardinalities.size and int(cardinalities.min()) < 1:
         raise InputError(f"variable {int(np.argmin(cardinalities))} has {int(cardinalities.min())} states")
     if variables.size and (int(variables.min()) < 0 or int(variables.max()) >= model.n_variables):
@@ -311,9 +320,12 @@ def _check(model: Model) -> None:
         raise InputError(f"factor {factor}: variable {variable} appears twice in its scope")
     log_sizes = np.zeros(model.n_factors)
     np.add.at(log_sizes, owner, np.log2(cardinalities[variables]))
+    products = np.ones(model.n_factors, dtype=np.int64)
+    np.multiply.at(products, owner, cardinalities[variables])
     sizes = np.diff(model.table_starts)
-    wrong = np.abs(log_sizes - np.log2(np.maximum(sizes, 1))) > 1e-6
-    if wrong.any() or model.table_starts[-1] != model.log_values.size:
+    # A product beyond the integers wraps: it may then be any number, but its logarithm shows it.
+    wrong = (products != sizes) | (log_sizes > 62.5)
+    if wrong.any():
         factor = int(np.argmax(wrong))
         raise InputError(f"factor {factor}: table has {int(sizes[factor])} entries, its scope asks for another number")
     if np.isnan(model.log_values).any() or (model.log_values == np.inf).any():

@@ -24,6 +24,15 @@ def next_entry(entry: int, state: IntArray, stride: IntArray, axis_card: IntArra
     return entry
 
 
+@inner
+def widest_of(axis_start: IntArray) -> int:
+    """The largest number of axes that a region has."""
+    widest = 0
+    for region in range(len(axis_start) - 1):
+        widest = max(widest, axis_start[region + 1] - axis_start[region])
+    return widest
+
+
 @compiled
 def add_factors(
     scope_starts: IntArray,
@@ -39,8 +48,9 @@ def add_factors(
     theta: FloatArray,
 ) -> None:
     """Add every factor's table into its cluster's table, whose axes may be more and in another order."""
-    stride = np.zeros(64, dtype=np.int64)
-    state = np.zeros(64, dtype=np.int64)
+    widest = widest_of(axis_start)
+    stride = np.zeros(widest, dtype=np.int64)
+    state = np.zeros(widest, dtype=np.int64)
     for k in range(len(scope_starts) - 1):
         cluster = factor_cluster[k]
         first = axis_start[cluster]
@@ -97,8 +107,9 @@ def fill_separator_maps(
                 member_map[m] = total
                 total += member_entries[m]
     separator_map = np.zeros(total, dtype=np.int64)
-    stride = np.zeros(64, dtype=np.int64)
-    state = np.zeros(64, dtype=np.int64)
+    widest = widest_of(axis_start)
+    stride = np.zeros(widest, dtype=np.int64)
+    state = np.zeros(widest, dtype=np.int64)
     for b in range(len(block_start) - 1):
         separator = member_region[block_start[b]]
         for m in range(block_start[b], block_start[b + 1]):

@@ -20,6 +20,8 @@ NUMBERS = st.one_of(
     st.floats(allow_nan=False, allow_infinity=False).map(repr),
     st.floats(0, 1).map(repr),
     st.integers(0, 10**20).map(str),
+    # Nineteen digits: some are more than a signed integer holds, some are not.
+    st.integers(10**18, 10**19 - 1).flatmap(lambda n: st.integers(0, 19).map(lambda p: f"{str(n)[:p]}.{str(n)[p:]}")),
     st.from_regex(r"[+-]?([0-9]{1,25}(\.[0-9]{0,25})?|\.[0-9]{1,25})([eE][+-]?[0-9]{1,3})?", fullmatch=True),
 )
 WORDS = st.one_of(NUMBERS, st.text("0123456789eE+-.nif_#", min_size=1, max_size=8))
@@ -82,6 +84,9 @@ def test_both_ways_agree_on_junk(text: bytes) -> None:
         "9007199254740992e22",
         "123456789012345678",
         "1234567890123456789",
+        "9999999999999999999",
+        "0.9300000000000000001",
+        "-9.300000000000000000",
         "99999999999999999999",
         "18446744073709551616",
         "0." + "0" * 30 + "1",

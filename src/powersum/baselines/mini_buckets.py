@@ -11,7 +11,7 @@ from powersum.errors import InputError
 from powersum.problem import Problem
 from powersum.tighten.tree.decoding import decode
 from powersum.tighten.tree.kernels import forward
-from powersum.tighten.tree.partition import Limits, partition
+from powersum.tighten.tree.partition import Limits, partition_by_ibound
 from powersum.tighten.tree.passes import Passes, total_of
 from powersum.tighten.tree.scopes import scopes_in_order
 from powersum.tighten.tree.wiring import lay_out
@@ -40,7 +40,7 @@ class MiniBuckets:
         self._order = np.ascontiguousarray(order, dtype=np.int64)
         model = problem.model
         scopes = scopes_in_order(model, self._order)
-        self.parts = partition(scopes, Limits(ibound + 1, np.inf, 0, np.inf))
+        self.parts = partition_by_ibound(scopes, Limits(ibound + 1, np.inf, 0, np.inf))
         self.layout = lay_out(self.parts, scopes, model.cardinalities[self._order])
         self.passes = Passes(self.layout, model, problem.tau, self._order)
         self.pool: FloatArray = self.passes.pool

@@ -49,6 +49,7 @@ def simplify(model: Model, query: Query, evidence: Mapping[int, int]) -> Problem
     tables = Tables.of(model)
     removed = np.zeros(model.n_variables, dtype=np.bool_)
     constants: list[float] = []
+    log_width = 0.0
 
     # A pass may open the way for another: absorbed zeros leave states without support, fixed variables leave scopes.
     first = True
@@ -67,7 +68,7 @@ def simplify(model: Model, query: Query, evidence: Mapping[int, int]) -> Problem
         tables = tables.select(~constant)
         if first and model.directed:
             child = _children(model)[~constant]
-            tables, removed, log_sum = remove_barren(tables, child, tau)
+            tables, removed, log_sum, log_width = remove_barren(tables, child, tau)
             constants.append(log_sum)
         if first or tables is not before:
             tables = absorb(tables)
@@ -76,7 +77,7 @@ def simplify(model: Model, query: Query, evidence: Mapping[int, int]) -> Problem
         possible = np.ones(len(kept), dtype=np.bool_)
         first = False
     # Tables are added to each other and barren variables summed out: no more than an elimination does.
-    log_error = elimination_error(model, float(tau.max(initial=1.0)))
+    log_error = log_width + elimination_error(model, float(tau.max(initial=1.0)))
     return _assemble(model, tables, tau, removed, kept, math.fsum(constants), log_error)
 
 

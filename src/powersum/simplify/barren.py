@@ -15,12 +15,11 @@ TOLERANCE = 1e-9
 """How far the sums of a distribution may lie apart, relative to their size, and still count as one constant."""
 
 
-def remove_barren(tables: Tables, child: IntArray, tau: FloatArray) -> tuple[Tables, BoolArray, float]:
+def remove_barren(tables: Tables, child: IntArray, tau: FloatArray) -> tuple[Tables, BoolArray, float, float]:
     """Sum out leaves whose sum is the same for all states of their parents, again and again up the network.
 
     A leaf is a sum variable that lies in one factor only, as its child. That its distribution sums to a constant is
-    read off the numbers; where sums differ in the last digits the largest is taken, so that what follows stays an
-    upper bound.
+    read off the numbers; where sums differ in the last digits the largest is taken, and how far they differ is told.
 
     Pulling a sum inside past the parents is exact when no variable of another weight stands between them in the
     order. With weights 0 and 1 alone this holds for every order that has its max variables last; with others in the
@@ -37,14 +36,15 @@ def remove_barren(tables: Tables, child: IntArray, tau: FloatArray) -> tuple[Tab
 
     Returns
     -------
-    tables, removed, log_constant
-        The remaining factors, which variables were summed out, and the log of the product of their sums.
+    tables, removed, log_constant, log_error
+        The remaining factors, which variables were summed out, the log of the product of their sums, and by how much
+        that may be too large.
     """
     free = tau[tables.cardinalities > 1]
     if not np.all((free == 0.0) | (free == 1.0)):
-        return tables, np.zeros(len(tau), dtype=np.bool_), 0.0
+        return tables, np.zeros(len(tau), dtype=np.bool_), 0.0, 0.0
     places = incidence(len(tau), tables.scope_starts, tables.scope_variables)
-    keep, removed, sums = _remove_barren(
+    keep, removed, sums, widths = _remove_barren(
         tables.cardinalities,
         tables.scope_starts,
         tables.scope_variables,
@@ -56,7 +56,7 @@ def remove_barren(tables: Tables, child: IntArray, tau: FloatArray) -> tuple[Tab
         frozen(tau, np.float64),
         TOLERANCE,
     )
-    return tables.select(keep), removed, math.fsum(sums)
+    return tables.select(keep), removed, math.fsum(sums), math.fsum(widths)
 
 
 @compiled
@@ -71,11 +71,12 @@ def _remove_barren(
     child: IntArray,
     tau: FloatArray,
     tolerance: float,
-) -> tuple[BoolArray, BoolArray, FloatArray]:
+) -> tuple[BoolArray, BoolArray, FloatArray, FloatArray]:
     n_variables = len(cardinalities)
     keep = np.ones(len(child), np.bool_)
     removed = np.zeros(n_variables, np.bool_)
     sums = np.zeros(len(child), np.float64)
+    widths = np.zeros(len(child), np.float64)
     degree = incident_starts[1:] - incident_starts[:-1]
     stack = np.empty(n_variables, np.int64)
     height = 0
@@ -110,10 +111,11 @@ def _remove_barren(
         keep[k] = False
         removed[v] = True
         sums[k] = most
+        widths[k] = most - least
         for place in range(scope_starts[k], scope_starts[k + 1]):
             u = scope_variables[place]
             degree[u] -= 1
             if degree[u] == 1 and tau[u] == 1.0:
                 stack[height] = u
                 height += 1
-    return keep, removed, sums
+    return keep, removed, sums, widths

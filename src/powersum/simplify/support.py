@@ -73,7 +73,7 @@ def _propagate(
     count_starts[0] = 0
     for place in range(len(scope_variables)):
         count_starts[place + 1] = count_starts[place] + cardinalities[scope_variables[place]]
-    counts = np.zeros(count_starts[-1], np.int32)
+    counts = np.zeros(count_starts[-1], np.int64)
     dead = np.empty(len(log_values), np.bool_)
     stack = np.empty(len(possible), np.int64)
     height = 0

@@ -7,7 +7,7 @@ import numpy as np
 from powersum.arrays import IntArray, starts_of
 from powersum.problem import Problem
 from powersum.regions import Wiring, junction_graph
-from powersum.tighten.tree.partition import limits_of, partition
+from powersum.tighten.tree.partition import limits_of, partition_by_ibound
 from powersum.tighten.tree.scopes import scopes_in_order
 from powersum.tighten.tree.wiring import intersections
 
@@ -18,7 +18,7 @@ def join_graph(problem: Problem, order: IntArray, ibound: int) -> Wiring:
     Separators are the scopes of the messages between mini-buckets, and the variables that the mini-buckets of one
     bucket share. The covering tree is this bound with the shifts along messages already at their best.
     """
-    parts = partition(scopes_in_order(problem.model, order), limits_of(ibound))
+    parts = partition_by_ibound(scopes_in_order(problem.model, order), limits_of(ibound))
     senders = np.flatnonzero(parts.parent >= 0)
     # A message's scope is its mini-bucket's without the variable eliminated there, which comes first.
     lengths = np.diff(parts.starts)[senders] - 1

@@ -95,8 +95,9 @@ def max_marginals(
             rest //= card
             for x in range(card):
                 top = -np.inf
-                for j in range(size):
-                    if (j // rest) % card == x:
+                # Entries with this state: runs of ``rest``, one in each block of all states.
+                for begin in range(x * rest, size, card * rest):
+                    for j in range(begin, begin + rest):
                         top = max(top, scratch[j])
                 scores[value_start[variable] + x] += top
     return scores

@@ -13,7 +13,7 @@ from powersum.problem import Problem
 from powersum.result import Residuals
 from powersum.tighten.tree.budget import DEFAULT_BYTES, bytes_in_use, cost_of, exact_within, largest_within
 from powersum.tighten.tree.fixed_tree import FixedTree
-from powersum.tighten.tree.partition import limits_of, partition
+from powersum.tighten.tree.partition import limits_of, partition, partition_by_ibound
 from powersum.tighten.tree.scopes import scopes_in_order
 
 SMALL_ENTRIES = 2e5
@@ -107,7 +107,7 @@ class CoveringTree:
         else:
             scopes = scopes_in_order(problem.model, self._order)
             cardinalities = problem.model.cardinalities[self._order]
-            parts = partition(scopes, limits_of(ibound))
+            parts = partition_by_ibound(scopes, limits_of(ibound))
             cost = cost_of(parts, scopes, cardinalities)
             if memory is not None and cost.bytes > memory:
                 raise InputError(f"ibound {ibound} needs {cost.bytes} bytes, more than the memory of {memory}")

@@ -19,10 +19,15 @@ import numpy as np
 
 from powersum.arrays import FloatArray, IntArray
 from powersum.compiled import compiled, inner
+from powersum.errors import InputError
 from powersum.tighten.tree.scopes import Scopes, copy_to, grown, intersection_of, log_size_of, union_of
 
 # Columns of the table of items while partitioning.
 LOW, HIGH, HOME, NEXT = 0, 1, 2, 3
+
+
+MOST_DIGITS = 15.0
+"""Tables of more than ten to this are refused in words, before their sizes leave the integers."""
 
 
 class Limits(NamedTuple):
@@ -56,6 +61,22 @@ def limits_of(ibound: int) -> Limits:
     entries and gains little.
     """
     return Limits(ibound + 1, np.inf, ibound, np.inf)
+
+
+def partition_by_ibound(scopes: Scopes, limits: Limits) -> Partition:
+    """As :func:`partition`, for limits on numbers of variables alone; refuses tables that no memory holds.
+
+    Raises
+    ------
+    InputError
+        With one line that says how large a table would be.
+    """
+    parts = partition(scopes, limits)
+    log_sizes = np.add.reduceat(np.append(scopes.log_sizes[parts.positions], 0.0), parts.starts[:-1])
+    digits = float(log_sizes.max(initial=0.0)) / np.log(10.0)
+    if digits > MOST_DIGITS:
+        raise InputError(f"ibound {limits.variables - 1} makes a table of 10^{digits:.0f} entries: no memory holds it")
+    return parts
 
 
 def partition(scopes: Scopes, limits: Limits) -> Partition:
@@ -131,7 +152,8 @@ def _partition(scopes: Scopes, limits: Limits) -> tuple[IntArray, IntArray, IntA
         here = np.empty(count, np.int64)
         sizes = np.empty(count)
         item = head[variable]
-        for i in range(count):
+        # Backwards, for a list has the latest item first: items of equal size are then in order already.
+        for i in range(count - 1, -1, -1):
             here[i] = item
             low, high = items[item, LOW], items[item, HIGH]
             sizes[i] = log_size_of(positions[low:high], high - low, log_sizes)

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from powersum.arrays import FloatArray, IntArray
-from powersum.compiled import compiled
+from powersum.compiled import compiled, inner
 from powersum.model import Model
 from powersum.rounding import EXPONENTIAL, IMPOSSIBLE, UNIT, magnitudes
 from powersum.tighten.tree.kernels import NOTHING, backward, forward
@@ -16,7 +16,7 @@ from powersum.tighten.tree.statics import fill_static
 from powersum.tighten.tree.wiring import Layout
 
 LEAST_SHARE = 1e-7
-"""Least share of a variable's weight that a mini-bucket keeps, so that nothing is divided by 0."""
+"""Least share of a variable's weight that a mini-bucket keeps, unless there are millions: nothing is divided by 0."""
 
 _NO_TABLES = np.empty(0)
 
@@ -247,9 +247,15 @@ def _branches(layout: Layout, threads: int) -> tuple[IntArray, list[IntArray]]:
     return np.flatnonzero(owner < 0), [s for s in sets if s.size]
 
 
+@inner
+def _least_share(count: int) -> float:
+    """The least share of each of ``count`` mini-buckets: all of them together leave half of the weight to divide."""
+    return min(LEAST_SHARE, 0.5 / count)
+
+
 @compiled
 def _softmax(logits: FloatArray, starts: IntArray, shares: FloatArray) -> None:
-    """Shares of each group, at least ``LEAST_SHARE`` each, that sum to 1."""
+    """Shares of each group, none below :func:`_least_share`, that sum to 1."""
     for group in range(starts.size - 1):
         start, end = starts[group], starts[group + 1]
         top = logits[start]
@@ -259,9 +265,10 @@ def _softmax(logits: FloatArray, starts: IntArray, shares: FloatArray) -> None:
         for i in range(start, end):
             shares[i] = math.exp(logits[i] - top)
             total += shares[i]
-        free = 1.0 - (end - start) * LEAST_SHARE
+        least = _least_share(end - start)
+        free = 1.0 - (end - start) * least
         for i in range(start, end):
-            shares[i] = free * shares[i] / total + LEAST_SHARE
+            shares[i] = free * shares[i] / total + least
 
 
 @compiled
@@ -282,9 +289,10 @@ def _gather_gradient(
     logits = gradient[n:]
     for group in range(starts.size - 1):
         start, end = starts[group], starts[group + 1]
-        free = 1.0 - (end - start) * LEAST_SHARE
+        least = _least_share(end - start)
+        free = 1.0 - (end - start) * least
         mean = 0.0
         for i in range(start, end):
-            mean += (shares[i] - LEAST_SHARE) / free * weight_slopes[nodes[i]]
+            mean += (shares[i] - least) / free * weight_slopes[nodes[i]]
         for i in range(start, end):
-            logits[i] = scale[i] * (shares[i] - LEAST_SHARE) * (weight_slopes[nodes[i]] - mean)
+            logits[i] = scale[i] * (shares[i] - least) * (weight_slopes[nodes[i]] - mean)

@@ -200,13 +200,18 @@ def lay_out(parts: Partition, scopes: Scopes, cardinalities: IntArray) -> Layout
     )
 
 
+UNCOUNTED = 1 << 62
+"""Stands for any larger number of entries."""
+
+
 @compiled
 def products(starts: IntArray, positions: IntArray, cardinalities: IntArray) -> IntArray:
-    """Number of table entries of each scope."""
+    """Number of table entries of each scope, :data:`UNCOUNTED` at most: a product must not wrap to a small number."""
     sizes = np.ones(starts.size - 1, np.int64)
     for k in range(sizes.size):
         for i in range(starts[k], starts[k + 1]):
-            sizes[k] *= cardinalities[positions[i]]
+            states = cardinalities[positions[i]]
+            sizes[k] = sizes[k] * states if sizes[k] <= UNCOUNTED // states else UNCOUNTED
     return sizes
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import powersum as ps
 from powersum.formats import read
-from powersum.formats.distributions import ROUNDING, sum_note
+from powersum.interop.distributions import ROUNDING, sum_note
 from powersum.model import Model
 from tests.formats.helpers import random_network, saved
 from tests.oracle import joint_log_table
