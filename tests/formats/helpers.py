@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from powersum.errors import InputError
-from powersum.model import Model
+from powersum.core.errors import InputError
+from powersum.model.model import Model
 
 
 def saved(folder: Path, content: str | bytes, name: str = "m.uai") -> Path:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from powersum.errors import InputError
+from powersum.core.errors import InputError
 from powersum.formats import tokens
 from powersum.formats.decimals import MIN_NORMAL
 from powersum.formats.tokens import Numbers, read_numbers

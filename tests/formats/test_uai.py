@@ -14,9 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from powersum.errors import InputError
+from powersum.core.errors import InputError
 from powersum.formats import read, tokens, write
-from powersum.model import Model
+from powersum.model.model import Model
 from tests.formats.helpers import assert_same, refusal, saved
 from tests.strategies import models
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from powersum.formats import read, write
-from powersum.model import Model
+from powersum.model.model import Model
 from tests.formats.helpers import assert_same, refusal, saved
 
 DTD = """<?xml version="1.0" encoding="UTF-8"?>

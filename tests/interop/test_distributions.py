@@ -10,7 +10,7 @@ import pytest
 import powersum as ps
 from powersum.formats import read
 from powersum.interop.distributions import ROUNDING, sum_note
-from powersum.model import Model
+from powersum.model.model import Model
 from tests.formats.helpers import random_network, saved
 from tests.oracle import joint_log_table
 

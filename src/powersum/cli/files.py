@@ -13,11 +13,11 @@ from typing import Annotated, Any
 
 import typer
 
-from powersum.arrays import IntArray
-from powersum.errors import InputError
-from powersum.model import Model, VariableKey
-from powersum.query import Query
-from powersum.soft_evidence import observe
+from powersum.core.arrays import IntArray
+from powersum.core.errors import InputError
+from powersum.model.evidence import observe
+from powersum.model.model import Model, VariableKey
+from powersum.model.query import Query
 
 ModelFile = Annotated[
     Path,

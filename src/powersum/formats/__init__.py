@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 
-from powersum.errors import InputError
+from powersum.core.errors import InputError
 from powersum.formats.bif import read_bif
 from powersum.formats.companions import Companions, companions
 from powersum.formats.evidence import read_evidence, write_evidence
@@ -15,8 +15,9 @@ from powersum.formats.order import read_order, write_order
 from powersum.formats.query import read_query, write_query
 from powersum.formats.results import Answer, ResultWriter, read_result
 from powersum.formats.uai import read_uai, write_uai
+from powersum.formats.whole_question import to_uai
 from powersum.formats.xmlbif import read_xmlbif
-from powersum.model import Model
+from powersum.model.model import Model
 
 __all__ = [
     "Answer",
@@ -28,6 +29,7 @@ __all__ = [
     "read_order",
     "read_query",
     "read_result",
+    "to_uai",
     "write",
     "write_evidence",
     "write_order",

@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from powersum.arrays import FloatArray
-from powersum.errors import InputError
+from powersum.core.arrays import FloatArray
+from powersum.core.errors import InputError
 from powersum.formats.decimals import MIN_NORMAL, NOT_NUMERIC, Decimals
 from powersum.formats.files import PathLike, load, plain_name, saving, shown
 from powersum.formats.tokens import readable
 from powersum.formats.xml import walk
 from powersum.interop.pyagrum import as_in_the_file, from_pyagrum, import_pyagrum, to_pyagrum
-from powersum.model import Model
+from powersum.model.model import Model
 
 # Suffix of a file and the word for it in the names of pyAgrum's functions.
 SUFFIXES = {".net": "NET", ".dsl": "DSL", ".xdsl": "XDSL"}

@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from powersum.arrays import FloatArray, IntArray
-from powersum.errors import InputError
+from powersum.core.arrays import FloatArray, IntArray
+from powersum.core.errors import InputError
 from powersum.formats.decimals import logs_of
 from powersum.formats.files import PathLike, load
 from powersum.formats.network import Network, short
-from powersum.model import Model
+from powersum.model.model import Model
 
 _COMMENT = rb"//[^\r\n]*+|/\*(?s:.*?)\*/"
 # What a statement is made of, up to its end: quoted words may hold anything, comments too.

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from powersum.arrays import FloatArray
-from powersum.errors import InputError
-from powersum.model import log_of_probabilities
+from powersum.core.arrays import FloatArray
+from powersum.core.errors import InputError
+from powersum.model.model import log_of_probabilities
 
 MIN_NORMAL = float(np.finfo(np.float64).tiny)
 LARGEST_EXPONENT = 1_000_000

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from powersum.arrays import IntArray, starts_of
-from powersum.errors import InputError
+from powersum.core.arrays import IntArray, starts_of
+from powersum.core.errors import InputError
 from powersum.formats.files import PathLike, saving, shown
 from powersum.formats.tokens import Numbers, read_numbers, read_text
-from powersum.keys import whole
-from powersum.model import Model
+from powersum.model.keys import whole
+from powersum.model.model import Model
 
 
 def read_evidence(path: PathLike, model: Model | None = None, *, sample: int | None = None) -> dict[int, int]:

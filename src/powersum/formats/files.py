@@ -11,7 +11,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import IO, Any, cast
 
-from powersum.errors import InputError
+from powersum.core.errors import InputError
 
 PathLike = str | os.PathLike[str]
 

@@ -9,14 +9,11 @@ from graphlib import CycleError, TopologicalSorter
 
 import numpy as np
 
-from powersum.arrays import FloatArray, starts_of
-from powersum.errors import InputError
+from powersum.core.arrays import FloatArray, starts_of
+from powersum.core.errors import InputError
 from powersum.formats.files import PathLike, shown
-from powersum.interop.distributions import sums_to_one, with_sum_note
-from powersum.model import Model
-
-MAX_ENTRIES = 1 << 28
-"""Table entries a file may ask for in all; those it writes down are fewer, but a default fills any number of rows."""
+from powersum.interop.distributions import MAX_ENTRIES, sums_to_one, with_sum_note
+from powersum.model.model import Model
 
 
 @dataclass(frozen=True, slots=True)

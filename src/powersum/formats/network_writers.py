@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 from itertools import product
 from xml.sax.saxutils import escape
 
-from powersum.errors import InputError
+from powersum.core.errors import InputError
 from powersum.formats.files import PathLike, saving, shown
 from powersum.formats.words import words_of
 from powersum.formats.xmlbif import ORDER
 from powersum.interop.distributions import factor_of_each
-from powersum.model import Model
+from powersum.model.model import Model
 
 _BARE = re.compile(r"(?!.*(?://|/\*))[^\s,;{}()\[\]|\"]+")
 

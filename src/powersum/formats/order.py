@@ -6,12 +6,12 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from powersum.arrays import IntArray
-from powersum.errors import InputError
+from powersum.core.arrays import IntArray
+from powersum.core.errors import InputError
 from powersum.formats.files import PathLike, saving, shown
 from powersum.formats.lists import read_list, refuse_repeats
-from powersum.keys import whole
-from powersum.model import Model
+from powersum.model.keys import whole
+from powersum.model.model import Model
 
 
 def read_order(path: PathLike, model: Model | None = None) -> IntArray:

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from powersum.formats.files import PathLike, saving
 from powersum.formats.lists import read_list, refuse_repeats
-from powersum.keys import whole
-from powersum.model import Model
+from powersum.model.keys import whole
+from powersum.model.model import Model
 
 
 def read_query(path: PathLike, model: Model | None = None) -> list[int]:

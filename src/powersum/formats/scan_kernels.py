@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from powersum.arrays import FloatArray, IntArray
-from powersum.compiled import compiled
+from powersum.core.arrays import FloatArray, IntArray
+from powersum.core.jit import compiled
 from powersum.formats.scopes import walk
 
 # Powers of ten up to here are doubles without error, and so is a whole number up to 2**53: their product or quotient

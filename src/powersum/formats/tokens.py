@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from powersum.arrays import FloatArray, IntArray
-from powersum.errors import InputError
+from powersum.core.arrays import FloatArray, IntArray
+from powersum.core.errors import InputError
 from powersum.formats.decimals import NOT_NUMERIC, Decimals
 from powersum.formats.files import PathLike, load, shown
 

@@ -7,15 +7,15 @@ from itertools import pairwise
 
 import numpy as np
 
-from powersum.arrays import FloatArray, IntArray, starts_of
-from powersum.errors import InputError
+from powersum.core.arrays import FloatArray, IntArray, starts_of
+from powersum.core.errors import InputError
 from powersum.formats.files import PathLike, saving, shown
 from powersum.formats.scopes import walk
 from powersum.formats.tokens import Numbers, first_word, load_text, read_numbers, without_comments
 from powersum.formats.uai_agrum import agrum_scopes
 from powersum.formats.words import words_of
 from powersum.interop.distributions import with_sum_note
-from powersum.model import Model, log_of_probabilities
+from powersum.model.model import Model, log_of_probabilities
 
 _KINDS = {"MARKOV": False, "BAYES": True}
 _FACTORS_AT_ONCE = 10_000

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from powersum.arrays import IntArray
+from powersum.core.arrays import IntArray
 
 # Behind each scope of a Bayesian network pyAgrum writes the name of the child, and behind each size of a Markov
 # network's table its variables, the fastest first.

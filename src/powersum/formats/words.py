@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 
-from powersum.arrays import IntArray
-from powersum.errors import InputError
+from powersum.core.arrays import IntArray
+from powersum.core.errors import InputError
 from powersum.formats.decimals import LARGEST_EXPONENT, MIN_NORMAL, log_of_decimal
 from powersum.formats.files import PathLike, shown
-from powersum.model import Model, log_of_probabilities
+from powersum.model.model import Model, log_of_probabilities
 
 
 def words_of(model: Model, path: PathLike) -> tuple[list[str], IntArray]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from xml.parsers import expat
 
-from powersum.errors import InputError
+from powersum.core.errors import InputError
 from powersum.formats.files import PathLike, reason, shown
 
 DEEPEST = 32

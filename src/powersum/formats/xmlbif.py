@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
-from powersum.errors import InputError
+from powersum.core.errors import InputError
 from powersum.formats.decimals import logs_of
 from powersum.formats.files import PathLike, load
 from powersum.formats.network import Network, short
 from powersum.formats.xml import walk
-from powersum.model import Model
+from powersum.model.model import Model
 
 ORDER = "powersum order = GIVEN slowest, FOR fastest"
 """A property of the network with which powersum says that the format's own order of tables is meant."""

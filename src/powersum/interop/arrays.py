@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from powersum.arrays import FloatArray, starts_of
-from powersum.errors import InputError
-from powersum.model import Model, log_of_probabilities, whole_numbers
+from powersum.core.arrays import FloatArray, starts_of
+from powersum.core.errors import InputError
+from powersum.model.model import Model, log_of_probabilities, whole_numbers
 
 
 def from_arrays(

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from powersum.arrays import FloatArray
-from powersum.errors import InputError
+from powersum.core.arrays import FloatArray
+from powersum.core.errors import InputError
 from powersum.interop.distributions import with_sum_note
-from powersum.model import Model
+from powersum.model.model import Model
 
 
 def checked_model(

@@ -6,12 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from powersum.arrays import BoolArray, FloatArray, IntArray
-from powersum.errors import InputError
-from powersum.model import Model
+from powersum.core.arrays import BoolArray, FloatArray, IntArray
+from powersum.core.errors import InputError
+from powersum.model.model import Model
 
 ROUNDING = 1e-6
 """What a state may add to the distance of a sum from one: numbers in files often have six digits."""
+
+MAX_ENTRIES = 1 << 28
+"""Table entries a source may ask for in all; those it writes down are fewer, but a default fills any number of rows."""
 
 
 def with_sum_note(model: Model, where: str = "") -> Model:

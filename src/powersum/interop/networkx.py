@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from powersum.errors import InputError
+from powersum.core.errors import InputError
 from powersum.interop.checks import checked_model
-from powersum.model import Model
+from powersum.model.model import Model
 
 
 def from_networkx(graph: Any, *, table: str = "table", states: str = "states") -> Model:

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from powersum.arrays import FloatArray
-from powersum.errors import InputError
+from powersum.core.arrays import FloatArray
+from powersum.core.errors import InputError
 from powersum.interop.checks import checked_model
-from powersum.model import Model
+from powersum.model.model import Model
 
 
 def from_pgmpy(network: Any) -> Model:

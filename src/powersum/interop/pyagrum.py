@@ -8,13 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from powersum.arrays import FloatArray
-from powersum.errors import InputError
-from powersum.formats.decimals import MIN_NORMAL
-from powersum.formats.network import MAX_ENTRIES
+from powersum.core.arrays import FloatArray
+from powersum.core.errors import InputError
 from powersum.interop.checks import checked_model
-from powersum.interop.distributions import factor_of_each
-from powersum.model import Model
+from powersum.interop.distributions import MAX_ENTRIES, factor_of_each
+from powersum.model.model import Model
 
 
 def from_pyagrum(network: Any) -> Model:
@@ -96,7 +94,7 @@ def to_pyagrum(model: Model) -> Any:
             network.addArc(names[parent], child)
         with np.errstate(over="ignore", under="ignore"):
             table = np.exp(log_table)
-        if not np.isfinite(table).all() or ((table < MIN_NORMAL) & (log_table > -np.inf)).any():
+        if not np.isfinite(table).all() or ((table < np.finfo(np.float64).tiny) & (log_table > -np.inf)).any():
             raise InputError(f"variable {child}: a table entry is beyond the doubles that pyAgrum computes with")
         network.cpt(child)[:] = table
     return network

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from powersum.arrays import FloatArray
-from powersum.errors import InputError
+from powersum.core.arrays import FloatArray
+from powersum.core.errors import InputError
 from powersum.interop.distributions import with_sum_note
-from powersum.keys import as_text, is_whole, listed, whole
-from powersum.model import Model
+from powersum.model.keys import as_text, is_whole, listed, whole
+from powersum.model.model import Model
 
 Labels = Sequence[str] | int
 
@@ -23,7 +23,7 @@ def model_from_tables(
     log: bool,
     directed: bool,
 ) -> Model:
-    """See :meth:`powersum.model.Model.from_tables`."""
+    """See :meth:`powersum.model.model.Model.from_tables`."""
     pairs = list(tables.items()) if isinstance(tables, Mapping) else list(tables)
     labels: dict[str, list[str] | None] = {}
     sizes: dict[str, int] = {}

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from powersum.keys import mapped
-from powersum.model import Model, VariableKey
-from powersum.query import Query
+from powersum.model.evidence import observe
+from powersum.model.keys import mapped
+from powersum.model.model import Model, VariableKey
+from powersum.model.query import Query
 from powersum.report.layout import Drawing, draw
-from powersum.soft_evidence import observe
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from powersum.arrays import FloatArray, IntArray
+    from powersum.core.arrays import FloatArray, IntArray
 
 # Colour and marker of each role: nobody has to tell them apart by colour alone.
 ROLES = {"max": ("#1f5fa8", "o"), "sum": ("#ffffff", "o"), "evidence": ("#8a8a8a", "s")}
@@ -46,7 +46,7 @@ def plot_model(
     assignment: Mapping[VariableKey, Any] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the graph of a model; see :meth:`powersum.model.Model.plot`."""
+    """Draw the graph of a model; see :meth:`powersum.model.model.Model.plot`."""
     roles = roles_of(model, Query.of(model, maximize), evidence)
     given = mapped(assignment, "assignment")
     shown = {model.variable(key, argument="assignment"): str(state) for key, state in given.items()}

@@ -11,14 +11,14 @@ import time
 
 import numpy as np
 
-from powersum.arrays import IntArray
-from powersum.evaluate import Evaluator
-from powersum.evaluate_regions import TOO_WIDE
-from powersum.search.heuristic import Boundary, Heuristic
+from powersum.assign.evaluator import Evaluator
+from powersum.assign.regions import TOO_WIDE
+from powersum.bounds.tree.fixed_tree import FixedTree
+from powersum.bounds.tree.look_up import Boundary, Heuristic
+from powersum.core.arrays import IntArray
 from powersum.search.pseudo_tree import Shape, Subtree
 from powersum.search.values import FIRST_BYTES, new_values, roomy
 from powersum.search.walk import ENDED, PAUSED, best_state, explore, new_walk
-from powersum.tighten.tree.fixed_tree import FixedTree
 
 STEPS = 20000
 """Steps between two looks at the clock."""
