@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-KERNELS = '''
+KERNELS = """
 import numpy as np
 
 from powersum.compiled import compiled, inlined, inner
@@ -47,7 +47,7 @@ for kernel in (by_itself, by_inner, by_inlined):
     except IndexError:
         print("IndexError")
     print(kernel.stats.cache_path)
-'''
+"""
 
 
 def run(folder: Path, place: int, *, checked: bool) -> list[str]:
