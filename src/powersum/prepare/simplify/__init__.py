@@ -28,8 +28,8 @@ def simplify(model: Model, query: Query, evidence: Mapping[int, int], *, barren:
     """The smallest problem found with the same value as the question; the model itself is not touched.
 
     Evidence is put in; states without support, axes on which a table does not depend, barren variables, constants,
-    factors inside other factors, variables with one state or in no factor are taken out, until nothing changes. Contradictions give an infeasible problem with the
-    constant ``-inf``.
+    factors inside other factors, variables with one state or in no factor are taken out, until nothing changes.
+    Contradictions give an infeasible problem with the constant ``-inf``.
 
     Every step keeps the value under any elimination order that has its max variables last, also for weights other
     than 0 and 1 (barren variables are left in place then, see :func:`powersum.prepare.simplify.barren.remove_barren`).
@@ -69,7 +69,7 @@ def simplify(model: Model, query: Query, evidence: Mapping[int, int], *, barren:
         if constants[-1] == -math.inf:
             return _infeasible(model, tau, evidence)
         tables = tables.select(~constant)
-        if barren and (first or tables is not before):
+        if barren:
             tables, gone, log_sum, width = remove_barren(tables, tau)
             removed |= gone
             constants.append(log_sum)

@@ -22,7 +22,8 @@ TOLERANCE = 1e-9
 def remove_barren(tables: Tables, tau: FloatArray) -> tuple[Tables, BoolArray, float, float]:
     """Sum out variables whose sum is the same for all states of the others in their one factor, again and again.
 
-    Taking out the leaves of a network makes leaves of their parents. Where sums differ in the last digits the largest is taken, and how far they differ is told.
+    Taking out the leaves of a network makes leaves of their parents. Where sums differ in the last digits the largest
+    is taken, and how far they differ is told.
 
     Pulling a sum inside past the parents is exact when no variable of another weight stands between them in the
     order. With weights 0 and 1 alone this holds for every order that has its max variables last; with others in the

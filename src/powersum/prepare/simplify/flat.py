@@ -10,9 +10,7 @@ from powersum.prepare.simplify.tables import Tables
 
 
 def drop_flat_axes(tables: Tables) -> Tables:
-    """The same tables without the axes along which all their entries are equal, to the last bit; the very same object
-    where there is none.
-    """
+    """The tables without the axes along which all entries are equal, to the last bit; the object itself if none is."""
     flat = _flat_axes(
         tables.cardinalities, tables.scope_starts, tables.scope_variables, tables.table_starts, tables.log_values
     )
