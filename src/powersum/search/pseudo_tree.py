@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from powersum.assign.evaluator import Evaluator
-from powersum.core.arrays import BoolArray, FloatArray, IntArray, frozen, starts_of
+from powersum.core.arrays import BoolArray, FloatArray, IntArray, frozen, positions_of, starts_of
 from powersum.core.jit import compiled
 from powersum.exact.wiring import wire
 
@@ -69,8 +69,7 @@ class Shape:
         self.order = order
         self.n_max = n_max = int(evaluator.is_max.sum())
         self._evaluator = evaluator
-        position = np.empty(n, dtype=np.int64)
-        position[order] = np.arange(n)
+        position = positions_of(order)
         wiring, self._factor_position = wire(order, position, np.arange(model.n_factors), evaluator.factors)
         self._parent_position = wiring.parents
         # The position of a node: of the variable itself, or of the last eliminated variable of a component.

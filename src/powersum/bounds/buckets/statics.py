@@ -5,15 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from powersum.bounds.buckets.wiring import Layout
-from powersum.core.arrays import FloatArray, IntArray
+from powersum.core.arrays import FloatArray, IntArray, positions_of
 from powersum.core.jit import compiled
 from powersum.model.model import Model
 
 
 def fill_static(layout: Layout, model: Model, order: IntArray, pool: FloatArray) -> float:
     """Write all static tables into the pool; returns the sum of factors without variables."""
-    position = np.empty(model.n_variables, dtype=np.int64)
-    position[order] = np.arange(model.n_variables)
+    position = positions_of(order)
     pool[: layout.n_static] = 0.0
     _fill(
         layout.group_starts,

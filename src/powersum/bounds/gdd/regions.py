@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from powersum.bounds.gdd.region_kernels import add_factors, fill_separator_maps, remove_impossible_tuples
-from powersum.core.arrays import FloatArray, IntArray, starts_of
+from powersum.core.arrays import FloatArray, IntArray, positions_of, starts_of
 from powersum.model.graph import colour_classes, incidence
 from powersum.prepare.problem import Problem
 
@@ -66,8 +66,7 @@ def factor_graph(problem: Problem, order: IntArray) -> Wiring:
     model = problem.model
     degree = np.bincount(model.scope_variables, minlength=model.n_variables)
     shared = np.flatnonzero(degree > 1)
-    separator_of = np.full(model.n_variables, -1, dtype=np.int64)
-    separator_of[shared] = np.arange(len(shared))
+    separator_of = positions_of(shared, model.n_variables)
     owner = np.repeat(np.arange(model.n_factors), np.diff(model.scope_starts))
     linked = separator_of[model.scope_variables] >= 0
     return junction_graph(
@@ -111,8 +110,7 @@ def junction_graph(
         The pairs between which costs are shifted; the cluster must contain the separator.
     """
     model = problem.model
-    position = np.empty(model.n_variables, dtype=np.int64)
-    position[order] = np.arange(model.n_variables)
+    position = positions_of(order)
     n_clusters, n_separators = len(cluster_starts) - 1, len(separator_starts) - 1
     sizes = np.concatenate([np.diff(cluster_starts), np.diff(separator_starts)])
     axis_start = starts_of(sizes)
@@ -229,8 +227,7 @@ def _coloured(
     sequence: IntArray, block_start: IntArray, member_region: IntArray, n_regions: int
 ) -> tuple[IntArray, IntArray]:
     """Starts of the colours, and the blocks sorted by them: no two blocks of one colour touch the same region."""
-    rank = np.empty_like(sequence)
-    rank[sequence] = np.arange(len(sequence))
+    rank = positions_of(sequence)
     blocks_of = incidence(n_regions, block_start, member_region)
     classes = colour_classes(len(sequence), blocks_of.starts, rank[blocks_of.factors])
     return classes.starts, sequence[classes.variables]

@@ -22,7 +22,7 @@ from powersum.bounds.buckets.patterns import CONSTANT, SAME
 from powersum.bounds.buckets.wiring import Wiring
 from powersum.bounds.tree.covering_tree import CoveringTree
 from powersum.bounds.tree.fixed_tree import FixedTree
-from powersum.core.arrays import BoolArray, FloatArray, IntArray, frozen, starts_of
+from powersum.core.arrays import BoolArray, FloatArray, IntArray, frozen, positions_of, starts_of
 from powersum.core.jit import compiled, inner
 from powersum.prepare.problem import Problem
 
@@ -62,11 +62,9 @@ def heuristic_of(tree: CoveringTree, problem: Problem, *, sums: bool = False) ->
     wiring = layout.wiring
     chosen = (problem.tau[order] == 0.0) | sums
     nodes = np.flatnonzero(chosen[layout.bucket])[::-1]
-    n = len(order)
     node_positions = layout.bucket[nodes]
-    depth_of = np.full(n, -1, dtype=np.int64)
     positions = np.flatnonzero(chosen)[::-1]
-    depth_of[positions] = np.arange(len(positions))
+    depth_of = positions_of(positions, len(order))
     lengths = layout.scope_starts[nodes + 1] - layout.scope_starts[nodes] - 1
     other_starts = starts_of(lengths)
     others = np.empty(int(other_starts[-1]), dtype=np.int64)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from powersum.core.arrays import BoolArray, FloatArray, IntArray, starts_of
+from powersum.core.arrays import BoolArray, FloatArray, IntArray, positions_of, starts_of
 from powersum.core.errors import InputError
 from powersum.model.graph import components
 from powersum.model.model import Model
@@ -151,8 +151,7 @@ def _assemble(
     possible[np.repeat(starts_of(model.cardinalities)[:-1], tables.cardinalities) + kept] = True
 
     variables = np.flatnonzero(in_factor)
-    number = np.full(n_variables, -1, dtype=np.int64)
-    number[variables] = np.arange(len(variables))
+    number = positions_of(variables, n_variables)
     reduced = Model(
         cardinalities=tables.cardinalities[variables],
         scope_starts=tables.scope_starts,
