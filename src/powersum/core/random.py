@@ -28,7 +28,7 @@ def following(state: np.uint64) -> np.uint64:
 
 
 @inner
-def number_below(state: np.uint64, limit: int) -> int:
+def number_below(state: np.uint64, limit: int) -> np.int64:
     """One of the numbers from 0 to ``limit`` less 1."""
     return np.int64((state >> np.uint64(11)) % np.uint64(limit))
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from powersum.core.arrays import FloatArray, IntArray, positions_of, starts_of
 from powersum.exact.kernels import Domains, choice_type, new_scratch, reduce_some, trace_back
-from powersum.exact.wiring import Wiring, message_sizes, place_messages, wire
+from powersum.exact.wiring import EliminationWiring, message_sizes, place_messages, wire
 from powersum.model.factors import factors_of
 from powersum.model.model import Model
 from powersum.prepare.ordering.cost import order_cost
@@ -66,7 +66,7 @@ class Elimination:
         self._factors = factors_of(model)
         position = positions_of(self._order, model.n_variables)
         wired, self._factor_buckets = wire(self._order, position, np.arange(model.n_factors), self._factors)
-        self._wiring = Wiring(*wired)
+        self._wiring = EliminationWiring(*wired)
         self._entries, self.work = message_sizes(self._wiring, model.cardinalities.copy(), math.inf)
         self.bytes = self._plan()
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from powersum.bounds.buckets.passes import Passes
-from powersum.bounds.buckets.patterns import CONSTANT, SAME
-from powersum.bounds.buckets.wiring import Wiring
+from powersum.bounds.buckets.patterns import CONSTANT, WHOLE
+from powersum.bounds.buckets.wiring import TreeWiring
 from powersum.core.arrays import BoolArray, FloatArray, IntArray
 from powersum.core.jit import compiled, inner
 from powersum.prepare.problem import Problem
@@ -42,7 +42,7 @@ def decode(passes: Passes, problem: Problem, order: IntArray) -> IntArray:
 
 @compiled
 def _decode(
-    wiring: Wiring,
+    wiring: TreeWiring,
     bucket: IntArray,
     scope_starts: IntArray,
     scope_positions: IntArray,
@@ -75,7 +75,7 @@ def _decode(
 
 
 @inner
-def _add_column(wiring: Wiring, node: int, column: int, pool: FloatArray, score: FloatArray) -> None:
+def _add_column(wiring: TreeWiring, node: int, column: int, pool: FloatArray, score: FloatArray) -> None:
     """Add one column of a node's table to ``score``."""
     rows, length = wiring.rows[node], wiring.row_length[node]
     columns = wiring.columns[node]
@@ -86,7 +86,7 @@ def _add_column(wiring: Wiring, node: int, column: int, pool: FloatArray, score:
         start = wiring.source[k] + wiring.bases[wiring.base_starts[k] + block]
         for a in range(wiring.states[node]):
             entry = within if rows > 1 else a * columns + within
-            if wiring.kind[number] == SAME:
+            if wiring.kind[number] == WHOLE:
                 place = entry
             elif wiring.kind[number] == CONSTANT:
                 place = 0

@@ -11,8 +11,8 @@ of about ``NOTHING`` and some finite p, on which no belief ever falls. Nothing i
 
 from __future__ import annotations
 
-from powersum.bounds.buckets.patterns import CONSTANT, SAME, Index32Array
-from powersum.bounds.buckets.wiring import Wiring
+from powersum.bounds.buckets.patterns import CONSTANT, WHOLE, Index32Array
+from powersum.bounds.buckets.wiring import TreeWiring
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.fastmath import LOWEST, exp_of, log_of
 from powersum.core.jit import compiled, inner
@@ -24,7 +24,7 @@ NOTHING = -1e300
 @inner
 def _add_input(kind: int, first: bool, sign: float, values: FloatArray, places: Index32Array, row: FloatArray) -> None:
     """Add (or, for the first input, write) one input to a row of a node's table."""
-    if kind == SAME:
+    if kind == WHOLE:
         if first:
             for r in range(row.size):
                 row[r] = sign * values[r]
@@ -123,7 +123,7 @@ def _maximise(table: FloatArray, stride: int, states: int, message: FloatArray) 
 
 @compiled
 def forward(
-    wiring: Wiring,
+    wiring: TreeWiring,
     nodes: IntArray,
     weights: FloatArray,
     pool: FloatArray,
@@ -181,7 +181,7 @@ def forward(
 @inner
 def _marginal(kind: int, places: Index32Array, gaps: Index32Array, row: FloatArray, out: FloatArray) -> None:
     """Add a row of a belief to the gradient of one input."""
-    if kind == SAME:
+    if kind == WHOLE:
         for r in range(row.size):
             out[r] += row[r]
     elif kind == CONSTANT:
@@ -220,7 +220,7 @@ def _sum(row: FloatArray) -> float:
 
 @compiled
 def backward(
-    wiring: Wiring,
+    wiring: TreeWiring,
     nodes: IntArray,
     offset: int,
     tables: FloatArray,

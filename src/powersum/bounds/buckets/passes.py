@@ -15,7 +15,7 @@ from powersum.core.jit import compiled, inner
 from powersum.model.model import Model
 from powersum.model.rounding import EXPONENTIAL, IMPOSSIBLE, UNIT, magnitudes
 
-LEAST_SHARE = 1e-7
+LEAST_WEIGHT_SHARE = 1e-7
 """Least share of a variable's weight that a mini-bucket keeps, unless there are millions: nothing is divided by 0."""
 
 _NO_TABLES = np.empty(0)
@@ -118,7 +118,7 @@ class Passes:
         They are the marginals themselves where all variables are summed and none is split. A maximised variable has
         its belief at the least temperature for which there is a gradient.
         """
-        self.value_and_gradient(LEAST_SHARE)
+        self.value_and_gradient(LEAST_WEIGHT_SHARE)
         layout = self.layout
         cardinalities = self._model.cardinalities[self._order]
         beliefs = [np.zeros(int(card)) for card in cardinalities]
@@ -250,7 +250,7 @@ def _branches(layout: Layout, threads: int) -> tuple[IntArray, list[IntArray]]:
 @inner
 def _least_share(count: int) -> float:
     """The least share of each of ``count`` mini-buckets: all of them together leave half of the weight to divide."""
-    return min(LEAST_SHARE, 0.5 / count)
+    return min(LEAST_WEIGHT_SHARE, 0.5 / count)
 
 
 @compiled

@@ -15,7 +15,7 @@ Index32Array = NDArray[np.uint32]
 BLOCK = 512
 """Most entries in a row of a block, unless one axis alone is longer: rows of a block stay in the first-level cache."""
 
-GATHER, SAME, CONSTANT = 0, 1, 2
+GATHER, WHOLE, CONSTANT = 0, 1, 2
 """Kinds of pattern: some axes missing, all there, none there."""
 
 
@@ -92,7 +92,7 @@ def _fill_pattern(key: IntArray, maps: Index32Array, places: Index32Array, gaps:
 
 
 class Patterns(NamedTuple):
-    """What :func:`wire` finds out; the fields are those of :class:`~powersum.bounds.buckets.wiring.Wiring`."""
+    """What :func:`wire` finds out; the fields are those of :class:`~powersum.bounds.buckets.wiring.TreeWiring`."""
 
     rows: IntArray
     row_length: IntArray
@@ -237,7 +237,7 @@ def _wire(
                 for i in range(key.size):
                     keys[key_starts[number] + i] = key[i]
                 key_starts[number + 1] = key_starts[number] + key.size
-                kind[number] = SAME if missing == 1 else (CONSTANT if met == 1 else GATHER)
+                kind[number] = WHOLE if missing == 1 else (CONSTANT if met == 1 else GATHER)
                 present[number] = met
                 filled = row_length[node] if kind[number] == GATHER else 0
                 maps = grown(maps, map_starts[number] + filled)

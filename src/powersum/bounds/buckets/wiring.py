@@ -20,7 +20,7 @@ from powersum.core.arrays import FloatArray, IntArray, starts_of
 from powersum.core.jit import compiled
 
 
-class Wiring(NamedTuple):
+class TreeWiring(NamedTuple):
     """Flat arrays that the kernels read."""
 
     states: IntArray
@@ -70,7 +70,7 @@ class Wiring(NamedTuple):
 class Layout(NamedTuple):
     """A wiring with the sizes and places of everything that is allocated for it."""
 
-    wiring: Wiring
+    wiring: TreeWiring
     n_nodes: int
     n_static: int
     n_messages: int
@@ -163,7 +163,7 @@ def lay_out(parts: Partition, scopes: Scopes, cardinalities: IntArray) -> Layout
         highs[by_node],
         np.concatenate((group_positions, parts.positions, edge_positions)),
     )
-    wiring = Wiring(
+    wiring = TreeWiring(
         states,
         columns,
         wired.rows,

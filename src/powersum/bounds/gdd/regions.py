@@ -48,7 +48,7 @@ class Regions(NamedTuple):
     n_clusters: int
 
 
-class Wiring(NamedTuple):
+class JunctionGraph(NamedTuple):
     """Regions together with the clusters' own tables and the order in which blocks are swept."""
 
     regions: Regions
@@ -58,7 +58,7 @@ class Wiring(NamedTuple):
     sweep: IntArray
 
 
-def factor_graph(problem: Problem, order: IntArray) -> Wiring:
+def factor_graph(problem: Problem, order: IntArray) -> JunctionGraph:
     """Clusters are the factors, separators the variables that at least two factors share (paper, eq. 5).
 
     A variable of a single factor needs no separator: giving all its weight to that factor is never worse.
@@ -93,7 +93,7 @@ def junction_graph(
     separator_variables: IntArray,
     edge_separator: IntArray,
     edge_cluster: IntArray,
-) -> Wiring:
+) -> JunctionGraph:
     """Clusters and separators of any size (supplement D), wired for block updates.
 
     Parameters
@@ -161,7 +161,7 @@ def junction_graph(
         axis_start, axis_variable, axis_card, table_start, block_start, member_region, member_first,
         member_entries, member_map, member_delta, separator_map, block_size, block_variable, block_closed, n_clusters,
     )  # fmt: skip
-    return Wiring(regions, theta, int(delta_start[-1]), colour_start, sweep)
+    return JunctionGraph(regions, theta, int(delta_start[-1]), colour_start, sweep)
 
 
 class _Blocks(NamedTuple):

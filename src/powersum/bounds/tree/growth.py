@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from powersum.bounds.buckets.partition import Partition
-from powersum.bounds.buckets.passes import LEAST_SHARE, Passes
+from powersum.bounds.buckets.passes import LEAST_WEIGHT_SHARE, Passes
 from powersum.bounds.buckets.wiring import Layout, intersections, products
 from powersum.core.arrays import FloatArray, IntArray, starts_of
 from powersum.core.jit import compiled
@@ -327,7 +327,9 @@ def carry(
     logits = point[old.n_shifts :]
     for a, b in zip(old.shared_starts.tolist(), old.shared_starts[1:].tolist(), strict=False):
         share = np.exp(logits[a:b] - logits[a:b].max())
-        share = (1.0 - (b - a) * LEAST_SHARE) * share / share.sum() + LEAST_SHARE
+        share = (1.0 - (b - a) * LEAST_WEIGHT_SHARE) * share / share.sum() + LEAST_WEIGHT_SHARE
         np.add.at(shares, number[old.shared_nodes[a:b]], share)
-    result[new.n_shifts :] = np.log(np.maximum(shares[new.shared_nodes] - LEAST_SHARE, 1e-3 * LEAST_SHARE))
+    result[new.n_shifts :] = np.log(
+        np.maximum(shares[new.shared_nodes] - LEAST_WEIGHT_SHARE, 1e-3 * LEAST_WEIGHT_SHARE)
+    )
     return result

@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from powersum.bounds.buckets.patterns import CONSTANT, SAME
-from powersum.bounds.buckets.wiring import Wiring
+from powersum.bounds.buckets.patterns import CONSTANT, WHOLE
+from powersum.bounds.buckets.wiring import TreeWiring
 from powersum.bounds.tree.covering_tree import CoveringTree
 from powersum.bounds.tree.fixed_tree import FixedTree
 from powersum.core.arrays import BoolArray, FloatArray, IntArray, frozen, positions_of, starts_of
@@ -92,7 +92,7 @@ def heuristic_of(tree: CoveringTree, problem: Problem, *, sums: bool = False) ->
 
 
 @compiled
-def _fill(wiring: Wiring, node: int, pool: FloatArray, table: FloatArray) -> None:
+def _fill(wiring: TreeWiring, node: int, pool: FloatArray, table: FloatArray) -> None:
     """Add up the inputs of one mini-bucket, column by column."""
     rows, columns, states = wiring.rows[node], wiring.columns[node], wiring.states[node]
     width = wiring.row_length[node] if rows > 1 else columns
@@ -104,7 +104,7 @@ def _fill(wiring: Wiring, node: int, pool: FloatArray, table: FloatArray) -> Non
             start = wiring.source[k] + wiring.bases[wiring.base_starts[k] + column // width]
             for s in range(states):
                 entry = within if rows > 1 else s * columns + within
-                if kind == SAME:
+                if kind == WHOLE:
                     place = entry
                 elif kind == CONSTANT:
                     place = 0

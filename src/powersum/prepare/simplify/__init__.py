@@ -141,9 +141,9 @@ def _assemble(
     in_factor[tables.scope_variables] = True
     fixed = np.full(n_variables, -1, dtype=np.int64)
     # Variables with one state have no choice; a maximised one in no factor may take any.
-    settled = ~in_factor & ~removed & ((tables.cardinalities == 1) | (tau == 0.0))
+    decided = ~in_factor & ~removed & ((tables.cardinalities == 1) | (tau == 0.0))
     state_starts = starts_of(tables.cardinalities)
-    fixed[settled] = kept[state_starts[:-1][settled]]
+    fixed[decided] = kept[state_starts[:-1][decided]]
     isolated = ~in_factor & ~removed
     log_constant += math.fsum(tau[isolated] * np.log(tables.cardinalities[isolated]))
 
