@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from powersum.bounds.gdd.region_kernels import add_factors, fill_separator_maps, remove_impossible_tuples
+from powersum.bounds.buckets.statics import add_factors
+from powersum.bounds.gdd.region_kernels import fill_separator_maps, remove_impossible_tuples
 from powersum.core.arrays import FloatArray, IntArray, positions_of, starts_of
 from powersum.model.graph import colour_classes, incidence
 from powersum.prepare.problem import Problem
@@ -127,7 +128,7 @@ def junction_graph(
     theta = np.zeros(table_start[-1])
     add_factors(
         model.scope_starts, model.scope_variables, model.table_starts, model.log_values, model.cardinalities,
-        np.asarray(factor_cluster, dtype=np.int64), axis_start, axis_variable, axis_card, table_start, theta,
+        np.asarray(factor_cluster, dtype=np.int64), axis_start, axis_variable, table_start, theta,
     )  # fmt: skip
 
     blocks = _shift_blocks(n_clusters, n_separators, np.asarray(edge_separator), np.asarray(edge_cluster))
@@ -144,7 +145,7 @@ def junction_graph(
     block_closed[:n_separators] = n_sum_axes[n_clusters:] == 0
 
     member_first, member_entries, member_map, separator_map = fill_separator_maps(
-        block_start, member_region, block_size, block_variable, n_clusters,
+        block_start, member_region, block_size, block_variable, model.cardinalities,
         axis_start, axis_variable, axis_card,
     )  # fmt: skip
     if separator_map.size and np.isneginf(theta).any():
