@@ -11,11 +11,14 @@ of about ``NOTHING`` and some finite p, on which no belief ever falls. Nothing i
 
 from __future__ import annotations
 
-from powersum.bounds.buckets.patterns import CONSTANT, WHOLE, Index32Array
-from powersum.bounds.buckets.wiring import TreeWiring
+from typing import Any
+
+import numpy as np
+
+from powersum.bounds.buckets.patterns import CONSTANT, WHOLE, Index32Array, TreeWiring
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.fastmath import LOWEST, exp_of, log_of
-from powersum.core.jit import compiled, inner
+from powersum.core.jit import compiled, inlined, inner
 
 NOTHING = -1e300
 """Stands for the log of an impossible column: finite, yet far below any value that a real model can have."""
@@ -45,6 +48,48 @@ def _add_input(kind: int, first: bool, sign: float, values: FloatArray, places: 
     else:
         for r in range(row.size):
             row[r] += sign * values[places[r]]
+
+
+@inlined
+def _fill_block(wiring: TreeWiring, node: int, block: int, pool: FloatArray, area: FloatArray, stride: int) -> None:
+    """Add up the inputs of one block of a node's table in ``area``, where rows lie ``stride`` apart."""
+    length = wiring.row_length[node]
+    first = wiring.input_starts[node]
+    for number in range(wiring.rows[node]):
+        row = area[number * stride : number * stride + length]
+        for k in range(first, wiring.input_starts[node + 1]):
+            start = wiring.source[k] + wiring.bases[wiring.base_starts[k] + block] + number * wiring.stride[k]
+            pattern = wiring.pattern[k]
+            values = pool[start : start + wiring.present[pattern]]
+            places = wiring.maps[wiring.map_starts[pattern] : wiring.map_starts[pattern + 1]]
+            _add_input(wiring.kind[pattern], k == first, wiring.sign[k], values, places, row)
+
+
+@compiled
+def fill_table(wiring: TreeWiring, node: int, pool: FloatArray, table: FloatArray) -> None:
+    """Write the whole table of a node, all its inputs added up."""
+    columns = wiring.columns[node]
+    width = wiring.row_length[node] if wiring.rows[node] > 1 else columns
+    for block in range(wiring.blocks[node]):
+        _fill_block(wiring, node, block, pool, table[block * width :], columns)
+
+
+@inlined
+def place_of(wiring: TreeWiring, node: int, k: int, state: int, column: int) -> Any:
+    """Where in the pool the entry of input ``k`` lies that meets one entry of a node's table."""
+    rows, columns = wiring.rows[node], wiring.columns[node]
+    width = wiring.row_length[node] if rows > 1 else columns
+    block, within = column // width, column % width
+    entry = within if rows > 1 else state * columns + within
+    number = wiring.pattern[k]
+    start = wiring.source[k] + wiring.bases[wiring.base_starts[k] + block]
+    if rows > 1:
+        start += state * wiring.stride[k]
+    if wiring.kind[number] == WHOLE:
+        return start + entry
+    if wiring.kind[number] == CONSTANT:
+        return start
+    return start + np.int64(wiring.maps[wiring.map_starts[number] + entry])
 
 
 @inner
@@ -153,15 +198,7 @@ def forward(
             else:
                 stride = width
                 area = workspace[: states * width]
-            for number in range(rows):
-                row = area[number * stride : number * stride + length]
-                first = wiring.input_starts[node]
-                for k in range(first, wiring.input_starts[node + 1]):
-                    start = wiring.source[k] + wiring.bases[wiring.base_starts[k] + block] + number * wiring.stride[k]
-                    pattern = wiring.pattern[k]
-                    values = pool[start : start + wiring.present[pattern]]
-                    places = wiring.maps[wiring.map_starts[pattern] : wiring.map_starts[pattern + 1]]
-                    _add_input(wiring.kind[pattern], k == first, wiring.sign[k], values, places, row)
+            _fill_block(wiring, node, block, pool, area, stride)
             begin = wiring.message[node] + block * width
             message = pool[begin : begin + width]
             if weight == 0.0:

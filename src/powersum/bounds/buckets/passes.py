@@ -154,8 +154,7 @@ class Passes:
         tau = np.where(self._node_tau == 0.0, temperature, self._node_tau)
         self.weights[:] = tau
         self._scale = tau[layout.shared_nodes]
-        self._shares = np.empty(len(layout.shared_nodes))
-        _softmax(self.parameters[layout.n_shifts :], layout.shared_starts, self._shares)
+        self._shares = shares_of(self.parameters[layout.n_shifts :], layout.shared_starts)
         self.weights[layout.shared_nodes] = self._scale * self._shares
 
     def _forward_over(self, nodes: IntArray, tables: FloatArray, worker: int = 0) -> None:
@@ -248,14 +247,15 @@ def _branches(layout: Layout, threads: int) -> tuple[IntArray, list[IntArray]]:
 
 
 @inner
-def _least_share(count: int) -> float:
+def least_share(count: int) -> float:
     """The least share of each of ``count`` mini-buckets: all of them together leave half of the weight to divide."""
     return min(LEAST_WEIGHT_SHARE, 0.5 / count)
 
 
 @compiled
-def _softmax(logits: FloatArray, starts: IntArray, shares: FloatArray) -> None:
-    """Shares of each group, none below :func:`_least_share`, that sum to 1."""
+def shares_of(logits: FloatArray, starts: IntArray) -> FloatArray:
+    """Softmax of each group of logits: shares that sum to 1, none below :func:`least_share`."""
+    shares = np.empty(logits.size)
     for group in range(starts.size - 1):
         start, end = starts[group], starts[group + 1]
         top = logits[start]
@@ -265,10 +265,11 @@ def _softmax(logits: FloatArray, starts: IntArray, shares: FloatArray) -> None:
         for i in range(start, end):
             shares[i] = math.exp(logits[i] - top)
             total += shares[i]
-        least = _least_share(end - start)
+        least = least_share(end - start)
         free = 1.0 - (end - start) * least
         for i in range(start, end):
             shares[i] = free * shares[i] / total + least
+    return shares
 
 
 @compiled
@@ -289,7 +290,7 @@ def _gather_gradient(
     logits = gradient[n:]
     for group in range(starts.size - 1):
         start, end = starts[group], starts[group + 1]
-        least = _least_share(end - start)
+        least = least_share(end - start)
         free = 1.0 - (end - start) * least
         mean = 0.0
         for i in range(start, end):

@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from powersum.bounds.buckets.kernels import forward
-from powersum.bounds.buckets.patterns import CONSTANT, WHOLE
-from powersum.bounds.buckets.wiring import TreeWiring
+from powersum.bounds.buckets.kernels import forward, place_of
+from powersum.bounds.buckets.patterns import TreeWiring
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.jit import compiled, inner
 
@@ -29,24 +28,6 @@ LEAST_MATCHED_SHARE = 1e-6
 
 TIE = 1e-9
 """Max-marginals this near to the best are best, too."""
-
-
-@inner
-def _place(wiring: TreeWiring, node: int, k: int, state: int, column: int) -> Any:
-    """Where in the pool the entry of input ``k`` lies that meets one entry of a node's table."""
-    rows, columns = wiring.rows[node], wiring.columns[node]
-    width = wiring.row_length[node] if rows > 1 else columns
-    block, within = column // width, column % width
-    entry = within if rows > 1 else state * columns + within
-    number = wiring.pattern[k]
-    start = wiring.source[k] + wiring.bases[wiring.base_starts[k] + block]
-    if rows > 1:
-        start += state * wiring.stride[k]
-    if wiring.kind[number] == WHOLE:
-        return start + entry
-    if wiring.kind[number] == CONSTANT:
-        return start
-    return start + np.int64(wiring.maps[wiring.map_starts[number] + entry])
 
 
 @compiled
@@ -79,7 +60,7 @@ def backward_beliefs(
             for state in range(wiring.states[node]):
                 start = wiring.table[node] + state * columns
                 for column in range(columns):
-                    place = _place(wiring, node, k, state, column) - n_static
+                    place = place_of(wiring, node, k, state, column) - n_static
                     mine = beliefs[own - n_static + column]
                     if tau[node] > 0.0:
                         beliefs[place] += tables[start + column] * mine
