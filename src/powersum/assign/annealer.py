@@ -17,6 +17,7 @@ from powersum.assign.evaluator import Evaluator
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.jit import compiled
 from powersum.core.random import following, seeded, share_of_one
+from powersum.core.speed import ANNEALING_LOOK
 from powersum.model.graph import incidence
 
 HOTTEST, COLDEST = (2.0, 20.0), 0.1
@@ -25,7 +26,7 @@ HOTTEST, COLDEST = (2.0, 20.0), 0.1
 SWEEPS = (500.0, 5000.0)
 """From which range the number of sweeps is drawn."""
 
-MOST_LOOKS = 5e6
+MOST_LOOKS = 0.05 / ANNEALING_LOOK
 """Looks into tables that one run may take: about a twentieth of a second."""
 
 LOOKS_PER_BLOCK = 1e5

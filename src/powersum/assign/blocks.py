@@ -31,7 +31,7 @@ SPARSE_SHARE = 0.6
 """Share of sparse blocks among all."""
 
 REGION_WORK = 1e6
-"""Table entries that the elimination of one region may take: a few milliseconds at most."""
+"""Table entries that the elimination of one region may take: by ``core.speed.ELIMINATION`` a few milliseconds."""
 
 LEAST_PATIENCE, PATIENCE = 30, 0.5
 """A search is given up after this many blocks without a gain, and so many more for each variable at issue."""

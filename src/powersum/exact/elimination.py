@@ -71,7 +71,7 @@ class Elimination:
         self.bytes = self._plan()
 
     def run(self) -> Exact:
-        """Eliminate. Takes :attr:`bytes` of memory and about :attr:`work` times 3 nanoseconds."""
+        """Eliminate. Takes :attr:`bytes` of memory and :attr:`work` times ``core.speed.ELIMINATION`` seconds, about."""
         return next(exact for exact in self.slices(math.inf) if exact is not None)
 
     def slices(self, entries: float = SLICE_ENTRIES) -> Iterator[Exact | None]:

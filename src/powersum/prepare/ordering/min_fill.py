@@ -57,7 +57,7 @@ def min_fill(
     -------
     order, width, log2_total, work
         The order is empty where it came out worse than the limits, or cost more, and was given up; ``work`` counts
-        steps of about two nanoseconds.
+        steps of about :data:`~powersum.core.speed.ORDERING_STEP` each.
     """
     n = len(group)
     words = (n + 63) >> 6
