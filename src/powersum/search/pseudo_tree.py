@@ -54,15 +54,15 @@ class Shape:
 
     Parameters
     ----------
-    order
-        All variables, first eliminated first, max variables last.
     evaluator
         Knows the components of the sum variables.
+    order
+        All variables, first eliminated first, max variables last.
     seed
         Seed of the keys.
     """
 
-    def __init__(self, order: IntArray, evaluator: Evaluator, *, seed: int = 0) -> None:
+    def __init__(self, evaluator: Evaluator, order: IntArray, *, seed: int = 0) -> None:
         problem = evaluator.problem
         model = problem.model
         n = len(order)

@@ -27,7 +27,7 @@ class Passes:
     ``parameters`` is a view into the pool: shifts first, then a logit for each weight that is free.
     """
 
-    def __init__(self, layout: Layout, model: Model, tau: FloatArray, order: IntArray, *, threads: int = 1) -> None:
+    def __init__(self, layout: Layout, model: Model, order: IntArray, tau: FloatArray, *, threads: int = 1) -> None:
         self.layout = layout
         self._model, self._order = model, order
         self.pool = np.zeros(layout.pool_size)

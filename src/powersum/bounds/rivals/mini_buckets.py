@@ -42,7 +42,7 @@ class MiniBuckets:
         scopes = scopes_in_order(model, self._order)
         self.parts = partition_by_ibound(scopes, SizeLimits(ibound + 1, np.inf, 0, np.inf))
         self.layout = lay_out(self.parts, scopes, model.cardinalities[self._order])
-        self.passes = Passes(self.layout, model, problem.tau, self._order)
+        self.passes = Passes(self.layout, model, self._order, problem.tau)
         self.pool: FloatArray = self.passes.pool
         self.tau: FloatArray = np.ascontiguousarray(problem.tau[self._order][self.layout.bucket])
         self.workspace = np.empty(4 * self.layout.largest_block)

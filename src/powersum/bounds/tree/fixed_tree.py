@@ -56,7 +56,7 @@ class FixedTree:
         self._problem, self.order = problem, order
         self._scopes, self._parts, self._threads = scopes, parts, threads
         self.layout = lay_out(parts, scopes, problem.model.cardinalities[order])
-        self.passes = Passes(self.layout, problem.model, problem.tau, order, threads=threads)
+        self.passes = Passes(self.layout, problem.model, order, problem.tau, threads=threads)
         self.exact = self.layout.n_parameters == 0
         self._best = self.passes.parameters.copy()
         self._farthest = FARTHEST * (1.0 + magnitude(problem.model.log_values))
