@@ -18,7 +18,7 @@ import numpy as np
 from powersum.bounds.buckets.patterns import CONSTANT, WHOLE, Index32Array, TreeWiring
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.fastmath import LOWEST, exp_of, log_of
-from powersum.core.jit import compiled, inlined, inner
+from powersum.core.jit import compiled, inner
 
 NOTHING = -1e300
 """Stands for the log of an impossible column: finite, yet far below any value that a real model can have."""
@@ -50,31 +50,7 @@ def _add_input(kind: int, first: bool, sign: float, values: FloatArray, places: 
             row[r] += sign * values[places[r]]
 
 
-@inlined
-def _fill_block(wiring: TreeWiring, node: int, block: int, pool: FloatArray, area: FloatArray, stride: int) -> None:
-    """Add up the inputs of one block of a node's table in ``area``, where rows lie ``stride`` apart."""
-    length = wiring.row_length[node]
-    first = wiring.input_starts[node]
-    for number in range(wiring.rows[node]):
-        row = area[number * stride : number * stride + length]
-        for k in range(first, wiring.input_starts[node + 1]):
-            start = wiring.source[k] + wiring.bases[wiring.base_starts[k] + block] + number * wiring.stride[k]
-            pattern = wiring.pattern[k]
-            values = pool[start : start + wiring.present[pattern]]
-            places = wiring.maps[wiring.map_starts[pattern] : wiring.map_starts[pattern + 1]]
-            _add_input(wiring.kind[pattern], k == first, wiring.sign[k], values, places, row)
-
-
-@compiled
-def fill_table(wiring: TreeWiring, node: int, pool: FloatArray, table: FloatArray) -> None:
-    """Write the whole table of a node, all its inputs added up."""
-    columns = wiring.columns[node]
-    width = wiring.row_length[node] if wiring.rows[node] > 1 else columns
-    for block in range(wiring.blocks[node]):
-        _fill_block(wiring, node, block, pool, table[block * width :], columns)
-
-
-@inlined
+@inner
 def place_of(wiring: TreeWiring, node: int, k: int, state: int, column: int) -> Any:
     """Where in the pool the entry of input ``k`` lies that meets one entry of a node's table."""
     rows, columns = wiring.rows[node], wiring.columns[node]
@@ -90,6 +66,18 @@ def place_of(wiring: TreeWiring, node: int, k: int, state: int, column: int) -> 
     if wiring.kind[number] == CONSTANT:
         return start
     return start + np.int64(wiring.maps[wiring.map_starts[number] + entry])
+
+
+@compiled
+def fill_table(wiring: TreeWiring, node: int, pool: FloatArray, table: FloatArray) -> None:
+    """Write the whole table of a node, all its inputs added up."""
+    columns = wiring.columns[node]
+    for entry in range(table.size):
+        table[entry] = 0.0
+    for k in range(wiring.input_starts[node], wiring.input_starts[node + 1]):
+        for column in range(columns):
+            for state in range(wiring.states[node]):
+                table[state * columns + column] += wiring.sign[k] * pool[place_of(wiring, node, k, state, column)]
 
 
 @inner
@@ -198,7 +186,15 @@ def forward(
             else:
                 stride = width
                 area = workspace[: states * width]
-            _fill_block(wiring, node, block, pool, area, stride)
+            for number in range(rows):
+                row = area[number * stride : number * stride + length]
+                first = wiring.input_starts[node]
+                for k in range(first, wiring.input_starts[node + 1]):
+                    start = wiring.source[k] + wiring.bases[wiring.base_starts[k] + block] + number * wiring.stride[k]
+                    pattern = wiring.pattern[k]
+                    values = pool[start : start + wiring.present[pattern]]
+                    places = wiring.maps[wiring.map_starts[pattern] : wiring.map_starts[pattern + 1]]
+                    _add_input(wiring.kind[pattern], k == first, wiring.sign[k], values, places, row)
             begin = wiring.message[node] + block * width
             message = pool[begin : begin + width]
             if weight == 0.0:
