@@ -11,7 +11,7 @@ from powersum.core.arrays import BoolArray, FloatArray, IntArray
 from powersum.core.jit import inner
 from powersum.core.random import following, seeded
 from powersum.model.factors import Factors
-from powersum.prepare.ordering.min_fill import lowest_bit
+from powersum.prepare.ordering.fill import lowest_bit
 
 
 @inner

@@ -14,9 +14,9 @@ from powersum.model.model import Model
 from powersum.model.query import Query
 from powersum.model.rounding import elimination_error
 from powersum.prepare.problem import Problem
-from powersum.prepare.simplify.absorb import absorb
+from powersum.prepare.simplify.absorption import absorb
 from powersum.prepare.simplify.barren import remove_barren
-from powersum.prepare.simplify.restrict import restrict
+from powersum.prepare.simplify.restriction import restrict
 from powersum.prepare.simplify.support import possible_states
 from powersum.prepare.simplify.tables import Tables
 
