@@ -15,7 +15,6 @@ from powersum.model.model import Model
 from powersum.model.query import Query
 from powersum.prepare.problem import Problem
 from powersum.prepare.simplify import simplify
-from tests.data import DATA, needs_data
 from tests.oracle import assignment_value, exact_value
 from tests.strategies import random_model, weighted_models
 
@@ -196,14 +195,3 @@ def test_larger_models_keep_their_assignments() -> None:
     score = sum(float(table[tuple(restored[list(scope)])]) for scope, table in model.factors())
     reduced = sum(float(table[tuple(states[list(scope)])]) for scope, table in problem.model.factors())
     assert reduced + problem.log_constant == pytest.approx(score, rel=1e-12)
-
-
-@needs_data
-@pytest.mark.parametrize(("name", "feasible"), [("planning/sg_p01_2", False), ("pedigree/pedigree1", True)])
-def test_real_models(name: str, feasible: bool) -> None:
-    from powersum.formats import read
-
-    model = read(DATA / f"{name}.uai")
-    problem = simplify(model, Query.of(model), {})
-    assert problem.feasible == feasible
-    assert problem.model.n_variables < model.n_variables

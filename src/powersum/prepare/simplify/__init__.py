@@ -7,17 +7,17 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from powersum.core.arrays import BoolArray, FloatArray, IntArray, starts_of
+from powersum.core.arrays import BoolArray, FloatArray, IntArray, positions_of, starts_of
 from powersum.core.errors import InputError
 from powersum.model.graph import components
 from powersum.model.model import Model
 from powersum.model.query import Query
 from powersum.model.rounding import elimination_error
 from powersum.prepare.problem import Problem
-from powersum.prepare.simplify.absorb import absorb
+from powersum.prepare.simplify.absorption import absorb
 from powersum.prepare.simplify.barren import remove_barren
 from powersum.prepare.simplify.flat import drop_flat_axes
-from powersum.prepare.simplify.restrict import restrict
+from powersum.prepare.simplify.restriction import restrict
 from powersum.prepare.simplify.support import possible_states
 from powersum.prepare.simplify.tables import Tables
 
@@ -137,9 +137,9 @@ def _assemble(
     in_factor[tables.scope_variables] = True
     fixed = np.full(n_variables, -1, dtype=np.int64)
     # Variables with one state have no choice; a maximised one in no factor may take any.
-    settled = ~in_factor & ~removed & ((tables.cardinalities == 1) | (tau == 0.0))
+    decided = ~in_factor & ~removed & ((tables.cardinalities == 1) | (tau == 0.0))
     state_starts = starts_of(tables.cardinalities)
-    fixed[settled] = kept[state_starts[:-1][settled]]
+    fixed[decided] = kept[state_starts[:-1][decided]]
     isolated = ~in_factor & ~removed
     log_constant += math.fsum(tau[isolated] * np.log(tables.cardinalities[isolated]))
 
@@ -147,8 +147,7 @@ def _assemble(
     possible[np.repeat(starts_of(model.cardinalities)[:-1], tables.cardinalities) + kept] = True
 
     variables = np.flatnonzero(in_factor)
-    number = np.full(n_variables, -1, dtype=np.int64)
-    number[variables] = np.arange(len(variables))
+    number = positions_of(variables, n_variables)
     reduced = Model(
         cardinalities=tables.cardinalities[variables],
         scope_starts=tables.scope_starts,
