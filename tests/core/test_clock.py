@@ -10,8 +10,9 @@ import numba
 import pytest
 
 from powersum import compiled, compiling
-from powersum.bounds.run import Limits, run
+from powersum.bounds.run import run
 from powersum.core.clock import CompilationClock, deadline_at, working_time
+from powersum.model.limits import Limits
 from tests.bounds.test_run import Scripted
 
 
