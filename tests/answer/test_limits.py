@@ -55,8 +55,11 @@ def test_solve_with_more_factors_on_one_variable_than_scratch_memory(
     result = ps.solve(model, maximize)
     scores = hub_scores(logs, maximize)
     exact = float(np.logaddexp.reduce(scores) if maximize is None else scores.max())
-    assert result.log_upper == pytest.approx(exact, rel=1e-12)
-    assert result.log_lower == pytest.approx(exact, rel=1e-12)
+    # The truth here has rounding of its own; beside it both bounds count what adding 70 000 tables up may cost.
+    assert result.log_lower <= exact * (1.0 + 1e-12)
+    assert result.log_upper >= exact * (1.0 - 1e-12)
+    assert result.status is ps.Status.OPTIMAL
+    assert result.gap < 1e-4
     if maximize is not None:
         assert result.assignment["0"] == np.argmax(scores)
 
@@ -175,7 +178,7 @@ def test_an_ibound_that_no_memory_holds(method: str, n_variables: int, n_states:
 
 
 def test_tables_too_many_to_be_counted_are_not_placed() -> None:
-    """Cliques of 47 variables, each countable by itself: their places would leave the integers sooner or later."""
+    """Cliques of 47 variables: each alone is counted, but many places one after another would leave the integers."""
     n = 47
     pairs = [(first + a, first + b) for first in (0, n, 2 * n) for a, b in itertools.combinations(range(n), 2)]
     model = ps.Model.from_factors([2] * (3 * n), [(pair, np.ones((2, 2))) for pair in pairs])

@@ -110,7 +110,7 @@ def test_sizes_in_words(given: str, size: float) -> None:
 
 @pytest.mark.parametrize("given", ["", "G", "-1G", "1e9G", "1,5G", "inf", "٢G", "9" * 400, 2**70, math.inf])
 def test_sizes_that_are_none(given: Any) -> None:
-    with pytest.raises(InputError, match="^memory is ") as caught:
+    with pytest.raises(InputError, match=r"^memory is ") as caught:
         memory_bytes(given)
     assert len(str(caught.value)) < 200
 
@@ -128,14 +128,14 @@ def test_memory_in_words_works_everywhere() -> None:
 @pytest.mark.parametrize("model", [None, 5, {"a": [0.5, 0.5]}, b"coin.uai", ["coin.uai"]])
 def test_a_model_is_a_model_or_a_path(model: Any) -> None:
     for call in (ps.solve, ps.bound, ps.marginals, compare, lambda model: ps.solve_many(model, [])):
-        with pytest.raises(InputError, match="^model is .*: give a powersum.Model, or the path of a file$"):
+        with pytest.raises(InputError, match=r"^model is .*: give a powersum.Model, or the path of a file$"):
             call(model)
 
 
 def test_samples_of_evidence_are_whole(tmp_path: Path) -> None:
     (tmp_path / "two.evid").write_text("2\n1 0 1\n1 0 0\n")
     for sample in (1.0, True, "1", -1):
-        with pytest.raises(InputError, match="^sample is "):
+        with pytest.raises(InputError, match=r"^sample is "):
             ps.read_evidence(tmp_path / "two.evid", sample=sample)  # type: ignore[arg-type]
 
 

@@ -160,9 +160,8 @@ def bound(
             sizes.update(tightener.sizes())
             # An exact method decodes an optimum, which needs no repair.
             decoded = tightener.decode()
-            repair = (
-                None if tightener.exact else repaired(problem, decoded, seconds=_repair_time(limits), seed=limits.seed)
-            )
+            seconds = min(1.0, 0.02 * limits.seconds)
+            repair = None if tightener.exact else repaired(problem, decoded, seconds=seconds, seed=limits.seed)
             if tightener.exact:
                 log_error += tightener.log_error
                 outcome = replace(outcome, exact=True, reason="One table holds every bucket: the value is exact.")
@@ -223,11 +222,6 @@ def _without_search(problem: Problem, started: float, callback: Callback | None)
         else "Nothing has positive probability: the zeros of the model and the evidence exclude every state."
     )
     return Outcome(log_upper, (snapshot,), reason, interrupted=False, notes=())
-
-
-def _repair_time(limits: Limits) -> float:
-    """Seconds for making the decoded assignment feasible."""
-    return 1.0 if limits.time_limit is None else min(1.0, 0.02 * limits.time_limit)
 
 
 def _impossible(outcome: Outcome) -> Outcome:

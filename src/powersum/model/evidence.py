@@ -57,10 +57,10 @@ def evidence_of(model: Model, evidence: Any) -> Evidence:
     model
         The model that the evidence is about.
     evidence
-        A dictionary, a list of pairs, or a row of a table (a pandas Series or a named tuple, in which what is missing is
-        not observed). For each variable, by name or number, its state, or its likelihoods: a dictionary
-        ``{state: likelihood}`` or an array in the order of the states. Only their ratios tell anything about the answer;
-        the value of the question is multiplied by them as they are. Likelihood 0 excludes a state.
+        A dictionary, a list of pairs, or a row of a table (a pandas Series or a named tuple, in which what is missing
+        is not observed). For each variable, by name or number, its state, or its likelihoods: a dictionary
+        ``{state: likelihood}`` or an array in the order of the states. Only their ratios tell anything about the
+        answer; the value of the question is multiplied by them as they are. Likelihood 0 excludes a state.
     """
     certain: list[tuple[Any, Any]] = []
     likelihoods: dict[int, tuple[float, ...]] = {}
