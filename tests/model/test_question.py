@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
 from collections import OrderedDict, namedtuple
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import powersum as ps
-from powersum import InputError, Model
+from powersum import InputError, Model, Query
 from powersum.answer.comparison import compare
 from powersum.model.question import Question
 
@@ -122,3 +124,66 @@ def test_the_query_keeps_the_order_asked(names: list[str], count: int) -> None:
 def test_order_of_the_answer_is_the_order_asked() -> None:
     for maximize in (["xray", "smoker"], ["smoker", "xray"], [2, 0, 1], "all"):
         wanted = [CLINIC.name(CLINIC.variable(v)) for v in (range(3) if maximize == "all" else maximize)]
+        for call in (ps.solve, ps.bound):
+            assert list(call(CLINIC, maximize, {"cancer": "no"}).assignment) == wanted
+        answers = ps.solve_many(CLINIC, [{"maximize": maximize}, {"maximize": sorted(wanted)}])
+        assert [list(answer.assignment) for answer in answers] == [wanted, sorted(wanted)]
+    assert list(ps.solve(CLINIC, query=Query(np.zeros(3))).assignment) == ["smoker", "cancer", "xray"]
+
+
+def test_an_order_that_is_not_that_of_the_weights() -> None:
+    with pytest.raises(InputError, match=r"asked is .* it must name each variable of weight 0 once"):
+        Query(np.array([0.0, 1.0]), asked=(1,))
+
+
+def test_a_path_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "lung.bif"
+    ps.write(CLINIC, path)
+    wanted = ps.solve(CLINIC, ["cancer"], KNOWN)
+    for given_path in (path, str(path)):
+        result = ps.solve(given_path, ["cancer"], KNOWN)
+        assert result.assignment == wanted.assignment
+        assert result.question is not None
+        assert result.question.model == "lung.bif"
+        assert ps.bound(given_path, ["cancer"], KNOWN).assignment == wanted.assignment
+        assert ps.marginals(given_path, KNOWN).exact
+        assert ps.solve_many(given_path, [{"maximize": ["cancer"]}])[0].assignment
+        assert compare(given_path, methods="gdd", sweeps=0).traces
+    with pytest.raises(InputError, match=r"gone\.bif: cannot be read"):
+        ps.solve(tmp_path / "gone.bif")
+
+
+def test_what_is_remembered() -> None:
+    soft = {"xray": {"shadow": 0.6, "clear": 0.2}}
+    result = ps.solve(CLINIC, ["cancer"], {**soft, "smoker": 1})
+    asked = result.question
+    assert asked is not None
+    assert (asked.model, asked.task, asked.maximize, asked.weights) == ("", "MMAP", ("cancer",), None)
+    assert asked.evidence == {"smoker": "yes"}
+    assert asked.likelihoods == {"xray": (0.2, 0.6)}
+    assert asked.digest == CLINIC.digest
+    assert asked.structure == CLINIC.structure
+    # No whole model hides in it.
+    large, query = ps.generate.grid(20, 20, seed=1)
+    assert len(pickle.dumps(Question.of(large, query).asked())) < 5000
+    weighted = Question.of(CLINIC, query=Query(np.array([1.0, 0.5, 0.0]))).asked()
+    assert (weighted.task, weighted.weights, weighted.maximize) == ("power-sum", (1.0, 0.5, 0.0), ("xray",))
+
+
+def test_likelihoods_are_factors_by_rising_variable() -> None:
+    """As certificates number them."""
+    model, states = Question.of(CLINIC, None, {"xray": [0.3, 0.4], "smoker": [0.1, 0.2]}).observed
+    assert states == {}
+    assert [model.factor(k).scope for k in (3, 4)] == [(0,), (2,)]
+    np.testing.assert_allclose(np.exp(model.factor(3).log_table), [0.1, 0.2])
+
+
+def test_equal_questions_have_equal_keys() -> None:
+    def key(*arguments: Any) -> Any:
+        return Question.of(CLINIC, *arguments).key
+
+    assert key(["cancer"], KNOWN) == key([1], [(2, 1), (0, 1)])
+    assert key(["cancer"], {"xray": [0.2, 0.8]}) == key(["cancer"], {2: {"shadow": 0.8, "clear": 0.2}})
+    different = [key(), key("all"), key(["cancer"]), key(["cancer"], KNOWN), key(["cancer"], {0: [0.2, 0.8]})]
+    different += [key(["smoker", "cancer"]), key(["cancer", "smoker"]), key(["cancer"], {2: [0.2, 0.8]})]
+    assert len(set(different)) == len(different)
