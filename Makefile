@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo docs test lint types pytest clean
+.PHONY: demo docs test lint types pytest soak clean
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -36,6 +36,12 @@ types: $(VENV)/.installed-test
 
 pytest: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n 2 -q
+
+# Random questions against brute force for MINUTES; tests of failing cases go to out/soak.
+MINUTES ?= 10
+SEED ?= 0
+soak: $(VENV)/.installed-test
+	$(BIN)/python -m soak --minutes $(MINUTES) --seed $(SEED) --jobs 2
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache

@@ -9,6 +9,7 @@ import numpy as np
 
 import powersum as ps
 from soak.cases import Case, Question
+from soak.certificates import verified
 from soak.oracle import Truth
 
 ALLOWANCE = 1e-9
@@ -75,7 +76,7 @@ def wrong_result(
         wrong.append(f"history: it ends with {result.history[-1].log_upper!r}, the result has {result.log_upper!r}")
     wrong += _wrong_status(result, truth)
     wrong += _wrong_assignment(case, model, question, result, truth)
-    return [*wrong, *_wrong_certificate(case, question, result, truth)]
+    return [*wrong, *_wrong_certificate(model, question, result, truth)]
 
 
 def _wrong_status(result: ps.Result, truth: Truth) -> Iterator[str]:
@@ -122,17 +123,22 @@ def _wrong_assignment(
         yield f"value: log_lower is {result.log_lower!r} and should be that of the assignment, {value!r}"
 
 
-def _wrong_certificate(case: Case, question: Question, result: ps.Result, truth: Truth) -> Iterator[str]:
-    """Run the checker over the certificate, once results have one."""
+def _wrong_certificate(model: ps.Model, question: Question, result: ps.Result, truth: Truth) -> Iterator[str]:
+    """Where a result has a certificate, the checker must accept it, prove what is claimed, and prove nothing false."""
     certificate = getattr(result, "certificate", None)
     if certificate is None:
         return
-    from soak.certificates import verified
-
-    lower, upper = verified(case, question, certificate)
+    try:
+        lower, upper = verified(model, question, certificate)
+    except Exception as error:
+        yield f"certificate: {type(error).__name__}: {error}"
+        return
+    # The checker rounds outwards: what it proves holds without any allowance.
+    if not upper >= truth.value - truth.error or not lower <= truth.value + truth.error:
+        yield f"certificate: {lower!r} to {upper!r} is accepted, the truth is {truth.value!r}"
     allowed = slack(truth.value, truth.error)
-    if not upper >= truth.value - allowed or not lower <= truth.value + allowed:
-        yield f"certificate: the checker accepts {lower!r} to {upper!r}, the truth is {truth.value!r}"
+    if not upper <= result.log_upper + allowed or not lower >= result.log_lower - allowed:
+        yield f"certificate: it proves {lower!r} to {upper!r}, claimed is {result.log_lower!r} to {result.log_upper!r}"
 
 
 def wrong_marginals(found: ps.Marginals, truth: Truth) -> Iterator[str]:

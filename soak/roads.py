@@ -25,6 +25,22 @@ SHORT_SLICES: Mapping[str, Any] = MappingProxyType(
 """For the true clock: stages that fit the short limits of small models."""
 
 
+def _split() -> Callable[..., Any]:
+    """Trees of small mini-buckets: on models as small as here, all others would be exact at once."""
+    tree = import_module("powersum.tighten.tree.covering_tree").CoveringTree
+
+    def split(*arguments: Any, memory: int, **options: Any) -> Any:
+        del memory
+        return tree(*arguments, ibound=1, **options)
+
+    return split
+
+
+SPLIT: Mapping[str, Any] = MappingProxyType(
+    {"powersum.solve_anytime:CoveringTree": _split, "powersum.search.and_or:STEPS": 200}
+)
+
+
 def _too_wide(*_: object, **__: object) -> float:
     """An evaluation to which every sum is too wide."""
     return float(import_module("powersum.evaluate_regions").TOO_WIDE)
@@ -45,9 +61,11 @@ ROADS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
         "plain": {},
         "anytime": NO_ELIMINATION,
+        "split": {**NO_ELIMINATION, **SPLIT},
         # Every leaf is reached by branching, and almost all that was found out is forgotten again.
         "search": {
             **NO_ELIMINATION,
+            **SPLIT,
             "powersum.search.and_or:SETTLE_WORK": 1.0,
             "powersum.search.and_or:STEPS": 3,
             "powersum.search.and_or:FIRST_BYTES": 1024,
@@ -57,13 +75,21 @@ ROADS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
             "powersum.evaluate:Evaluator.value": lambda: _too_wide,
             "powersum.solve_anytime:HELD_TABLE": 8.0,
         },
+        "partial-split": {
+            **NO_ELIMINATION,
+            **SPLIT,
+            "powersum.evaluate:Evaluator.value": lambda: _too_wide,
+            "powersum.solve_anytime:HELD_TABLE": 8.0,
+        },
         "sometimes-wide": {
             **NO_ELIMINATION,
+            **SPLIT,
             "powersum.evaluate:Evaluator.value": _thirds_too_wide,
             "powersum.solve_anytime:HELD_TABLE": 8.0,
         },
         "held": {
             **NO_ELIMINATION,
+            **SPLIT,
             "powersum.evaluate:Evaluator.value": _thirds_too_wide,
             "powersum.solve_anytime:MOST_VARIABLES": 1,
             "powersum.solve_anytime:HELD_TABLE": 8.0,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from itertools import combinations, pairwise
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,8 +22,8 @@ def cardinalities(rng: Rng) -> list[int]:
     choices = [[2], [2], [2], [2, 3], [1, 2, 3], [1, 2], [2, 3, 4, 5], [3], list(range(1, 41)), [2, 2, 2, 17, 40]]
     allowed = choices[int(rng.integers(len(choices)))]
     # Most faults show on small models, which are also quicker by far.
-    most = int(2.0 ** rng.uniform(0.0, np.log2(MOST_STATES)))
-    wanted = int(rng.integers(1, 15))
+    most = int(2.0 ** rng.uniform(1.0, np.log2(MOST_STATES)))
+    wanted = int(rng.integers(2, 15)) if rng.random() < 0.95 else int(rng.integers(0, 2))
     cards: list[int] = []
     for _ in range(wanted):
         card = int(rng.choice(allowed))
@@ -43,7 +44,7 @@ def _chain(rng: Rng, n: int) -> Scopes:
 
 def _grid(rng: Rng, n: int) -> Scopes:
     width = int(rng.integers(2, 4))
-    right = [(v, v + 1) for v in range(n - 1) if (v + 1) % width]
+    right: Scopes = [(v, v + 1) for v in range(n - 1) if (v + 1) % width]
     return right + [(v, v + width) for v in range(n - width)]
 
 
@@ -128,6 +129,10 @@ SHAPES: Mapping[str, Callable[[Rng, int], Scopes]] = MappingProxyType(
 
 def numbers(rng: Rng, kind: str, size: int) -> npt.NDArray[np.float64]:
     """The entries of one table, of one kind."""
+    return np.asarray(_numbers(rng, kind, size), dtype=np.float64)
+
+
+def _numbers(rng: Rng, kind: str, size: int) -> Any:
     match kind:
         case "normal":
             return np.exp(rng.normal(0.0, 1.5, size))
@@ -137,9 +142,10 @@ def numbers(rng: Rng, kind: str, size: int) -> npt.NDArray[np.float64]:
             return np.exp(rng.normal(0.0, 10.0, size))
         case "zeros":
             share = rng.choice([0.1, 0.3, 0.5, 0.7])
-            return np.where(rng.random(size) < share, 0.0, np.exp(rng.normal(0.0, 2.0, size)))
+            spread = rng.choice([1.0, 3.0, 8.0])
+            return np.where(rng.random(size) < share, 0.0, np.exp(rng.normal(0.0, spread, size)))
         case "constraints":
-            return (rng.random(size) < rng.choice([0.4, 0.6, 0.8])).astype(np.float64)
+            return rng.random(size) < rng.choice([0.4, 0.6, 0.8])
         case "ties":
             return rng.choice([0.0, 1.0, 1.0, 2.0], size)
         case "extreme":

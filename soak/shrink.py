@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import fields, replace
+from dataclasses import asdict, replace
 
 import numpy as np
 
-from soak.cases import Case, Factors, Question, Trouble
+from soak.cases import Case, Question, Trouble
 
 Fails = Callable[[Case], bool]
 
@@ -91,12 +91,12 @@ def _simpler_runs(case: Case) -> Iterator[Case]:
     if case.road != "plain":
         yield replace(case, road="plain")
         yield replace(case, road="anytime")
-    for part in fields(Trouble):
-        if getattr(case.trouble, part.name):
-            yield replace(case, trouble=replace(case.trouble, **{part.name: part.default}))
-            if part.name != "step":
-                fewer = getattr(case.trouble, part.name) // 2
-                yield replace(case, trouble=replace(case.trouble, **{part.name: fewer}))
+    trouble = asdict(case.trouble)
+    for name, value in trouble.items():
+        if value:
+            yield replace(case, trouble=Trouble(**{**trouble, name: 0}))
+            if name != "step":
+                yield replace(case, trouble=Trouble(**{**trouble, name: value // 2}))
     for name, plain in (("threads", 1), ("seed", 0), ("gap", 0.0)):
         if case.options.get(name, plain) != plain:
             yield replace(case, options={**case.options, name: plain})
@@ -105,16 +105,17 @@ def _simpler_runs(case: Case) -> Iterator[Case]:
             yield replace(case, options={k: v for k, v in case.options.items() if k != name})
     if case.options.get("sweeps", 0) > 0:
         yield replace(case, options={**case.options, "sweeps": case.options["sweeps"] // 2})
-    for flag in ("named", "directed"):
-        if getattr(case, flag):
-            yield replace(case, **{flag: False})
+    if case.named:
+        yield replace(case, named=False)
+    if case.directed:
+        yield replace(case, directed=False)
 
 
 def _simpler_tables(case: Case) -> Iterator[Case]:
     neutral = 0.0 if case.log else 1.0
     for k, (scope, table) in enumerate(case.factors):
         for values in _simpler_values(table, neutral):
-            yield _with_factors(case, (*case.factors[:k], (scope, values), *case.factors[k + 1 :]))
+            yield replace(case, factors=(*case.factors[:k], (scope, values), *case.factors[k + 1 :]))
 
 
 def _simpler_values(table: tuple[float, ...], neutral: float = 1.0) -> Iterator[tuple[float, ...]]:
@@ -131,10 +132,6 @@ def _simpler_values(table: tuple[float, ...], neutral: float = 1.0) -> Iterator[
         for value in simple:
             if value != x and len(repr(value)) <= len(repr(x)):
                 yield (*table[:at], value, *table[at + 1 :])
-
-
-def _with_factors(case: Case, factors: Factors) -> Case:
-    return replace(case, factors=factors)
 
 
 def _without_state(case: Case, v: int, state: int) -> Case:

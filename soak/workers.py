@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import resource
 import signal
@@ -9,6 +10,7 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
+from pathlib import Path
 
 from soak.cases import Case
 from soak.draw import draw
@@ -20,8 +22,8 @@ HANG = 120.0
 FIRST_HANG = 900.0
 """The same for the first cases of all, for which everything has to be compiled."""
 
-MEMORY = 6 << 30
-"""Bytes of address space of a worker: what takes more runs away."""
+MEMORY, COLLECTED = 10 << 30, 3 << 30
+"""Bytes of address space of a worker: what takes more runs away. Cyclic garbage is collected long before that."""
 
 Job = int | Case
 
@@ -49,6 +51,7 @@ class Worker:
         self._process = context.Process(target=_serve, args=(other, self._only), daemon=True)
         self._process.start()
         other.close()
+        self.pid = self._process.pid or 0
         self.jobs: list[Job] = []
         self._since = time.monotonic()
 
@@ -116,6 +119,12 @@ def _serve(pipe: Connection, only: str | None) -> None:
             begun = time.perf_counter()
             outcome = checked(case)
             pipe.send(Done(case, outcome, time.perf_counter() - begun))
+            if _address_space() > COLLECTED:
+                gc.collect()
+
+
+def _address_space() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 
 
 def _ignore(number: int, frame: object) -> None:
