@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import os
+import resource
 import signal
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,9 @@ from soak.oracle import Truth
 from soak.roads import Injected, road
 
 PACKAGE = Path(ps.__file__).parent
+
+FILE_MEMORY = 3 << 30
+"""Bytes that reading a file of a few kilobytes may take."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +152,20 @@ def _marginals(case: Case, ends: list[str]) -> Wrong:
 
 def _file(case: Case, ends: list[str]) -> Wrong:
     del ends
-    return read_file(case)
+    with _little_memory():
+        return read_file(case)
+
+
+@contextmanager
+def _little_memory() -> Iterator[None]:
+    """Some damaged files once took all memory of the machine."""
+    now, hard = resource.getrlimit(resource.RLIMIT_AS)
+    held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (held + FILE_MEMORY, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (now, hard))
 
 
 def _prepared(case: Case) -> tuple[ps.Model, Question, Truth]:

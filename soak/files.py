@@ -136,6 +136,8 @@ def read_file(case: Case) -> list[str]:
             message = str(error)
             if not message.startswith(f"{path}: ") or not message.isprintable() or len(message) > len(str(path)) + 400:
                 wrong.append(f"message: {message[:500]!r}")
+            if "MemoryError" in message:
+                wrong.append(f"memory: {message[:500]!r}")
             return wrong
         if isinstance(found, ps.Model):
             copy = Path(folder, "copy.uai")
