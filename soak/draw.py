@@ -10,7 +10,7 @@ import numpy as np
 
 from soak.cases import Case, Factors, Question, Trouble
 from soak.files import draw_file
-from soak.shapes import NUMBERS, SHAPES, Rng, Scopes, cardinalities, numbers
+from soak.shapes import HARD, NUMBERS, SHAPES, Rng, Scopes, cardinalities, numbers
 
 ENTRIES: Mapping[str, float] = MappingProxyType(
     {"solve": 0.22, "solver": 0.2, "bound": 0.36, "marginals": 0.1, "many": 0.04, "file": 0.08}
@@ -102,7 +102,7 @@ def _choice(rng: Rng, shares: Mapping[str, float]) -> str:
 def _model(rng: Rng) -> tuple[list[int], str, Factors, bool, bool]:
     """Cardinalities, the kind by name, factors, whether it is directed, whether tables are logs."""
     cards = cardinalities(rng)
-    shape = str(rng.choice(list(SHAPES)))
+    shape = str(rng.choice(HARD if rng.random() < 0.5 else list(SHAPES)))
     scopes: Scopes = SHAPES[shape](rng, len(cards)) if cards else []
     if rng.random() < 0.15:
         scopes += [()] * int(rng.integers(1, 3))

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 import powersum as ps
-from soak.cases import Case, Question
+from soak.cases import Case, Question, Trouble
 from soak.claims import Wrong, truth_of, wrong_marginals, wrong_result, wrong_tables
 from soak.files import read_file
 from soak.oracle import Truth
@@ -40,6 +40,7 @@ class Outcome:
 def checked(case: Case) -> Outcome:
     """Ask, and hold the answer against the truth. Whatever powersum raises is wrong, but what it may refuse."""
     ends: list[str] = []
+    handler = signal.getsignal(signal.SIGINT)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         try:
@@ -51,6 +52,8 @@ def checked(case: Case) -> Outcome:
             wrong, ends = [] if allowed else [f"refused: {error}"], ["refused"]
         except (Exception, KeyboardInterrupt) as error:
             wrong, ends = [_place(error)], ["error"]
+    if signal.getsignal(signal.SIGINT) is not handler:
+        wrong.append("signal: the handler that was there before is not there after")
     return Outcome(tuple(wrong), ends[-1] if ends else "done")
 
 
@@ -71,8 +74,13 @@ def _solve(case: Case, ends: list[str]) -> Wrong:
 
 def _bound(case: Case, ends: list[str]) -> Wrong:
     def ask(model: ps.Model, question: Question, callback: Callable[[ps.Snapshot], None]) -> ps.Result:
-        order = question.order
-        return ps.bound(model, **_asked(case, question), order=order, callback=callback, **case.options)
+        asked = {**_asked(case, question), **case.options, "order": question.order}
+        result = ps.bound(model, **asked, callback=callback)
+        # Nothing from outside has a part in it: the number of threads must not have one either.
+        if case.options["threads"] > 1 and "time_limit" not in case.options and case.trouble == Trouble():
+            alone = ps.bound(model, **{**asked, "threads": 1})
+            assert alone.log_upper == result.log_upper, f"with one thread it is {alone.log_upper!r}, not {result!r}"
+        return result
 
     return _answered(case, ends, ask)
 
@@ -89,14 +97,9 @@ def _answered(case: Case, ends: list[str], ask: Callable[..., ps.Result]) -> Wro
         if len(seen) == case.trouble.signal_at:
             os.kill(os.getpid(), signal.SIGINT)
 
-    before = signal.getsignal(signal.SIGINT)
     wrong = wrong_tables(case, model)
-    try:
-        with road(case.road, case.trouble):
-            result = ask(model, question, callback)
-    finally:
-        if signal.getsignal(signal.SIGINT) is not before:
-            wrong.append("signal: the handler that was there before is not there after")
+    with road(case.road, case.trouble):
+        result = ask(model, question, callback)
     ends.append(result.status.value)
     # What bound shows while it runs may be a little too good, as its result then says; solve shows what it holds.
     shown = seen if case.entry == "solve" else []

@@ -22,7 +22,7 @@ def cardinalities(rng: Rng) -> list[int]:
     choices = [[2], [2], [2], [2, 3], [1, 2, 3], [1, 2], [2, 3, 4, 5], [3], list(range(1, 41)), [2, 2, 2, 17, 40]]
     allowed = choices[int(rng.integers(len(choices)))]
     # Most faults show on small models, which are also quicker by far.
-    most = int(2.0 ** rng.uniform(1.0, np.log2(MOST_STATES)))
+    most = int(2.0 ** rng.uniform(3.0, np.log2(MOST_STATES)))
     wanted = int(rng.integers(2, 15)) if rng.random() < 0.95 else int(rng.integers(0, 2))
     cards: list[int] = []
     for _ in range(wanted):
@@ -92,6 +92,12 @@ def _bushy(rng: Rng, n: int) -> Scopes:
     return _tree(rng, n) + more
 
 
+def _tangle(rng: Rng, n: int) -> Scopes:
+    """Nothing but pairs and triples, and many: hard for its size, for nothing can be simplified away."""
+    count = int(rng.integers(n, 2 * n + 1)) if n > 1 else 0
+    return [tuple(rng.permutation(n)[: int(rng.integers(2, 4))].tolist()) for _ in range(count)]
+
+
 def _none(rng: Rng, n: int) -> Scopes:
     del rng, n
     return []
@@ -120,11 +126,15 @@ SHAPES: Mapping[str, Callable[[Rng, int], Scopes]] = MappingProxyType(
         "repeated": _repeated,
         "components": _components,
         "bushy": _bushy,
+        "tangle": _tangle,
         "none": _none,
         "network": _network,
     }
 )
 """Name of each shape and what draws its scopes for a number of variables."""
+
+HARD = ("tangle", "tangle", "dense", "grid", "cycle", "bushy")
+"""Shapes that are not answered by simplification or by a tree without splits."""
 
 
 def numbers(rng: Rng, kind: str, size: int) -> npt.NDArray[np.float64]:
