@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 
 from soak.cases import Case, Factors, Question, Trouble
 from soak.files import draw_file
-from soak.shapes import HARD, NUMBERS, SHAPES, Rng, Scopes, cardinalities, numbers
+from soak.shapes import HARD, NUMBERS, SHAPES, Rng, Scopes, cardinalities, numbers, one_of
 
 ENTRIES: Mapping[str, float] = MappingProxyType(
     {"solve": 0.22, "solver": 0.2, "bound": 0.36, "marginals": 0.1, "many": 0.04, "file": 0.08}
@@ -51,6 +52,9 @@ METHODS: Mapping[str, tuple[Mapping[str, Any], ...]] = MappingProxyType(
     }
 )
 """Methods of ``bound`` and options of each."""
+
+METHOD_SHARES: Mapping[str, float] = MappingProxyType(dict.fromkeys(METHODS, 1.0) | {"tree": 4.0, "lbfgs": 0.3})
+"""The tree is what ``solve`` stands on; ``lbfgs`` takes ten times as long as the others."""
 
 FRACTIONS = (0.5, 0.25, 0.9, 1e-3, 1e-6, 1.5, 3.0)
 """Weights beside 0 and 1."""
@@ -95,21 +99,25 @@ def draw(seed: int, only: str | None = None) -> Case:
 
 
 def _choice(rng: Rng, shares: Mapping[str, float]) -> str:
-    values = np.array(list(shares.values()))
-    return list(shares)[int(rng.choice(len(values), p=values / values.sum()))]
+    left = rng.random() * sum(shares.values())
+    for name, share in shares.items():
+        left -= share
+        if left < 0.0:
+            return name
+    return next(iter(shares))
 
 
 def _model(rng: Rng) -> tuple[list[int], str, Factors, bool, bool]:
     """Cardinalities, the kind by name, factors, whether it is directed, whether tables are logs."""
     cards = cardinalities(rng)
-    shape = str(rng.choice(HARD if rng.random() < 0.5 else list(SHAPES)))
+    shape = one_of(rng, HARD if rng.random() < 0.5 else list(SHAPES))
     scopes: Scopes = SHAPES[shape](rng, len(cards)) if cards else []
     if rng.random() < 0.15:
         scopes += [()] * int(rng.integers(1, 3))
     if cards and rng.random() < 0.3:
         scopes += [(int(v),) for v in rng.integers(0, len(cards), size=int(rng.integers(1, 4)))]
     # Zeros make most of the trouble.
-    kind = "zeros" if rng.random() < 0.2 else str(rng.choice(NUMBERS))
+    kind = "zeros" if rng.random() < 0.2 else one_of(rng, NUMBERS)
     mixed = rng.random() < 0.2
     # Without one configuration that zeros leave, most models with zeros would be impossible.
     planted = [int(rng.integers(card)) for card in cards] if rng.random() < 0.7 else None
@@ -119,10 +127,10 @@ def _model(rng: Rng) -> tuple[list[int], str, Factors, bool, bool]:
         scopes = scopes[: len(cards)]
     factors = []
     for scope in scopes:
-        size = int(np.prod([cards[v] for v in scope], dtype=np.int64))
+        size = math.prod(cards[v] for v in scope)
         if size > 1 << 12:
             continue
-        table = numbers(rng, str(rng.choice(NUMBERS)) if mixed else kind, size)
+        table = numbers(rng, one_of(rng, NUMBERS) if mixed else kind, size)
         if planted is not None:
             at = np.ravel_multi_index([planted[v] for v in scope], [cards[v] for v in scope]) if scope else 0
             table[at] = table[at] or 1.0
@@ -136,7 +144,7 @@ def _model(rng: Rng) -> tuple[list[int], str, Factors, bool, bool]:
     if log:
         with np.errstate(divide="ignore"):
             factors = [(scope, np.log(table)) for scope, table in factors]
-    plain = tuple((scope, tuple(float(x) for x in table)) for scope, table in factors)
+    plain = tuple((scope, tuple(table.tolist())) for scope, table in factors)
     return cards, f"{shape}/{'mixed' if mixed else kind}", plain, directed, log
 
 
@@ -158,7 +166,7 @@ def _distribution(rng: Rng, rows: Any) -> Any:
 
 def _question(rng: Rng, cards: list[int], *, fractions: bool) -> Question:
     n = len(cards)
-    share = float(rng.choice([0.0, 0.0, 0.3, 0.5, 0.8, 1.0]))
+    share = one_of(rng, [0.0, 0.0, 0.3, 0.5, 0.8, 1.0])
     weights = (rng.random(n) >= share).astype(np.float64)
     if fractions:
         weights = np.where(rng.random(n) < 0.5, rng.choice(FRACTIONS, n), weights)
@@ -168,7 +176,7 @@ def _question(rng: Rng, cards: list[int], *, fractions: bool) -> Question:
             if rng.random() < 0.6:
                 evidence[v] = int(rng.integers(cards[v]))
             else:
-                kind = str(rng.choice(["normal", "zeros", "extreme", "spikes", "ties"]))
+                kind = one_of(rng, ["normal", "zeros", "extreme", "spikes", "ties"])
                 evidence[v] = tuple(numbers(rng, kind, cards[v]).tolist())
     order = None
     if fractions and rng.random() < 0.4:
@@ -183,8 +191,7 @@ def _options(rng: Rng, entry: str, road: str) -> dict[str, Any]:
         return {**options, "n_jobs": int(rng.integers(1, 3)), "progress": False, "time_limit": _time_limit(rng, road)}
     options["threads"] = 1 if rng.random() < 0.7 else 2
     if entry == "bound":
-        # The tree is what solve stands on.
-        method = "tree" if rng.random() < 0.3 else str(rng.choice(list(METHODS)))
+        method = _choice(rng, METHOD_SHARES)
         own = METHODS[method]
         options |= {"method": method, **own[int(rng.integers(len(own)))]}
         match int(rng.integers(4)):
@@ -193,22 +200,22 @@ def _options(rng: Rng, entry: str, road: str) -> dict[str, Any]:
             case 1:
                 options["time_limit"] = _time_limit(rng, road)
             case 2:
-                options |= {"sweeps": 50, "change": float(rng.choice([0.0, 1e-6, 1e-3]))}
+                options |= {"sweeps": 50, "change": one_of(rng, [0.0, 1e-6, 1e-3])}
             case _:
                 options |= {"sweeps": 150, "target": float(rng.normal(0.0, 10.0))}
         return options
     options["time_limit"] = _time_limit(rng, road)
     if entry == "marginals":
-        options["memory"] = float(rng.choice([1e9, 1e9, 1e9, 1e4, 3e3]))
+        options["memory"] = one_of(rng, [1e9, 1e9, 1e9, 1e4, 3e3])
         return options
-    options["gap"] = float(rng.choice([0.0, 0.0, 0.0, 1e-3, 1.0]))
+    options["gap"] = one_of(rng, [0.0, 0.0, 0.0, 1e-3, 1.0])
     return options
 
 
 def _time_limit(rng: Rng, road: str) -> float | None:
     if road == "plain" and rng.random() < 0.3:
         return None
-    return float(rng.choice([0.05, 0.2, 1.0, 10.0, 60.0]))
+    return one_of(rng, [0.05, 0.2, 1.0, 10.0, 60.0])
 
 
 def _trouble(rng: Rng, entry: str, road: str, options: Mapping[str, Any]) -> Trouble:
@@ -224,7 +231,7 @@ def _trouble(rng: Rng, entry: str, road: str, options: Mapping[str, Any]) -> Tro
     if rng.random() < 0.1:
         chosen["raise_at"] = int(10.0 ** rng.uniform(0.0, 2.0))
     if entry == "solver":
-        chosen["stop_after"] = int(rng.choice([0, 1, 2, 3, 5]))
+        chosen["stop_after"] = one_of(rng, [0, 1, 2, 3, 5])
     elif entry in ("solve", "bound"):
         match int(rng.integers(20)):
             case 0:

@@ -16,7 +16,7 @@ import numpy as np
 import powersum as ps
 from powersum.formats import read_result
 from soak.cases import Case
-from soak.shapes import Rng
+from soak.shapes import Rng, one_of
 
 # fmt: off
 ODD_WORDS = (
@@ -54,7 +54,7 @@ def draw_file(rng: Rng, name: str) -> Case:
     suffixes = [".uai", ".uai", *SIDE_FILES]
     if find_spec("pyagrum") is not None or find_spec("pyAgrum") is not None:
         suffixes += NETWORK_SUFFIXES
-    suffix = str(rng.choice(suffixes))
+    suffix = one_of(rng, suffixes)
     originals = SIDE_FILES[suffix] if suffix in SIDE_FILES else _written(suffix)
     data = _mutated(originals[int(rng.integers(len(originals)))], rng)
     return Case(name=name, entry="file", kind=f"file/{suffix[1:]}", suffix=suffix, data=data)
@@ -113,7 +113,7 @@ def _mutated(content: bytes, rng: Rng) -> bytes:
                 # A number somewhere becomes another one.
                 numbers = [i for i, word in enumerate(words) if word[:1].isdigit()]
                 if numbers:
-                    words[int(rng.choice(numbers))] = odd
+                    words[one_of(rng, numbers)] = odd
                 content = space.join(words)
     return content
 
