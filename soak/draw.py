@@ -56,7 +56,7 @@ METHODS: Mapping[str, tuple[Mapping[str, Any], ...]] = MappingProxyType(
 METHOD_SHARES: Mapping[str, float] = MappingProxyType(dict.fromkeys(METHODS, 1.0) | {"tree": 4.0, "lbfgs": 0.3})
 """The tree is what ``solve`` stands on; ``lbfgs`` takes ten times as long as the others."""
 
-FRACTIONS = (0.5, 0.25, 0.9, 1e-3, 1e-6, 1.5, 3.0)
+FRACTIONS = (0.5, 0.25, 0.9, 1e-3, 1e-6, 1.5, 3.0, 1e-12, 1e-100, 1e-300, 1e3)
 """Weights beside 0 and 1."""
 
 
@@ -128,7 +128,7 @@ def _model(rng: Rng) -> tuple[list[int], str, Factors, bool, bool]:
     factors = []
     for scope in scopes:
         size = math.prod(cards[v] for v in scope)
-        if size > 1 << 12:
+        if size > 1 << 12 and len(scope) > 2:
             continue
         table = numbers(rng, one_of(rng, NUMBERS) if mixed else kind, size)
         if planted is not None:

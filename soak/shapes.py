@@ -19,6 +19,10 @@ MOST_STATES = 1 << 14
 """Joint states of a model: brute force takes a few milliseconds."""
 
 
+HUGE = 0.0005
+"""Share of models with one variable of very many states."""
+
+
 def one_of(rng: Rng, options: Sequence[T]) -> T:
     """One of several, much quicker than by ``rng.choice``."""
     return options[int(rng.random() * len(options))]
@@ -26,6 +30,9 @@ def one_of(rng: Rng, options: Sequence[T]) -> T:
 
 def cardinalities(rng: Rng) -> list[int]:
     """Numbers of states, from 1 to 40, of as many variables as brute force allows, or fewer."""
+    if rng.random() < HUGE:
+        # More states than an unsigned number of 16 bits can tell apart.
+        return [one_of(rng, [2, 3, 1]), 65_530 + int(rng.integers(5000))][:: one_of(rng, [1, -1])]
     choices = [[2], [2], [2], [2, 3], [1, 2, 3], [1, 2], [2, 3, 4, 5], [3], list(range(1, 41)), [2, 2, 2, 17, 40]]
     allowed = one_of(rng, choices)
     # Most faults show on small models, which are also quicker by far.
