@@ -19,15 +19,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from tests.data import DATA
 
-from powersum.arrays import IntArray
-from powersum.baselines.wmb import WMB
+from powersum.bounds.rivals.wmb import WMB
+from powersum.bounds.tree import CoveringTree
+from powersum.core.arrays import IntArray
 from powersum.formats import read, read_evidence, read_order, read_query
 from powersum.generate import grid
-from powersum.ordering import elimination_order
-from powersum.problem import Problem
-from powersum.query import Query
-from powersum.simplify import simplify
-from powersum.tighten.tree import CoveringTree
+from powersum.model.query import Query
+from powersum.prepare.ordering import elimination_order
+from powersum.prepare.problem import Problem
+from powersum.prepare.simplify import simplify
 
 DEFAULT_MEMORY = 2**30
 GENERATED = "generated"

@@ -12,9 +12,9 @@ import numpy as np
 
 from benchmarks.instances import DATA
 from powersum.formats import read, read_order, read_query
-from powersum.ordering import elimination_order, order_cost
-from powersum.query import Query
-from powersum.simplify import simplify
+from powersum.model.query import Query
+from powersum.prepare.ordering import elimination_order, order_cost
+from powersum.prepare.simplify import simplify
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 
 from benchmarks.bounds import Row, order_of, pass_cost, problem_of
-from powersum.tighten.tree import CoveringTree
+from powersum.bounds.tree import CoveringTree
 
 MODELS = (
     Row("pedigree", "pedigree7", "Q0.5.I1", None, None, 0.0),

@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from benchmarks.instances import DATA
+from powersum.answer.solver import solve
 from powersum.formats import read, read_evidence, read_query
-from powersum.model import Model
-from powersum.solve import solve
+from powersum.model.model import Model
 
 # Questions without a reference value that the project also looks at.
 EXTRA = (

@@ -46,11 +46,11 @@ def instances(folder: Path) -> Iterator[tuple[str, Path, Path]]:
 
 def measure(name: str, model_path: Path, query_path: Path, sweeps: int) -> list[str]:
     """One row of the table."""
+    from powersum.bounds.gdd import GDD
     from powersum.formats import read, read_query
-    from powersum.ordering import elimination_order
-    from powersum.query import Query
-    from powersum.simplify import simplify
-    from powersum.tighten.gdd import GDD
+    from powersum.model.query import Query
+    from powersum.prepare.ordering import elimination_order
+    from powersum.prepare.simplify import simplify
 
     marks = [time.perf_counter()]
     model = read(model_path)

@@ -12,8 +12,11 @@ from soak.cases import Case, Question
 from soak.certificates import verified
 from soak.oracle import Truth
 
-ALLOWANCE = 1e-9
+ALLOWANCE = 0.0
 """Rounding that a bound may be false by, relative to ``1 + |truth|``, beside the oracle's own error."""
+
+CLOSE = 1e-9
+"""How close numbers that stand for the same must be, relative to ``1 + |truth|``: bounds may keep a distance."""
 
 SAME = 1e-6
 """Bounds this close are called equal, and the answer optimal."""
@@ -26,9 +29,9 @@ def truth_of(case: Case, model: ps.Model, question: Question) -> Truth:
     return Truth(case.cards, model.factors(), question.weights, question.evidence, question.order)
 
 
-def slack(value: float, error: float) -> float:
+def slack(value: float, error: float, relative: float = ALLOWANCE) -> float:
     """How far from a true value a claim about it may be."""
-    return error + (ALLOWANCE * (1.0 + abs(value)) if math.isfinite(value) else 0.0)
+    return error + (relative * (1.0 + abs(value)) if math.isfinite(value) else 0.0)
 
 
 def wrong_tables(case: Case, model: ps.Model) -> Wrong:
@@ -80,7 +83,7 @@ def wrong_result(
 
 
 def _wrong_status(result: ps.Result, truth: Truth) -> Iterator[str]:
-    allowed = slack(truth.value, truth.error)
+    allowed = slack(truth.value, truth.error, CLOSE)
     match result.status:
         case ps.Status.INFEASIBLE:
             if truth.value > -math.inf:
@@ -116,10 +119,10 @@ def _wrong_assignment(
     allowed = slack(value, error)
     if not result.log_lower <= value + allowed:
         yield f"value: log_lower is {result.log_lower!r}, the assignment has {value!r}"
-    if result.status is ps.Status.OPTIMAL and not value >= truth.value - SAME - slack(truth.value, truth.error):
+    if result.status is ps.Status.OPTIMAL and not value >= truth.value - SAME - slack(truth.value, truth.error, CLOSE):
         yield f"optimal: the assignment has {value!r}, the truth is {truth.value!r}"
     solved = case.entry != "bound" and not result.notes and result.log_lower > -math.inf
-    if solved and not abs(result.log_lower - value) <= allowed:
+    if solved and not abs(result.log_lower - value) <= slack(value, error, CLOSE):
         yield f"value: log_lower is {result.log_lower!r} and should be that of the assignment, {value!r}"
 
 
@@ -136,7 +139,7 @@ def _wrong_certificate(model: ps.Model, question: Question, result: ps.Result, t
     # The checker rounds outwards: what it proves holds without any allowance.
     if not upper >= truth.value - truth.error or not lower <= truth.value + truth.error:
         yield f"certificate: {lower!r} to {upper!r} is accepted, the truth is {truth.value!r}"
-    allowed = slack(truth.value, truth.error)
+    allowed = slack(truth.value, truth.error, CLOSE)
     if not upper <= result.log_upper + allowed or not lower >= result.log_lower - allowed:
         yield f"certificate: it proves {lower!r} to {upper!r}, claimed is {result.log_lower!r} to {result.log_upper!r}"
 
@@ -152,5 +155,5 @@ def wrong_marginals(found: ps.Marginals, truth: Truth) -> Iterator[str]:
             yield f"marginals: of variable {v} {belief.tolist()} is no distribution"
         elif v in truth.observed and not np.array_equal(belief, right):
             yield f"marginals: of observed variable {v} it is {belief.tolist()}"
-        elif found.exact and not np.abs(belief - right).max() <= ALLOWANCE:
+        elif found.exact and not np.abs(belief - right).max() <= CLOSE:
             yield f"marginals: of variable {v} it is {belief.tolist()}, the truth {right.tolist()}"

@@ -16,18 +16,18 @@ from unittest.mock import patch
 
 from soak.cases import Trouble
 
-NO_ELIMINATION: Mapping[str, Any] = MappingProxyType({"powersum.solve_stages:NANOSECONDS_PER_ENTRY": 1e12})
+NO_ELIMINATION: Mapping[str, Any] = MappingProxyType({"powersum.answer.stages:NANOSECONDS_PER_ENTRY": 1e12})
 """No elimination is quick enough to be tried first."""
 
 SHORT_SLICES: Mapping[str, Any] = MappingProxyType(
-    {"powersum.solve_anytime:SLICE": 0.01, "powersum.solve_anytime:FIRST_STAGE": 0.03}
+    {"powersum.answer.anytime:SLICE": 0.01, "powersum.answer.anytime:FIRST_STAGE": 0.03}
 )
 """For the true clock: stages that fit the short limits of small models."""
 
 
 def _split() -> Callable[..., Any]:
     """Trees of small mini-buckets: on models as small as here, all others would be exact at once."""
-    tree = import_module("powersum.tighten.tree.covering_tree").CoveringTree
+    tree = import_module("powersum.bounds.tree.covering_tree").CoveringTree
 
     def split(*arguments: Any, memory: int, **options: Any) -> Any:
         del memory
@@ -37,18 +37,18 @@ def _split() -> Callable[..., Any]:
 
 
 SPLIT: Mapping[str, Any] = MappingProxyType(
-    {"powersum.solve_anytime:CoveringTree": _split, "powersum.search.and_or:STEPS": 200}
+    {"powersum.answer.anytime:CoveringTree": _split, "powersum.search.and_or:STEPS": 200}
 )
 
 
 def _too_wide(*_: object, **__: object) -> float:
     """An evaluation to which every sum is too wide."""
-    return float(import_module("powersum.evaluate_regions").TOO_WIDE)
+    return float(import_module("powersum.assign.regions").TOO_WIDE)
 
 
 def _thirds_too_wide() -> Callable[..., float]:
     """The true evaluation, except that every third call finds the sum too wide."""
-    original = import_module("powersum.evaluate").Evaluator.value
+    original = import_module("powersum.assign.evaluator").Evaluator.value
     calls = iter(range(1 << 62))
 
     def value(*arguments: Any, **options: Any) -> float:
@@ -72,31 +72,31 @@ ROADS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         },
         "partial": {
             **NO_ELIMINATION,
-            "powersum.evaluate:Evaluator.value": lambda: _too_wide,
-            "powersum.solve_anytime:HELD_TABLE": 8.0,
+            "powersum.assign.evaluator:Evaluator.value": lambda: _too_wide,
+            "powersum.answer.anytime:HELD_TABLE": 8.0,
         },
         "partial-split": {
             **NO_ELIMINATION,
             **SPLIT,
-            "powersum.evaluate:Evaluator.value": lambda: _too_wide,
-            "powersum.solve_anytime:HELD_TABLE": 8.0,
+            "powersum.assign.evaluator:Evaluator.value": lambda: _too_wide,
+            "powersum.answer.anytime:HELD_TABLE": 8.0,
         },
         "sometimes-wide": {
             **NO_ELIMINATION,
             **SPLIT,
-            "powersum.evaluate:Evaluator.value": _thirds_too_wide,
-            "powersum.solve_anytime:HELD_TABLE": 8.0,
+            "powersum.assign.evaluator:Evaluator.value": _thirds_too_wide,
+            "powersum.answer.anytime:HELD_TABLE": 8.0,
         },
         "held": {
             **NO_ELIMINATION,
             **SPLIT,
-            "powersum.evaluate:Evaluator.value": _thirds_too_wide,
-            "powersum.solve_anytime:MOST_VARIABLES": 1,
-            "powersum.solve_anytime:HELD_TABLE": 8.0,
+            "powersum.assign.evaluator:Evaluator.value": _thirds_too_wide,
+            "powersum.answer.anytime:MOST_VARIABLES": 1,
+            "powersum.answer.anytime:HELD_TABLE": 8.0,
         },
         # The budget is that of the process, which holds much more than any small model needs.
-        "tiny-memory": {**NO_ELIMINATION, "powersum.solve:memory_left": lambda: _tiny},
-        "small-memory": {**NO_ELIMINATION, "powersum.solve:memory_left": lambda: _small},
+        "tiny-memory": {**NO_ELIMINATION, "powersum.answer.solver:memory_left": lambda: _tiny},
+        "small-memory": {**NO_ELIMINATION, "powersum.answer.solver:memory_left": lambda: _small},
     }
 )
 """What each road sets, as ``module:name``. Functions are called for the value to set, so that each run has its own."""

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from powersum.arrays import FloatArray
-from powersum.model import Model
+from powersum.core.arrays import FloatArray
+from powersum.model.model import Model
 
 
 def joint_log_table(model: Model, evidence: Mapping[int, int] | None = None) -> FloatArray:

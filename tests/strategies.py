@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-from powersum.model import Model
+from powersum.model.model import Model
 
 
 def random_model(

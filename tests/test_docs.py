@@ -5,7 +5,6 @@ from __future__ import annotations
 import doctest
 import importlib
 import importlib.util
-import pkgutil
 import re
 import subprocess
 import sys
@@ -18,20 +17,40 @@ import powersum
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-MODULES = sorted(m.name for m in pkgutil.walk_packages(powersum.__path__, "powersum."))
+PROMPT = re.compile(r"^ *>>> ", re.MULTILINE)
+FILES = sorted((ROOT / "src" / "powersum").rglob("*.py"))
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_docstrings(name: str) -> None:
-    module = importlib.import_module(name)
+def n_examples(file: Path) -> int:
+    """Examples in a file, as they look in its text."""
+    return len(PROMPT.findall(file.read_text(encoding="utf-8")))
+
+
+def with_examples(files: list[Path]) -> list[Path]:
+    """Those in which there is something to run."""
+    return [file for file in files if n_examples(file)]
+
+
+@pytest.mark.parametrize("file", with_examples(FILES), ids=lambda file: str(file.relative_to(ROOT)))
+def test_docstrings(file: Path) -> None:
+    name = ".".join(file.relative_to(ROOT / "src").with_suffix("").parts).removesuffix(".__init__")
     if "networkx" in name and importlib.util.find_spec("networkx") is None:
         pytest.skip("networkx is not installed")
-    assert doctest.testmod(module, optionflags=OPTIONS).failed == 0
+    ran = doctest.testmod(importlib.import_module(name), optionflags=OPTIONS)
+    assert ran.failed == 0
+    assert ran.attempted == n_examples(file), "some were not found"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", with_examples(PAGES), ids=lambda page: str(page.relative_to(ROOT)))
 def test_pages(page: Path) -> None:
-    assert doctest.testfile(str(page), module_relative=False, optionflags=OPTIONS, encoding="utf-8").failed == 0
+    ran = doctest.testfile(str(page), module_relative=False, optionflags=OPTIONS, encoding="utf-8")
+    assert ran.failed == 0
+    assert ran.attempted == n_examples(page), "some were not found"
+
+
+def test_what_users_call_has_an_example() -> None:
+    calls = (powersum.bound, powersum.marginals, powersum.solve, powersum.solve_many, powersum.Solver)
+    assert all(PROMPT.search(call.__doc__ or "") for call in calls)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -153,7 +153,7 @@ class TestFalseClaims:
         assert list(wrong_marginals(off, truth(MODEL, question)))
 
     def test_a_fault_inside_is_found(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        import powersum.eliminate as eliminate
+        import powersum.exact.elimination as eliminate
 
         original = eliminate.Elimination.slices
 

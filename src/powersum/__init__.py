@@ -4,22 +4,22 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from powersum.bound import bound
-from powersum.errors import InputError
-from powersum.marginals import Marginals, marginals
-from powersum.model import Model
-from powersum.query import Query
-from powersum.result import Residuals, Result, Snapshot, Status
-from powersum.solve import Solver, solve
+from powersum._version import __version__
+from powersum.answer.bounding import bound
+from powersum.answer.marginals import Marginals, marginals
+from powersum.answer.solver import Solver, solve
+from powersum.core.errors import InputError
+from powersum.model.model import Model
+from powersum.model.query import Query
+from powersum.model.result import Residuals, Result, Snapshot, Status
 
 if TYPE_CHECKING:
     from powersum import generate
-    from powersum.formats import read, read_evidence, read_order, read_query, write
-    from powersum.interop import from_arrays, from_networkx, from_pgmpy, from_pyagrum, to_pyagrum, to_uai
-    from powersum.many import solve_many
+    from powersum.answer.many import solve_many
+    from powersum.formats import read, read_evidence, read_order, read_query, to_uai, write
+    from powersum.interop import from_arrays, from_networkx, from_pgmpy, from_pyagrum, to_pyagrum
     from powersum.report.html import write_report
 
-__version__ = "0.1.0"
 
 __all__ = [
     "InputError",
@@ -55,11 +55,11 @@ __all__ = [
 _LAZY = MappingProxyType(
     {
         "generate": "powersum.generate",
-        "solve_many": "powersum.many",
+        "solve_many": "powersum.answer.many",
         "write_report": "powersum.report.html",
-        **dict.fromkeys(("read", "read_evidence", "read_order", "read_query", "write"), "powersum.formats"),
+        **dict.fromkeys(("read", "read_evidence", "read_order", "read_query", "to_uai", "write"), "powersum.formats"),
         **dict.fromkeys(
-            ("from_arrays", "from_networkx", "from_pgmpy", "from_pyagrum", "to_pyagrum", "to_uai"), "powersum.interop"
+            ("from_arrays", "from_networkx", "from_pgmpy", "from_pyagrum", "to_pyagrum"), "powersum.interop"
         ),
     }
 )

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import powersum as ps
-from powersum.compare import DEFAULT_METHODS, RUNNABLE, compare, parse_methods
+from powersum.answer.comparison import DEFAULT_METHODS, RUNNABLE, compare, parse_methods
 from powersum.report.compare import comparison_figure
 from tests.cli.conftest import Command
 from tests.oracle import assignment_value, exact_value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import lzma
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from powersum.errors import InputError
+from powersum.core.errors import InputError
 from powersum.formats import read, read_evidence, read_order, read_query, read_result, tokens, write, write_order
-from powersum.model import Model
+from powersum.model.model import Model
 from tests.data import DATA
+from tests.formats.helpers import by_child, random_network
 from tests.strategies import random_model
 
 # fmt: off
@@ -133,6 +135,63 @@ def test_both_ways_agree_on_damaged_models(tmp_path: Path, monkeypatch: pytest.M
             except InputError as error:
                 said.append(str(error))
         assert said[0] == said[1]
+
+
+# fmt: off
+NETWORK_WORDS = (
+    "variable", "probability", "network", "property", "table", "default", "type discrete", "{", "}", "(", ")", ";", "|",
+    '"', "//", "/*", "*/", "[ 2 ]", "[ 99999999999999999999 ]", "1e999", "-0.5", "1e-400", "nan", "<TABLE>", "</TABLE>",
+    "<!--", "-->", "<![CDATA[", "]]>", "&amp;", "&x;", "<GIVEN>v0</GIVEN>", "<!DOCTYPE BIF [ <!ENTITY x '1 1'> ]>", "<",
+    "</DEFINITION>", "<DEFINITION>", "v0", "v1", "0", "\x00", "\xff", "é", "\u0664",
+)
+# fmt: on
+
+
+def mixed_up(content: bytes, rng: np.random.Generator) -> bytes:
+    """The content with one to three accidents that such a format knows: marks and words added, changed, gone."""
+    for _ in range(int(rng.integers(1, 4))):
+        pieces = re.split(rb"([\s(){}\[\];,|<>]+)", content)
+        at, other = int(rng.integers(len(pieces))), int(rng.integers(len(pieces)))
+        odd = NETWORK_WORDS[int(rng.integers(len(NETWORK_WORDS)))].encode("utf-8")
+        match int(rng.integers(6)):
+            case 0:
+                del pieces[at]
+            case 1:
+                pieces.insert(at, b" " + odd + b" ")
+            case 2:
+                pieces[at] = odd
+            case 3:
+                pieces[at], pieces[other] = pieces[other], pieces[at]
+            case 4:
+                pieces.insert(at, pieces[other])
+            case _:
+                pieces[at] = mutated(pieces[at] + b" ", rng)
+        content = b"".join(pieces)
+    return content
+
+
+@pytest.mark.parametrize("suffix", [".bif", ".xmlbif"])
+def test_networks(tmp_path: Path, suffix: str) -> None:
+    rng = np.random.default_rng(17)
+    originals = []
+    for number in range(8):
+        write(random_network(rng, n_variables=1 + number, odd_names=number > 3), tmp_path / f"made{suffix}")
+        originals.append((tmp_path / f"made{suffix}").read_bytes())
+    path = tmp_path / f"m{suffix}"
+    n_read = 0
+    for number in range(3 * N_MUTANTS):
+        path.write_bytes((mixed_up if number % 3 else mutated)(originals[number % len(originals)], rng))
+        model = outcome(read, path)
+        if model is None:
+            continue
+        n_read += 1
+        assert isinstance(model, Model)
+        for note in model.notes:
+            assert note.startswith(f"{path}: ")
+            assert note.isprintable()
+        write(model, tmp_path / f"copy{suffix}")
+        assert by_child(read(tmp_path / f"copy{suffix}")) == by_child(model)
+    assert 20 < n_read < 2 * N_MUTANTS
 
 
 MODEL = Model.from_factors([2, 3, 2, 2, 2, 2, 4, 2, 2, 2], [])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from powersum.errors import InputError
+from powersum.core.errors import InputError
 from powersum.formats import ResultWriter, read_result
 from tests.formats.helpers import refusal, saved
 

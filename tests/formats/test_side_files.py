@@ -20,7 +20,7 @@ from powersum.formats import (
     write_order,
     write_query,
 )
-from powersum.model import Model
+from powersum.model.model import Model
 from tests.formats.helpers import refusal, saved
 
 MODEL = Model.from_factors([2, 3, 2, 2, 2, 2], [])

@@ -11,14 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from powersum.errors import InputError
+from powersum.core.errors import InputError
 from powersum.formats import tokens
+from powersum.formats.decimals import MIN_NORMAL
 from powersum.formats.tokens import Numbers, read_numbers
 
 NUMBERS = st.one_of(
     st.floats(allow_nan=False, allow_infinity=False).map(repr),
     st.floats(0, 1).map(repr),
     st.integers(0, 10**20).map(str),
+    # Nineteen digits: some are more than a signed integer holds, some are not.
+    st.integers(10**18, 10**19 - 1).flatmap(lambda n: st.integers(0, 19).map(lambda p: f"{str(n)[:p]}.{str(n)[p:]}")),
     st.from_regex(r"[+-]?([0-9]{1,25}(\.[0-9]{0,25})?|\.[0-9]{1,25})([eE][+-]?[0-9]{1,3})?", fullmatch=True),
 )
 WORDS = st.one_of(NUMBERS, st.text("0123456789eE+-.nif_#", min_size=1, max_size=8))
@@ -57,7 +60,7 @@ def test_doubles_are_correct_to_the_last_bit(words: list[str], blanks: list[str]
         assert "not a finite number" in result
         assert not np.isfinite(expected).all()
     else:
-        normal = np.abs(expected) >= tokens.MIN_NORMAL
+        normal = np.abs(expected) >= MIN_NORMAL
         assert len(result) == len(words)
         np.testing.assert_array_equal(result.values[normal], np.array(expected)[normal])
 
@@ -81,6 +84,9 @@ def test_both_ways_agree_on_junk(text: bytes) -> None:
         "9007199254740992e22",
         "123456789012345678",
         "1234567890123456789",
+        "9999999999999999999",
+        "0.9300000000000000001",
+        "-9.300000000000000000",
         "99999999999999999999",
         "18446744073709551616",
         "0." + "0" * 30 + "1",

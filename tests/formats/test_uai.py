@@ -14,9 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from powersum.errors import InputError
+from powersum.core.errors import InputError
 from powersum.formats import read, tokens, write
-from powersum.model import Model
+from powersum.model.model import Model
 from tests.formats.helpers import assert_same, refusal, saved
 from tests.strategies import models
 
@@ -61,6 +61,11 @@ class TestLegal:
     def test_comments(self, tmp_path: Path, head: str) -> None:
         expected = read(saved(tmp_path, PAIR, "a.uai"))
         assert_same(expected, read(saved(tmp_path, head + PAIR, "b.uai")))
+
+    def test_comments_behind_numbers(self, tmp_path: Path) -> None:
+        text = PAIR.replace("\n", "   # 1 2 3\n")
+        assert "# 1 2 3" in text
+        assert_same(read(saved(tmp_path, text)), read(saved(tmp_path, PAIR, "plain.uai")))
 
     def test_comments_between_and_at_the_end(self, tmp_path: Path) -> None:
         text = PAIR.replace("\n\n", "\nc 1 2 3\n# 4\n\n").rstrip("\n") + "\n# the end"
@@ -150,7 +155,8 @@ class TestRefused:
             ("MARKOV 1 2 1 1 0 2 1 1e", "token 9 (line 1): 1e is not a finite number"),
             ("MARKOV 1 2 1 1 0 2 1 .", "token 9 (line 1): . is not a finite number"),
             ("MARKOV 1 2 1 1 0 2 1 1-1", "token 9 (line 1): 1-1 is not a finite number"),
-            ("MARKOV 1 2 1 1 0 2 1 1 # note", "token 10 (line 1): # is not a finite number"),
+            ("MARKOV 1 2 1 1 0 2 1 # 1", "ends after 8 tokens, before the table of factor 0 is complete: 1 of 2"),
+            ("MARKOV 1 2 1 1 0 2 1 1 c note", "token 10 (line 1): c is not a finite number"),
             ("MARKOV 1 2 1 1 0 2 1 \u0661", r"token 9 (line 1): \xd9\xa1 is not a finite number"),
             ("MARKOV 1 2 1 1 0 2 1 " + "7" * 400, "token 9 (line 1): 77777777777777777777777777777777… is not a"),
         ],

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from powersum import Model
-from powersum.arrays import FloatArray
+from powersum.core.arrays import FloatArray
 from tests.oracle import joint_log_table
 
 

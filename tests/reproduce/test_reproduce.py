@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 from powersum.cli.app import run_app
-from powersum.errors import InputError
+from powersum.core.errors import InputError
+from powersum.core.interrupt import Interrupt
 from powersum.reproduce import FIGURES, Settings, reproduce
 from powersum.reproduce.claims import Claim, claims, markdown
 from powersum.reproduce.grid3 import measure, spanning_trees
 from powersum.reproduce.instances import half_of, ising_grid
 from powersum.reproduce.page import page
 from powersum.reproduce.plan import Task
-from powersum.tighten.run import Interrupt
 from tests.data import DATA, needs_data
 
 TINY = Settings(

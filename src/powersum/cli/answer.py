@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from powersum.result import Result
+from powersum.model.result import Result
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -18,7 +18,7 @@ from powersum.cli.info import info_command
 from powersum.cli.reproduce import reproduce_command
 from powersum.cli.solve import solve_command
 from powersum.cli.uai_solver import uai_solver_command
-from powersum.errors import InputError
+from powersum.core.errors import InputError
 
 app = typer.Typer(
     name="powersum",

@@ -7,7 +7,9 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
-from powersum.bound import bound
+from powersum.answer.bounding import bound
+from powersum.bounds.registry import DEFAULT_METHOD, METHODS, check_options, method_named
+from powersum.bounds.run import Limits
 from powersum.cli.answer import print_assignment, print_status, print_written, write_answer
 from powersum.cli.files import (
     EvidenceFile,
@@ -29,9 +31,8 @@ from powersum.cli.files import (
     read_question,
 )
 from powersum.cli.progress import announce_compilation, output_stream, progress, upper_line
-from powersum.result import Result, Status
-from powersum.tighten import DEFAULT_METHOD, METHODS, check_options, method_named
-from powersum.tighten.run import Limits, interruptible
+from powersum.core.interrupt import interruptible
+from powersum.model.result import Result, Status
 
 
 def bound_command(

@@ -9,6 +9,8 @@ from typing import Annotated, TextIO
 
 import typer
 
+from powersum.answer.comparison import DEFAULT_METHODS, RUNNABLE, Comparison, Point, compare, parse_methods
+from powersum.bounds.run import Limits
 from powersum.cli.answer import print_written
 from powersum.cli.files import (
     EvidenceFile,
@@ -22,8 +24,7 @@ from powersum.cli.files import (
     read_question,
 )
 from powersum.cli.progress import announce_compilation
-from powersum.compare import DEFAULT_METHODS, RUNNABLE, Comparison, Point, compare, parse_methods
-from powersum.tighten.run import Limits, interruptible
+from powersum.core.interrupt import interruptible
 
 
 def compare_command(

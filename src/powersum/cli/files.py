@@ -13,11 +13,11 @@ from typing import Annotated, Any
 
 import typer
 
-from powersum.arrays import IntArray
-from powersum.errors import InputError
-from powersum.model import Model, VariableKey
-from powersum.query import Query
-from powersum.soft_evidence import observe
+from powersum.core.arrays import IntArray
+from powersum.core.errors import InputError
+from powersum.model.evidence import observe
+from powersum.model.model import Model, VariableKey
+from powersum.model.query import Query
 
 ModelFile = Annotated[
     Path,
@@ -110,7 +110,7 @@ def read_question(
     order = None if order_file is None else formats.read_order(order_file, model)
 
     beside = formats.companions(model_file)
-    hints = []
+    hints = list(model.notes)
     if beside.evidence is not None and evidence_file is None and evidence_pairs is None:
         hints.append(f"{beside.evidence} is not used; to use it: --evid {beside.evidence}")
     if beside.query is not None and maximize is None:
@@ -133,9 +133,14 @@ def memory_size(text: str | None) -> int | None:
 
 
 def print_hints(question: Question) -> None:
-    """Say on stderr which files lie beside the model and were not asked for."""
-    for hint in question.hints:
-        print(f"powersum: note: {hint}", file=sys.stderr)
+    """Say on stderr what is odd about the model, and which files lie beside it and were not asked for."""
+    print_notes(question.hints)
+
+
+def print_notes(notes: Iterable[str]) -> None:
+    """Say something on stderr, a line each."""
+    for note in notes:
+        print(f"powersum: note: {note}", file=sys.stderr)
 
 
 def _evidence(model: Model, pairs: str) -> dict[int, int]:

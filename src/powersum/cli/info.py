@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from powersum.bound import original_order
+from powersum.answer.bounding import original_order
 from powersum.cli.files import (
     EvidenceFile,
     EvidencePairs,
@@ -21,9 +21,9 @@ from powersum.cli.files import (
     read_question,
 )
 from powersum.cli.progress import announce_compilation
+from powersum.model.result import strict_json
 from powersum.report.facts import Facts, ModelSize, describe
 from powersum.report.units import bytes_text
-from powersum.result import strict_json
 
 TASKS = {"PR": "log partition function", "MAP": "MAP", "MMAP": "marginal MAP", "power-sum": "power sum"}
 

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
-from powersum.compiling import compilation
-from powersum.result import Snapshot
-from powersum.tighten.run import Callback
+from powersum.bounds.run import Callback
+from powersum.core.clock import compilation
+from powersum.model.result import Snapshot
 
 if TYPE_CHECKING:
     from rich.live import Live

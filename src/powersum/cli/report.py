@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from powersum.cli.files import Question
+from powersum.model.result import Result
 from powersum.report.html import write_report
-from powersum.result import Result
 
 
 def write_page(path: Path, result: Result, question: Question, model_file: Path, arguments: Sequence[str]) -> None:

@@ -6,9 +6,9 @@ import math
 from pathlib import Path
 from types import TracebackType
 
+from powersum.answer.solver import Solver
 from powersum.formats.results import ResultWriter
-from powersum.query import Query
-from powersum.solve import Solver
+from powersum.model.query import Query
 
 LEAST_CHANGE = 1e-3
 """A partition function that moved less than this, in natural logs, is not written again."""

@@ -9,6 +9,7 @@ from typing import Annotated, TextIO
 
 import typer
 
+from powersum.answer.solver import DEFAULT_MEMORY, DEFAULT_TIME, Solver
 from powersum.cli.answer import print_assignment, print_status, print_written, write_answer
 from powersum.cli.files import (
     EvidenceFile,
@@ -29,9 +30,8 @@ from powersum.cli.files import (
 )
 from powersum.cli.progress import announce_compilation, output_stream, progress, two_sided_line
 from powersum.cli.result_file import AnswerWriter
-from powersum.result import Result, Status
-from powersum.solve import DEFAULT_MEMORY, DEFAULT_TIME, Solver
-from powersum.tighten.run import interruptible
+from powersum.core.interrupt import interruptible
+from powersum.model.result import Result, Status
 
 
 def solve_command(

@@ -9,17 +9,17 @@ from typing import Annotated
 
 import typer
 
+from powersum.answer.solver import DEFAULT_MEMORY, DEFAULT_TIME, Solver
 from powersum.cli import seconds_running
-from powersum.cli.files import ModelFile, check_outputs
+from powersum.cli.files import ModelFile, check_outputs, print_notes
 from powersum.cli.progress import announce_compilation
 from powersum.cli.result_file import AnswerWriter
-from powersum.compiling import compilation
-from powersum.errors import InputError
+from powersum.core.clock import compilation
+from powersum.core.errors import InputError
+from powersum.core.interrupt import interruptible
 from powersum.formats.results import TASKS, ResultWriter
-from powersum.model import Model
-from powersum.query import Query
-from powersum.solve import DEFAULT_MEMORY, DEFAULT_TIME, Solver
-from powersum.tighten.run import interruptible
+from powersum.model.model import Model
+from powersum.model.query import Query
 
 # What to spare before a limit that kills, and what to use of it in any case: each improvement is written at once.
 TIME_SHARE, TIME_MARGIN, LEAST_SHARE = 0.95, 0.4, 0.3
@@ -51,6 +51,7 @@ def uai_solver_command(
     from powersum import formats
 
     loaded = formats.read(model)
+    print_notes(loaded.notes)
     evidence = formats.read_evidence(evid, loaded) if evid else {}
     # The allowance began with the process: starting and reading have taken their part.
     time_limit = max(TIME_SHARE * seconds - TIME_MARGIN - seconds_running(), LEAST_SHARE * seconds)
@@ -68,7 +69,7 @@ def uai_solver_command(
 
 
 def _write_marginals(model: Model, evidence: dict[int, int], out: Path, seconds: float, memory: float) -> None:
-    from powersum.marginals import marginals
+    from powersum.answer.marginals import marginals
 
     with ResultWriter(out, "MAR") as writer:
         writer.marginals(marginals(model, evidence, time_limit=seconds, memory=memory).beliefs)

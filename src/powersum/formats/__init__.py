@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 
-from powersum.errors import InputError
-from powersum.formats.agrum import SUFFIXES, read_agrum, write_agrum
+from powersum.core.errors import InputError
+from powersum.formats.bif import read_bif
 from powersum.formats.companions import Companions, companions
 from powersum.formats.evidence import read_evidence, write_evidence
 from powersum.formats.files import COMPRESSED_SUFFIXES, PathLike, plain_name, shown
+from powersum.formats.network_writers import write_bif, write_xmlbif
 from powersum.formats.order import read_order, write_order
 from powersum.formats.query import read_query, write_query
 from powersum.formats.results import Answer, ResultWriter, read_result
 from powersum.formats.uai import read_uai, write_uai
-from powersum.model import Model
+from powersum.formats.whole_question import to_uai
+from powersum.formats.xmlbif import read_xmlbif
+from powersum.model.model import Model
 
 __all__ = [
     "Answer",
@@ -26,22 +29,49 @@ __all__ = [
     "read_order",
     "read_query",
     "read_result",
+    "to_uai",
     "write",
     "write_evidence",
     "write_order",
     "write_query",
 ]
 
+
+def _read_agrum(path: PathLike) -> Model:
+    from powersum.formats.agrum import read_agrum
+
+    return read_agrum(path)
+
+
+def _write_agrum(model: Model, path: PathLike) -> None:
+    from powersum.formats.agrum import write_agrum
+
+    write_agrum(model, path)
+
+
 # A new model format is a new module and a line here.
-_READERS: dict[str, Callable[[PathLike], Model]] = {".uai": read_uai, **dict.fromkeys(SUFFIXES, read_agrum)}
-_WRITERS: dict[str, Callable[[Model, PathLike], None]] = {".uai": write_uai, **dict.fromkeys(SUFFIXES, write_agrum)}
+_READERS: dict[str, Callable[[PathLike], Model]] = {
+    ".uai": read_uai,
+    ".bif": read_bif,
+    ".xmlbif": read_xmlbif,
+    ".bifxml": read_xmlbif,
+    **dict.fromkeys((".net", ".dsl", ".xdsl"), _read_agrum),
+}
+_WRITERS: dict[str, Callable[[Model, PathLike], None]] = {
+    ".uai": write_uai,
+    ".bif": write_bif,
+    ".xmlbif": write_xmlbif,
+    ".bifxml": write_xmlbif,
+    **dict.fromkeys((".net", ".dsl", ".xdsl"), _write_agrum),
+}
 
 
 def read(path: PathLike) -> Model:
     """Read a model; the suffix of the file tells its format.
 
-    ``.uai`` is read by powersum itself; ``.bif``, ``.xmlbif``, ``.net``, ``.dsl`` and ``.xdsl`` through pyAgrum, with
-    names and labels (``pip install 'powersum[formats]'``). Each may be compressed: ``.gz``, ``.xz``.
+    ``.uai``, and with names and labels ``.bif`` and ``.xmlbif`` (also ``.bifxml``), are read by powersum itself;
+    ``.net``, ``.dsl`` and ``.xdsl`` through pyAgrum (``pip install 'powersum[formats]'``). Each may be compressed:
+    ``.gz``, ``.xz``. What is odd about a model that can be read is in its ``notes``.
     """
     reader = _READERS.get(_suffix(path))
     if reader is None:

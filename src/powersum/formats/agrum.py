@@ -1,39 +1,37 @@
-"""BIF, XMLBIF, NET, DSL and XDSL: read and written by pyAgrum, which keeps those parsers well."""
+"""NET, DSL and XDSL: read and written by pyAgrum, and its precision watched."""
 
 from __future__ import annotations
 
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from powersum.errors import InputError
-from powersum.formats.files import PathLike, load, plain_name, reason, saving, shown
+from powersum.core.errors import InputError
+from powersum.formats.agrum_checks import look
+from powersum.formats.files import PathLike, load, plain_name, saving, shown
 from powersum.interop.pyagrum import from_pyagrum, import_pyagrum, to_pyagrum
-from powersum.model import Model
+from powersum.model.model import Model
 
 # Suffix of a file and the word for it in the names of pyAgrum's functions.
-SUFFIXES = {".bif": "BIF", ".xmlbif": "BIFXML", ".bifxml": "BIFXML", ".net": "NET", ".dsl": "DSL", ".xdsl": "XDSL"}
+SUFFIXES = {".net": "NET", ".dsl": "DSL", ".xdsl": "XDSL"}
 
-_NUMBER = r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?"
 _NAME = r"[A-Za-z_][A-Za-z0-9_.-]*"
-# A word of a BIF file, or something around words that must stay as it is: comments and properties.
-_WORD = re.compile(r"//[^\n]*|/\*.*?\*/|\bproperty\b[^;]*;|\"[^\"\n]*\"|[^\s,;{}()\[\]|\"]+", re.DOTALL)
-_PLAIN = re.compile(rf"//.*|/\*.*|property\b.*|{_NAME}|{_NUMBER}", re.DOTALL)
-_BARE_POINT = re.compile(r"\.\d+|\d+\.")
 
 
 def read_agrum(path: PathLike) -> Model:
-    """Read a Bayesian network with its names and labels, plain or compressed; see :func:`powersum.from_pyagrum`."""
+    """Read a Bayesian network with its names and labels, plain or compressed; see :func:`powersum.from_pyagrum`.
+
+    pyAgrum reads numbers of NET and DSL in single precision, those of XDSL in double precision. A number too small or
+    too large for that would become another one, a zero perhaps that proves what is false: it is refused. So are tables
+    of NET and DSL with too few numbers, which pyAgrum fills up.
+    """
     suffix, kind = _kind(path)
     gum = import_pyagrum(f"{shown(path)}: reading {suffix} files")
     data = load(path)
-    stand_ins: dict[str, str] = {}
-    if kind == "BIF":
-        data, stand_ins = _with_plain_words(data)
-    elif kind in ("BIFXML", "XDSL"):
-        _check_numbers(data, path)
+    looked = look(kind, data, path)
     network = gum.BayesNet()
     with TemporaryDirectory() as folder:
         plain = Path(folder, "model" + suffix)
@@ -44,13 +42,12 @@ def read_agrum(path: PathLike) -> Model:
             raise InputError(f"{shown(path)}: {_message(error, plain, path)}") from None
     if not network.size():
         raise InputError(f"{shown(path)}: holds no variables")
-    model = from_pyagrum(network)
-    if not stand_ins:
-        return model
-    return model.with_names(
-        [stand_ins.get(name, name) for name in model.names or ()],
-        [[stand_ins.get(label, label) for label in labels] for labels in model.states or ()],
-    )
+    looked.check(network, path)
+    try:
+        model = from_pyagrum(network)
+    except InputError as error:
+        raise InputError(f"{shown(path)}: {error}") from None
+    return replace(model, notes=(*looked.notes, *(f"{shown(path)}: {note}" for note in model.notes)))
 
 
 def write_agrum(model: Model, path: PathLike) -> None:
@@ -58,7 +55,10 @@ def write_agrum(model: Model, path: PathLike) -> None:
     suffix, kind = _kind(path)
     gum = import_pyagrum(f"{shown(path)}: writing {suffix} files")
     _check_words(model, path)
-    network = to_pyagrum(model)
+    try:
+        network = to_pyagrum(model)
+    except InputError as error:
+        raise InputError(f"{shown(path)}: {error}") from None
     with TemporaryDirectory() as folder:
         plain = Path(folder, "model" + suffix)
         try:
@@ -67,38 +67,6 @@ def write_agrum(model: Model, path: PathLike) -> None:
             raise InputError(f"{shown(path)}: {_message(error, plain, path)}") from None
         with saving(path) as handle:
             handle.write(plain.read_bytes())
-
-
-def _with_plain_words(data: bytes) -> tuple[bytes, dict[str, str]]:
-    """A BIF file in which every word is one that pyAgrum takes, and the words behind the stand-ins.
-
-    Networks that people share have states such as ``<5``, ``3-4`` or ``Asy/Patchy``, at which its parser stops.
-    """
-    words: dict[str, str] = {}
-
-    def plain(match: re.Match[str]) -> str:
-        word = match.group()
-        if _BARE_POINT.fullmatch(word):
-            return repr(float(word))
-        return word if _PLAIN.fullmatch(word) else words.setdefault(word.strip('"'), f"powersum_word_{len(words)}")
-
-    text = _WORD.sub(plain, data.decode("utf-8", "surrogateescape"))
-    return text.encode("utf-8", "surrogateescape"), {stand_in: word for word, stand_in in words.items()}
-
-
-def _check_numbers(data: bytes, path: PathLike) -> None:
-    """Refuse XML that is damaged or has words in its tables: pyAgrum would read those for ever."""
-    from xml.etree import ElementTree
-
-    try:
-        root = ElementTree.fromstring(data)
-    except (ElementTree.ParseError, ValueError) as error:
-        raise InputError(f"{shown(path)}: {reason(error)}") from None
-    for table in root.iter():
-        if table.tag in ("TABLE", "PROBS", "probabilities"):
-            for word in "".join(table.itertext()).split():
-                if not re.fullmatch(_NUMBER, word):
-                    raise InputError(f"{shown(path)}: {word!r} in a table is not a number")
 
 
 def _check_words(model: Model, path: PathLike) -> None:

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from powersum.arrays import IntArray, starts_of
-from powersum.errors import InputError
+from powersum.core.arrays import IntArray, starts_of
+from powersum.core.errors import InputError
 from powersum.formats.files import PathLike, saving, shown
 from powersum.formats.tokens import Numbers, read_numbers, read_text
-from powersum.model import Model
+from powersum.model.keys import whole
+from powersum.model.model import Model
 
 
 def read_evidence(path: PathLike, model: Model | None = None, *, sample: int | None = None) -> dict[int, int]:
@@ -46,7 +47,12 @@ def read_evidence(path: PathLike, model: Model | None = None, *, sample: int | N
 
 def write_evidence(evidence: Mapping[int, int], path: PathLike) -> None:
     """Write evidence as one record of today's form."""
-    words = [str(len(evidence)), *(f"{int(variable)} {int(state)}" for variable, state in evidence.items())]
+    words = [str(len(evidence))]
+    for variable, state in evidence.items():
+        words += [
+            str(whole(variable, "a variable of the evidence")),
+            str(whole(state, f"the state of variable {variable}")),
+        ]
     with saving(path) as handle:
         handle.write((" ".join(words) + "\n").encode("ascii"))
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from powersum.arrays import IntArray
-from powersum.errors import InputError
+from powersum.core.arrays import IntArray
+from powersum.core.errors import InputError
 from powersum.formats.files import PathLike, shown
 from powersum.formats.tokens import Numbers, read_numbers, read_text
 

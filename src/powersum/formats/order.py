@@ -6,11 +6,12 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from powersum.arrays import IntArray
-from powersum.errors import InputError
+from powersum.core.arrays import IntArray
+from powersum.core.errors import InputError
 from powersum.formats.files import PathLike, saving, shown
 from powersum.formats.lists import read_list, refuse_repeats
-from powersum.model import Model
+from powersum.model.keys import whole
+from powersum.model.model import Model
 
 
 def read_order(path: PathLike, model: Model | None = None) -> IntArray:
@@ -38,6 +39,6 @@ def read_order(path: PathLike, model: Model | None = None) -> IntArray:
 
 def write_order(order: Iterable[int], path: PathLike) -> None:
     """Write an elimination order, first eliminated first: a comment, the count, one variable a line."""
-    listed = [str(int(v)) for v in order]
+    listed = [str(whole(v, "a variable of the order")) for v in order]
     with saving(path) as handle:
         handle.write("\n".join(["# elimination order, first eliminated first", str(len(listed)), *listed, ""]).encode())

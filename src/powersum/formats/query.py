@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 from powersum.formats.files import PathLike, saving
 from powersum.formats.lists import read_list, refuse_repeats
-from powersum.model import Model
+from powersum.model.keys import whole
+from powersum.model.model import Model
 
 
 def read_query(path: PathLike, model: Model | None = None) -> list[int]:
@@ -26,6 +27,6 @@ def read_query(path: PathLike, model: Model | None = None) -> list[int]:
 
 def write_query(variables: Iterable[int], path: PathLike) -> None:
     """Write the maximised variables: a count and the variables on one line."""
-    listed = [int(v) for v in variables]
+    listed = [whole(v, "a variable of the query") for v in variables]
     with saving(path) as handle:
         handle.write((" ".join(map(str, [len(listed), *listed])) + "\n").encode("ascii"))

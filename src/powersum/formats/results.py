@@ -10,8 +10,8 @@ from typing import IO
 
 import numpy as np
 
-from powersum.arrays import FloatArray
-from powersum.errors import InputError
+from powersum.core.arrays import FloatArray
+from powersum.core.errors import InputError
 from powersum.formats.files import PathLike, load, reason, shown
 from powersum.formats.tokens import readable
 
@@ -77,7 +77,8 @@ class ResultWriter:
 
     Examples
     --------
-    >>> with ResultWriter("problem.uai.PR", "PR") as out:  # doctest: +SKIP
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder, ResultWriter(f"{folder}/problem.uai.PR", "PR") as out:
     ...     out.partition(-12.3)
     """
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from powersum.arrays import FloatArray, IntArray
-from powersum.compiled import compiled
+from powersum.core.arrays import FloatArray, IntArray
+from powersum.core.jit import compiled
 from powersum.formats.scopes import walk
 
 # Powers of ten up to here are doubles without error, and so is a whole number up to 2**53: their product or quotient
@@ -64,7 +64,8 @@ def scan(
         while position < size and 48 <= text[position] <= 57:
             seen = True
             mantissa = mantissa * 10 + (np.int64(text[position]) - 48)
-            digits += mantissa > 0
+            # Not «above 0»: the nineteenth digit may take it beyond the integers, where it is negative.
+            digits += mantissa != 0
             easy = easy and digits <= _MOST_DIGITS
             position += 1
         if position < size and text[position] == 46:
@@ -72,7 +73,7 @@ def scan(
             while position < size and 48 <= text[position] <= 57:
                 seen = True
                 mantissa = mantissa * 10 + (np.int64(text[position]) - 48)
-                digits += mantissa > 0
+                digits += mantissa != 0
                 easy = easy and digits <= _MOST_DIGITS
                 scale -= 1
                 position += 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from powersum.arrays import FloatArray, IntArray
+from powersum.core.arrays import FloatArray, IntArray
 
 
 def walk(values: FloatArray, position: int, n_variables: int, counts: IntArray) -> tuple[int, int]:

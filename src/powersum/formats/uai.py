@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 
 import numpy as np
 
-from powersum.arrays import FloatArray, IntArray, starts_of
-from powersum.errors import InputError
+from powersum.core.arrays import FloatArray, IntArray, starts_of
+from powersum.core.errors import InputError
 from powersum.formats.files import PathLike, saving, shown
 from powersum.formats.scopes import walk
-from powersum.formats.tokens import (
-    LARGEST_EXPONENT,
-    MIN_NORMAL,
-    Numbers,
-    first_word,
-    log_of_decimal,
-    read_numbers,
-    read_text,
-)
-from powersum.model import Model, log_of_probabilities
+from powersum.formats.tokens import Numbers, first_word, load_text, read_numbers, without_comments
+from powersum.formats.uai_agrum import agrum_scopes
+from powersum.formats.words import words_of
+from powersum.interop.distributions import with_sum_note
+from powersum.model.model import Model, log_of_probabilities
 
 _KINDS = {"MARKOV": False, "BAYES": True}
 _FACTORS_AT_ONCE = 10_000
@@ -31,9 +25,10 @@ def read_uai(path: PathLike) -> Model:
     """Read a ``.uai`` file, plain or compressed.
 
     Entries are rounded once, to the nearest double, before their log is taken; entries below the smallest normal double
-    keep their full value.
+    keep their full value. Tables of a Bayesian network that do not sum to one are read as they are, with a note.
     """
-    text = read_text(path)
+    written = load_text(path)
+    text = without_comments(written)
     word, end = first_word(text)
     if not word:
         raise InputError(f"{shown(path)}: is empty")
@@ -43,14 +38,18 @@ def read_uai(path: PathLike) -> Model:
     cardinalities, position = _read_cardinalities(numbers)
     scope_starts, scope_variables, position = _read_scopes(numbers, position, len(cardinalities))
     table_starts, log_values = _read_tables(numbers, position, scope_starts, cardinalities[scope_variables])
-    return Model(
+    directed = _KINDS[word.upper()]
+    scope_variables, note = agrum_scopes(written, directed, scope_starts, scope_variables)
+    model = Model(
         cardinalities=cardinalities,
         scope_starts=scope_starts,
         scope_variables=scope_variables,
         table_starts=table_starts,
         log_values=log_values,
-        directed=_KINDS[word.upper()],
+        directed=directed,
+        notes=() if note is None else (f"{shown(path)}: {note}",),
     )
+    return with_sum_note(model, f"{shown(path)}: ")
 
 
 def write_uai(model: Model, path: PathLike) -> None:
@@ -59,7 +58,7 @@ def write_uai(model: Model, path: PathLike) -> None:
     Reading the file gives the very same logs for every model that was read or built from probabilities. Logs that are
     the log of no double are written as the nearest one.
     """
-    words, which = _words(model)
+    words, which = words_of(model, path)
     with saving(path) as handle:
         for piece in _pieces(model, words, which):
             handle.write(piece.encode("ascii"))
@@ -175,44 +174,6 @@ def _read_tables(
     # As many sizes as tables come before an entry.
     logs[tiny - begin - np.searchsorted(places, tiny)] = np.fromiter(numbers.tiny.values(), np.float64, len(tiny))
     return starts, logs
-
-
-def _words(model: Model) -> tuple[list[str], IntArray]:
-    """The different table entries as text, and which of them each entry is."""
-    logs, which = np.unique(model.log_values, return_inverse=True)
-    with np.errstate(over="ignore", under="ignore"):
-        values = np.exp(logs)
-    if logs.size and not np.isfinite(values[-1]):
-        entry = int(np.argmax(model.log_values == logs[-1]))
-        factor = int(np.searchsorted(model.table_starts, entry, side="right")) - 1
-        raise InputError(f"factor {factor}: an entry with log {logs[-1]} is too large for a .uai file")
-
-    # Fifteen digits keep 0.1 what it was; where they are not enough, the double itself or one of its neighbours is.
-    words = [f"{value:.15g}" for value in values.tolist()]
-    left = np.flatnonzero(log_of_probabilities(np.array(words, dtype=np.float64)) != logs)
-    tiny = left[values[left] < MIN_NORMAL]
-    for k in tiny.tolist():
-        words[k] = _tiny_word(float(logs[k]))
-    left = left[values[left] >= MIN_NORMAL]
-    below, above = np.nextafter(values, 0.0), np.nextafter(values, np.inf)
-    for candidates in (values, below, above, np.nextafter(below, 0.0), np.nextafter(above, np.inf)):
-        fits = log_of_probabilities(candidates[left]) == logs[left]
-        for k in left[fits].tolist():
-            words[k] = repr(float(candidates[k]))
-        left = left[~fits]
-    for k in left.tolist():
-        words[k] = repr(float(values[k]))
-    return words, which.reshape(-1)
-
-
-def _tiny_word(log: float) -> str:
-    """The decimal number for a log below those of the normal doubles, read here at its full value."""
-    power = math.floor(log / math.log(10.0))
-    if -power >= LARGEST_EXPONENT:
-        raise InputError(f"an entry with log {log} is too small for a .uai file")
-    # log_of_decimal is the reader's own: what it makes of the power alone is taken off exactly as it will be added.
-    leading = math.exp(log - log_of_decimal(f"1e{power}".encode("ascii")))
-    return f"{leading:.17g}e{power}"
 
 
 def _pieces(model: Model, words: list[str], which: IntArray) -> Iterator[str]:

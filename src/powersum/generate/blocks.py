@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from powersum.arrays import FloatArray, IntArray, starts_of
-from powersum.errors import InputError
-from powersum.model import Model, log_of_probabilities
+from powersum.core.arrays import FloatArray, IntArray, starts_of
+from powersum.core.errors import InputError
+from powersum.model.model import Model, log_of_probabilities
 
 
 class Instance(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from powersum.arrays import FloatArray, IntArray
+from powersum.core.arrays import FloatArray, IntArray
 from powersum.generate.blocks import Block, Instance, assemble, check_count, check_share, draw_query
 
 # Shares of risks and diseases; the rest are findings.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from powersum.arrays import FloatArray, IntArray
-from powersum.errors import InputError
+from powersum.core.arrays import FloatArray, IntArray
+from powersum.core.errors import InputError
 from powersum.generate.blocks import Block, Instance, assemble, check_count, check_share, check_size, draw_query
-from powersum.model import Model
+from powersum.model.model import Model
 
 KINDS = ("mixed", "attractive", "bayes")
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from powersum.arrays import BoolArray, FloatArray, IntArray
+from powersum.core.arrays import BoolArray, FloatArray, IntArray
 from powersum.generate.blocks import (
     Block,
     Instance,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from powersum.arrays import starts_of
+from powersum.core.arrays import starts_of
 from powersum.generate.blocks import Instance, check_count, check_share, check_size, draw_query
-from powersum.model import Model
+from powersum.model.model import Model
 
 
 def random(

@@ -4,6 +4,5 @@ from powersum.interop.arrays import from_arrays
 from powersum.interop.networkx import from_networkx
 from powersum.interop.pgmpy import from_pgmpy
 from powersum.interop.pyagrum import from_pyagrum, to_pyagrum
-from powersum.interop.uai import to_uai
 
-__all__ = ["from_arrays", "from_networkx", "from_pgmpy", "from_pyagrum", "to_pyagrum", "to_uai"]
+__all__ = ["from_arrays", "from_networkx", "from_pgmpy", "from_pyagrum", "to_pyagrum"]

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from powersum.arrays import FloatArray, starts_of
-from powersum.errors import InputError
-from powersum.model import Model, log_of_probabilities
+from powersum.core.arrays import FloatArray, starts_of
+from powersum.core.errors import InputError
+from powersum.model.model import Model, log_of_probabilities, whole_numbers
 
 
 def from_arrays(
@@ -49,7 +49,10 @@ def from_arrays(
     own = np.asarray(unary, dtype=np.float64)
     if own.ndim != 2:
         raise InputError(f"unary has shape {own.shape}: it must be (variables, states)")
-    pairs = np.asarray(edges, dtype=np.int64).reshape(-1, 2)
+    pairs = whole_numbers(edges, "edges")
+    if pairs.size and (pairs.ndim != 2 or pairs.shape[1] != 2):
+        raise InputError(f"edges has shape {pairs.shape}: it must be (edges, 2)")
+    pairs = pairs.astype(np.int64).reshape(-1, 2)
     count, size = own.shape
     tables: FloatArray = np.asarray(pairwise, dtype=np.float64)
     if tables.shape not in ((size, size), (len(pairs), size, size)):

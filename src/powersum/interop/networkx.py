@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from powersum.errors import InputError
-from powersum.model import Model
+from powersum.core.errors import InputError
+from powersum.interop.checks import checked_model
+from powersum.model.model import Model
 
 
 def from_networkx(graph: Any, *, table: str = "table", states: str = "states") -> Model:
@@ -54,7 +55,7 @@ def from_networkx(graph: Any, *, table: str = "table", states: str = "states") -
             factors.append((tuple(sorted((number[one], number[other]))), np.asarray(data[table], dtype=np.float64)))
     labels = [graph.nodes[node].get(states) for node in nodes]
     sizes = _sizes(nodes, labels, factors)
-    return Model.from_factors(
+    return checked_model(
         sizes,
         factors,
         directed=graph.is_directed(),

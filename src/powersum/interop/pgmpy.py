@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from powersum.arrays import FloatArray
-from powersum.errors import InputError
-from powersum.model import Model
+from powersum.core.arrays import FloatArray
+from powersum.core.errors import InputError
+from powersum.interop.checks import checked_model
+from powersum.model.model import Model
 
 
 def from_pgmpy(network: Any) -> Model:
@@ -45,7 +46,7 @@ def from_pgmpy(network: Any) -> Model:
                 labels.append(_labels(factor, variable, size))
     if directed:
         _check_complete(network, factors)
-    return Model.from_factors(
+    return checked_model(
         sizes,
         [_aligned(factor, names, labels, directed) for factor in factors],
         directed=directed,

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any
 
 import numpy as np
 
-from powersum.arrays import FloatArray
-from powersum.errors import InputError
-from powersum.model import Model
+from powersum.core.arrays import FloatArray
+from powersum.core.errors import InputError
+from powersum.interop.checks import checked_model
+from powersum.interop.distributions import MAX_ENTRIES, factor_of_each
+from powersum.model.model import Model
 
 
 def from_pyagrum(network: Any) -> Model:
@@ -24,7 +27,11 @@ def from_pyagrum(network: Any) -> Model:
     -----
     pyAgrum reads numbers in BIF, NET and DSL files in single precision: 0.1 arrives as 0.10000000149, and distributions
     no longer sum to one. Where all entries of a network are of this kind, each is taken as the shortest decimal number
-    that gives it, which is the one in the file if that has up to seven digits.
+    that gives it, which is the one in the file if that has up to seven digits. Positive numbers below 1e-45 have become
+    zeros before they get here: read BIF files with :func:`powersum.read`, which keeps them.
+
+    Nodes that pyAgrum computes (noisy-OR, noisy-AND, logit, aggregators) become tables. Distributions that do not sum
+    to one are taken as they are, and named in ``model.notes``.
 
     Examples
     --------
@@ -44,14 +51,26 @@ def from_pyagrum(network: Any) -> Model:
     tensors = [network.cpt(node) for node in nodes] if directed else [network.factor(f) for f in network.factors()]
     # The first variable of a tensor runs fastest and is the last axis of its array: the child of a distribution.
     scopes = [[number[name] for name in reversed(tensor.names)] for tensor in tensors]
-    tables = _as_in_the_file([np.asarray(tensor.toarray(), dtype=np.float64) for tensor in tensors])
-    return Model.from_factors(
+    for scope in scopes:
+        if math.prod(variables[v].domainSize() for v in scope) > MAX_ENTRIES:
+            raise InputError(f"the table of {variables[scope[-1]].name()} would have more than {MAX_ENTRIES} entries")
+    tables = as_in_the_file([_table(tensor) for tensor in tensors])
+    return checked_model(
         [variable.domainSize() for variable in variables],
-        zip(scopes, tables, strict=True),
+        list(zip(scopes, tables, strict=True)),
         directed=directed,
         names=list(number),
         states=[list(variable.labels()) for variable in variables],
     )
+
+
+def _table(tensor: Any) -> FloatArray:
+    """The entries of a tensor, first variable last.
+
+    ``toarray`` of one that pyAgrum computes on demand gives whatever was in memory; a copy in the order it has anyway
+    is computed entry by entry.
+    """
+    return np.asarray(tensor.reorganize(list(tensor.names)).toarray(), dtype=np.float64)
 
 
 def to_pyagrum(model: Model) -> Any:
@@ -61,27 +80,23 @@ def to_pyagrum(model: Model) -> Any:
     --------
     ``pyagrum.lib.image.export(ps.to_pyagrum(model), "model.png")`` draws a model with pyAgrum's own tools.
     """
-    if not model.directed:
-        raise InputError("only a Bayesian network can become a BayesNet of pyAgrum; write a Markov network as .uai")
+    factors = factor_of_each(model)
     gum = import_pyagrum("to_pyagrum")
     network = gum.BayesNet()
     names = model.names or [f"x{v}" for v in range(model.n_variables)]
     for v, name in enumerate(names):
         labels = [str(model.label(v, state)) for state in range(int(model.cardinalities[v]))]
         network.add(gum.LabelizedVariable(name, name, labels))
-    described = set()
-    for scope, log_table in model.factors():
-        if not scope or scope[-1] in described:
-            raise InputError("not a Bayesian network: each variable needs exactly one table, of which it is the last")
-        described.add(scope[-1])
-        child = names[scope[-1]]
+    for child, factor in zip(names, factors, strict=True):
+        scope, log_table = model.factor(factor)
         # pyAgrum runs through parents from the last added to the first.
         for parent in reversed(scope[:-1]):
             network.addArc(names[parent], child)
-        network.cpt(child)[:] = np.exp(log_table)
-    if len(described) < model.n_variables:
-        missing = min(set(range(model.n_variables)) - described)
-        raise InputError(f"not a Bayesian network: variable {names[missing]} has no table")
+        with np.errstate(over="ignore", under="ignore"):
+            table = np.exp(log_table)
+        if not np.isfinite(table).all() or ((table < np.finfo(np.float64).tiny) & (log_table > -np.inf)).any():
+            raise InputError(f"variable {child}: a table entry is beyond the doubles that pyAgrum computes with")
+        network.cpt(child)[:] = table
     return network
 
 
@@ -99,7 +114,7 @@ def import_pyagrum(purpose: str) -> Any:
     raise InputError(f"{purpose} needs pyAgrum: pip install 'powersum[formats]'")
 
 
-def _as_in_the_file(tables: list[FloatArray]) -> list[FloatArray]:
+def as_in_the_file(tables: list[FloatArray]) -> list[FloatArray]:
     """The decimal numbers behind tables that are single precision throughout; other tables as they are."""
     single = [table.astype(np.float32) for table in tables]
     if not all(np.array_equal(table, rounded) for table, rounded in zip(tables, single, strict=True)):

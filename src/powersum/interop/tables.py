@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from powersum.arrays import FloatArray
-from powersum.errors import InputError
-from powersum.model import Model
+from powersum.core.arrays import FloatArray
+from powersum.core.errors import InputError
+from powersum.interop.distributions import with_sum_note
+from powersum.model.keys import as_text, is_whole, listed, whole
+from powersum.model.model import Model
 
 Labels = Sequence[str] | int
 
@@ -21,14 +23,17 @@ def model_from_tables(
     log: bool,
     directed: bool,
 ) -> Model:
-    """See :meth:`powersum.model.Model.from_tables`."""
+    """See :meth:`powersum.model.model.Model.from_tables`."""
     pairs = list(tables.items()) if isinstance(tables, Mapping) else list(tables)
     labels: dict[str, list[str] | None] = {}
     sizes: dict[str, int] = {}
     for name, given in (states or {}).items():
-        labels[name] = None if isinstance(given, int) else [str(label) for label in given]
-        sizes[name] = given if isinstance(given, int) else len(given)
-    scopes = [(key,) if isinstance(key, str) else tuple(key) for key, _ in pairs]
+        if is_whole(given):
+            labels[name], sizes[name] = None, whole(given, "states")
+        else:
+            found = listed(given, f"states: what is given for {as_text(name)}", "labels or a number")
+            labels[name], sizes[name] = [str(label) for label in found], len(found)
+    scopes = [_scope(key) for key, _ in pairs]
     # Labels that only a nested dictionary tells are needed for tables that come before it.
     for scope, (_, table) in zip(scopes, pairs, strict=True):
         for name, found in zip(scope, _labels_of(table), strict=False):
@@ -42,7 +47,7 @@ def model_from_tables(
         factors.append((scope, values))
     names = list(dict.fromkeys(name for scope in (*scopes, sizes) for name in scope))
     number = {name: index for index, name in enumerate(names)}
-    return Model.from_factors(
+    model = Model.from_factors(
         [sizes[name] for name in names],
         [([number[name] for name in scope], values) for scope, values in factors],
         log=log,
@@ -50,6 +55,20 @@ def model_from_tables(
         names=names,
         states=None if not any(labels.values()) else [_labelled(labels.get(name), sizes[name]) for name in names],
     )
+    return with_sum_note(model)
+
+
+def _scope(key: Any) -> tuple[str, ...]:
+    """The variables of one table: a name, or several."""
+    names = (
+        (key,) if isinstance(key, str) else tuple(listed(key, "tables: a key", "the name of a variable, or several"))
+    )
+    for name in names:
+        if not isinstance(name, str):
+            raise InputError(
+                f"tables: {as_text(name)} in key {as_text(key)} is no name: variables are named by strings"
+            )
+    return names
 
 
 def _labels_of(table: Any) -> Iterator[list[str]]:

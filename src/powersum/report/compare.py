@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from powersum.compare import Comparison, Trace
+    from powersum.answer.comparison import Comparison, Trace
 
 COLOURS = {
     "gdd": ("#1f5fa8", "#6fa8dc", "#12365f"),

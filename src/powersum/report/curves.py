@@ -6,12 +6,12 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from powersum.errors import InputError
+from powersum.core.errors import InputError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from powersum.result import Result
+    from powersum.model.result import Result
 
 UPPER, LOWER, INK, PALE = "#1f5fa8", "#c4572b", "#333333", "#d9d9d9"
 LABELS = {"seconds": "seconds", "sweep": "sweep"}

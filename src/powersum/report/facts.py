@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from powersum.arrays import IntArray
-from powersum.bound import reduced_order
-from powersum.model import Model
-from powersum.query import Query
-from powersum.tighten import start_method
+from powersum.answer.bounding import reduced_order
+from powersum.bounds.registry import start_method
+from powersum.core.arrays import IntArray
+from powersum.model.model import Model
+from powersum.model.query import Query
 
 if TYPE_CHECKING:
-    from powersum.problem import Problem
+    from powersum.prepare.problem import Problem
 
 IBOUNDS = (2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 28, 32, 40, 50)
 LARGEST_TREE = 2**40
@@ -58,8 +58,8 @@ class Facts:
 
 def describe(model: Model, query: Query, evidence: Mapping[int, int], order: IntArray | None = None) -> Facts:
     """Simplify, order and build, but do not tighten."""
-    from powersum.ordering import order_cost
-    from powersum.simplify import simplify
+    from powersum.prepare.ordering import order_cost
+    from powersum.prepare.simplify import simplify
 
     problem = simplify(model, query, evidence)
     eliminated = reduced_order(problem, order)
@@ -85,9 +85,9 @@ def describe(model: Model, query: Query, evidence: Mapping[int, int], order: Int
 
 def _tree_bytes(problem: Problem, order: IntArray) -> dict[int, int]:
     """Bytes of the covering tree at growing i-bounds, up to an exact one or the last that anybody would afford."""
-    from powersum.tighten.tree.budget import cost_of
-    from powersum.tighten.tree.partition import limits_of, partition
-    from powersum.tighten.tree.scopes import scopes_in_order
+    from powersum.bounds.buckets.partition import limits_of, partition
+    from powersum.bounds.buckets.scopes import scopes_in_order
+    from powersum.bounds.tree.budget import cost_of
 
     scopes = scopes_in_order(problem.model, order)
     cardinalities = problem.model.cardinalities[order]

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from powersum.model import Model, VariableKey
-from powersum.query import Query
+from powersum.model.evidence import observe
+from powersum.model.keys import mapped
+from powersum.model.model import Model, VariableKey
+from powersum.model.query import Query
 from powersum.report.layout import Drawing, draw
-from powersum.soft_evidence import observe
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from powersum.arrays import FloatArray, IntArray
+    from powersum.core.arrays import FloatArray, IntArray
 
 # Colour and marker of each role: nobody has to tell them apart by colour alone.
 ROLES = {"max": ("#1f5fa8", "o"), "sum": ("#ffffff", "o"), "evidence": ("#8a8a8a", "s")}
@@ -27,8 +28,8 @@ MOST_NAMED = 60
 def roles_of(model: Model, query: Query, evidence: Mapping[Any, Any] | None) -> list[str]:
     """For each variable ``"max"``, ``"sum"`` or ``"evidence"``; a likelihood counts as evidence."""
     roles = np.where(query.weights == 0.0, "max", "sum").tolist()
-    for key in evidence or {}:
-        roles[model.variable(key)] = "evidence"
+    for key in mapped(evidence, "evidence"):
+        roles[model.variable(key, argument="evidence")] = "evidence"
     return [str(role) for role in roles]
 
 
@@ -45,9 +46,10 @@ def plot_model(
     assignment: Mapping[VariableKey, Any] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the graph of a model; see :meth:`powersum.model.Model.plot`."""
+    """Draw the graph of a model; see :meth:`powersum.model.model.Model.plot`."""
     roles = roles_of(model, Query.of(model, maximize), evidence)
-    shown = {model.variable(key): str(state) for key, state in (assignment or {}).items()}
+    given = mapped(assignment, "assignment")
+    shown = {model.variable(key, argument="assignment"): str(state) for key, state in given.items()}
     shown.update({v: str(model.label(v, s)) for v, s in observe(model, evidence).states.items()})
     drawing = draw(model, important_of(roles))
     if ax is None:

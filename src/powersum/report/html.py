@@ -9,14 +9,14 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from powersum.errors import InputError
-from powersum.marginals import Marginals, marginals
-from powersum.model import Model, VariableKey
-from powersum.query import Query
+from powersum.answer.marginals import Marginals, marginals
+from powersum.core.errors import InputError
+from powersum.model.evidence import Observed, observe
+from powersum.model.model import Model, VariableKey
+from powersum.model.query import Query
+from powersum.model.result import Result
 from powersum.report.facts import Facts, describe
 from powersum.report.graph import roles_of
-from powersum.result import Result
-from powersum.soft_evidence import Observed, observe
 
 MOST_BELIEFS = 1000
 """Beliefs of larger models would take longer than anybody waits for a page."""
@@ -97,8 +97,9 @@ def report_html(
     """The page of :func:`write_report` as text."""
     from powersum.report import page_sections as sections
 
-    if query is None:
-        query = Query.of(model, list(result.assignment) if maximize is None else maximize)
+    if query is None and maximize is None:
+        maximize = list(result.assignment)
+    query = Query.asked(model, maximize, query)
     observed = observe(model, evidence)
     states = {model.variable(name): str(state) for name, state in result.assignment.items()}
     states.update({v: str(model.label(v, state)) for v, state in observed.states.items()})

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from powersum.arrays import FloatArray, IntArray
-from powersum.model import Model
+from powersum.core.arrays import FloatArray, IntArray
+from powersum.model.model import Model
 
 MOST_DRAWN = 300
 """More variables than this make no picture that anybody could read."""

@@ -11,8 +11,8 @@ import numpy as np
 from powersum.report.units import bytes_text, log_text
 
 if TYPE_CHECKING:
-    from powersum.model import Model
-    from powersum.result import Result
+    from powersum.model.model import Model
+    from powersum.model.result import Result
 
 MOST_ORDERED = 100_000
 """Printing a larger model would keep people waiting for its width."""
@@ -56,7 +56,7 @@ def _cost(model: Model) -> str:
         return "no variables: the value is a constant"
     if model.n_variables > MOST_ORDERED:
         return "width not computed: powersum.report.facts.describe gives it"
-    from powersum.ordering import elimination_order, order_cost
+    from powersum.prepare.ordering import elimination_order, order_cost
 
     order = elimination_order(model, np.ones(model.n_variables), time_limit=0.5)
     cost = order_cost(model, order)

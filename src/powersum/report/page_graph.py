@@ -7,7 +7,7 @@ from html import escape
 
 import numpy as np
 
-from powersum.model import Model
+from powersum.model.model import Model
 from powersum.report.graph import MOST_NAMED, important_of
 from powersum.report.layout import Drawing, draw
 

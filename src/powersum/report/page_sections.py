@@ -6,10 +6,10 @@ import math
 from html import escape
 from typing import TYPE_CHECKING
 
-from powersum.arrays import FloatArray
+from powersum.core.arrays import FloatArray
+from powersum.model.result import Result, Status
 from powersum.report.page_graph import WORDS, graph_svg
 from powersum.report.units import bytes_text, log_text
-from powersum.result import Result, Status
 
 if TYPE_CHECKING:
     from powersum.report.html import Report

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from powersum.errors import InputError
+from powersum.core.errors import InputError
 from powersum.reproduce.plan import FIGURES, Settings
 
 __all__ = ["FIGURES", "Settings", "reproduce"]
@@ -44,11 +44,11 @@ def reproduce(
     for figure in figures:
         if figure not in FIGURES:
             raise InputError(f"there is no figure {figure!r}: there is {', '.join(FIGURES)}")
+    from powersum.core.interrupt import interruptible
     from powersum.reproduce.instances import check_folder
     from powersum.reproduce.plan import tasks
     from powersum.reproduce.store import Store
     from powersum.reproduce.write import write_all
-    from powersum.tighten.run import interruptible
 
     settings = settings or Settings()
     check_folder(settings.data)

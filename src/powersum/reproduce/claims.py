@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from powersum.compare import Trace
+from powersum.answer.comparison import Trace
 from powersum.reproduce.draw import distances
 from powersum.reproduce.store import trace_of
 

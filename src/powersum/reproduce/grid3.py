@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from powersum.model import Model
-from powersum.problem import Problem
-from powersum.query import Query
+from powersum.model.model import Model
+from powersum.model.query import Query
+from powersum.prepare.problem import Problem
 
 SIDE = 3
 EDGES = [(v, v + 1) for v in range(9) if v % 3 < 2] + [(v, v + 3) for v in range(6)]
@@ -31,12 +31,12 @@ def grid_model(spread: float, seed: int) -> Model:
 
 def measure(spread: float = 0.5, seed: int = 2, sweeps: int = 800) -> dict[str, Any]:
     """Parameters and optimised bounds of covering tree, full decomposition and primal tree-reweighting."""
-    from powersum.baselines.lbfgs import LBFGS
-    from powersum.baselines.mini_buckets import MiniBuckets
-    from powersum.eliminate import Elimination
-    from powersum.simplify import simplify
-    from powersum.tighten.gdd import GDD
-    from powersum.tighten.tree.covering_tree import CoveringTree
+    from powersum.bounds.gdd import GDD
+    from powersum.bounds.rivals.lbfgs import LBFGS
+    from powersum.bounds.rivals.mini_buckets import MiniBuckets
+    from powersum.bounds.tree.covering_tree import CoveringTree
+    from powersum.exact.elimination import Elimination
+    from powersum.prepare.simplify import simplify
 
     model = grid_model(spread, seed)
     problem = simplify(model, Query.of(model), {})

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from powersum.errors import InputError
+from powersum.core.errors import InputError
 from powersum.generate import diagnosis, pedigree
-from powersum.model import Model
+from powersum.model.model import Model
 
 FIGURE_3 = (1, 7, 9)
 SUPPLEMENT_C = (13, 18, 19, 20, 23, 30)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from powersum.arrays import IntArray
-from powersum.compare import PAPER_GDD, PointCallback, Trace, compare
-from powersum.model import Model
-from powersum.query import Query
+from powersum.answer.comparison import PAPER_GDD, PointCallback, Trace, compare
+from powersum.core.arrays import IntArray
+from powersum.model.model import Model
+from powersum.model.query import Query
 from powersum.reproduce import grid3
 from powersum.reproduce.instances import (
     FIGURE_3,
@@ -157,9 +157,9 @@ def _share(question: Question, share: float, settings: Settings) -> Task:
 
 def exact_value(model: Model, query: Query) -> float:
     """The exact value by elimination."""
-    from powersum.eliminate import Elimination
-    from powersum.ordering import elimination_order
-    from powersum.simplify import simplify
+    from powersum.exact.elimination import Elimination
+    from powersum.prepare.ordering import elimination_order
+    from powersum.prepare.simplify import simplify
 
     problem = simplify(model, query, {})
     order: IntArray = elimination_order(problem.model, problem.tau)

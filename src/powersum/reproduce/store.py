@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from powersum.compare import Point, Trace
-from powersum.errors import InputError
+from powersum.answer.comparison import Point, Trace
+from powersum.core.errors import InputError
 from powersum.formats.files import saving
-from powersum.result import strict_json
+from powersum.model.result import strict_json
 
 
 class Store:

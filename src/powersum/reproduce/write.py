@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from powersum.compare import Comparison
+from powersum.answer.comparison import Comparison
 from powersum.formats.files import saving
 from powersum.report.compare import save_figure
 from powersum.reproduce.claims import Records, claims, markdown

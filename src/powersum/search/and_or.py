@@ -11,14 +11,14 @@ import time
 
 import numpy as np
 
-from powersum.arrays import IntArray
-from powersum.evaluate import Evaluator
-from powersum.evaluate_regions import TOO_WIDE
-from powersum.search.heuristic import Boundary, Heuristic
+from powersum.assign.evaluator import Evaluator
+from powersum.assign.regions import TOO_WIDE
+from powersum.bounds.tree.fixed_tree import FixedTree
+from powersum.bounds.tree.look_up import Boundary, Heuristic
+from powersum.core.arrays import IntArray
 from powersum.search.pseudo_tree import Shape, Subtree
 from powersum.search.values import FIRST_BYTES, new_values, roomy
 from powersum.search.walk import ENDED, PAUSED, best_state, explore, new_walk
-from powersum.tighten.tree.fixed_tree import FixedTree
 
 STEPS = 20000
 """Steps between two looks at the clock."""
@@ -31,6 +31,9 @@ RISE = 0.03
 
 SLACK = 0.015
 """How much worse (natural logs) a choice may become than the next best before it is changed."""
+
+READING = 0.5
+"""Seconds beyond the deadline for reading off the assignment that looks best, a step for each variable."""
 
 
 class AndOr:
@@ -48,17 +51,23 @@ class AndOr:
         Bound of the root, without the problem's constant.
     log_lower, assignment
         The best value known and its assignment; the value must be finite.
+    log_error
+        Rounding of an exact evaluation.
     memory
         Bytes for what is remembered of nodes.
 
     Attributes
     ----------
     log_upper
-        Valid upper bound; never rises.
+        Upper bound, valid up to ``log_error``; never rises.
+    log_error
+        How far rounding can have moved it: costs are differences of the tree's messages and tables, added up over
+        mini-buckets that each come once on a path; settled parts have the rounding of an evaluation.
     log_lower, assignment
         Best value found; never falls.
     done
-        True once nothing is left to search: both bounds then meet, unless a component was too wide to evaluate.
+        True once nothing is left to search and the best assignment is read off: both bounds then meet, unless a
+        component was too wide to evaluate.
     settled
         Nodes settled by exact elimination.
     """
@@ -72,6 +81,7 @@ class AndOr:
         log_upper: float,
         log_lower: float,
         assignment: IntArray,
+        log_error: float = 0.0,
         memory: float = 2e8,
         tolerance: float = 1e-9,
     ) -> None:
@@ -80,8 +90,13 @@ class AndOr:
         self.log_upper, self.log_lower = log_upper, log_lower
         self.assignment: IntArray = assignment.copy()
         self.done = False
+        self._closed = False
+        """True once the root's cost is exact, or nothing better than what is known is left."""
+        self._unread: list[int] = []
+        """Nodes below which an exact reading that ran out of time goes on."""
         self.settled = 0
         self.tolerance = tolerance
+        self.log_error = 2.0 * (tree.log_error + log_error)
         self._shape = Shape(tree.order, evaluator)
         self._tree, self._root = self._shape.tree, self._shape.root
         self._memory = memory
@@ -107,19 +122,19 @@ class AndOr:
 
     def run(self, deadline: float) -> bool:
         """Search until the deadline; True when done."""
-        while not self.done and time.monotonic() < deadline:
+        at = self._tree.value_starts[self._root]
+        while not self._closed and time.monotonic() < deadline:
             gap = self._log_root - self.log_lower
-            cost = float(self._walk.known[self._tree.value_starts[self._root]])
-            cost, exact = self._solve(self._root, min(cost + RISE * gap, gap), deadline)
+            self._work_below(self._root, min(float(self._walk.known[at]) + RISE * gap, gap), deadline)
+            cost = float(self._walk.known[at])
             self.log_upper = min(self.log_upper, max(self._log_root - cost, self.log_lower))
-            self.done = exact or self._log_root - cost <= self.log_lower + self.tolerance
-        self._offer_best(solve=self.done and self.log_upper > self.log_lower + self.tolerance)
+            self._closed = bool(self._walk.exact[at]) or self._log_root - cost <= self.log_lower + self.tolerance
+        self.done = self._offer_best(deadline) and self._closed
         return self.done
 
-    def _solve(self, node: int, threshold: float, deadline: float) -> tuple[float, bool]:
-        """Work below a node, whose path is set, until its cost is exact or above the threshold, or time is up."""
+    def _work_below(self, node: int, threshold: float, deadline: float) -> bool:
+        """Work below a node, whose path is set, until its cost is exact or above the threshold; False if time is up."""
         walk, tree = self._walk, self._tree
-        parent = int(tree.parents[node])
         start, settled, cost = node, -1, 0.0
         while True:
             late = time.monotonic() >= deadline
@@ -127,13 +142,11 @@ class AndOr:
                 self._heuristic, tree, self._values, walk, start, threshold, settled, cost, STEPS, SLACK, late
             )
             if met == ENDED:
-                break
+                return not late
             self._values = roomy(self._values, self._memory)
             start = settled = -1
             if met != PAUSED:
                 settled, cost = self._settle(met)
-        at = tree.value_starts[node] + (walk.path[parent] if parent >= 0 else 0)
-        return float(walk.known[at]), bool(walk.exact[at])
 
     def _settle(self, node: int) -> tuple[int, float]:
         """The node and what it costs, by elimination of all below it; -1 where that is too wide."""
@@ -180,18 +193,33 @@ class AndOr:
         assignment[self._heuristic.variables] = self._walk.path[: self._shape.n_max]
         return assignment
 
-    def _offer_best(self, *, solve: bool) -> None:
-        """Read off the assignment of least cost, as far as it is known or exactly, and take it if it is better."""
-        assignment = self._read_off(solve=solve)
+    def _offer_best(self, deadline: float) -> bool:
+        """Read off the assignment of least cost and take it if it is better; False if time was up before.
+
+        While the search goes on, what is known is enough; at its end it must be the optimum, and that may take long.
+        """
+        solve = self._closed and self.log_upper > self.log_lower + self.tolerance
+        assignment = self._read_off(deadline if solve else deadline + READING, solve=solve)
+        if assignment is None:
+            # Bounds that meet need no assignment beside the one they have.
+            return not solve
         value = self._evaluator.value(assignment)
         if value < TOO_WIDE:
             self.offer(value, assignment)
+        return True
 
-    def _read_off(self, *, solve: bool) -> IntArray:
-        """States of all max variables, each the best given those above; exact ones if ``solve``."""
+    def _read_off(self, deadline: float, *, solve: bool) -> IntArray | None:
+        """States of all max variables, each the best given those above; exact ones if ``solve``. None if time is up.
+
+        An exact reading goes on where the one before was left: nothing else has moved the path since.
+        """
         walk, tree, n_max = self._walk, self._tree, self._shape.n_max
-        waiting = [self._root]
+        waiting = self._unread or [self._root]
+        self._unread = []
         while waiting:
+            if time.monotonic() >= deadline:
+                self._unread = waiting if solve else []
+                return None
             node = waiting.pop()
             if node >= n_max and node != self._root:
                 continue
@@ -201,8 +229,9 @@ class AndOr:
                     walk.path[:n_max] = np.maximum(assignment[self._heuristic.variables], 0)
                     continue
             walk.path[node], exact = best_state(self._heuristic, tree, self._values, walk, node)
-            if solve and not exact:
-                # What was known had to make room; the best state is on the path when the node is left.
-                self._solve(node, np.inf, np.inf)
+            # What was known had to make room; the best state is on the path when the node is left.
+            if solve and not exact and not self._work_below(node, np.inf, deadline):
+                self._unread = [*waiting, node]
+                return None
             waiting += tree.children[tree.child_starts[node] : tree.child_starts[node + 1]].tolist()
         return self._present()

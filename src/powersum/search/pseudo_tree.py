@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from powersum.arrays import BoolArray, FloatArray, IntArray, frozen, starts_of
-from powersum.compiled import compiled
-from powersum.eliminate_wiring import wire
-from powersum.evaluate import Evaluator
+from powersum.assign.evaluator import Evaluator
+from powersum.core.arrays import BoolArray, FloatArray, IntArray, frozen, starts_of
+from powersum.core.jit import compiled
+from powersum.exact.wiring import wire
 
 
 class PseudoTree(NamedTuple):

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from powersum.arrays import FloatArray, IntArray
-from powersum.compiled import compiled
+from powersum.core.arrays import FloatArray, IntArray
+from powersum.core.jit import compiled
 
 BYTES_PER_ENTRY = 32
 PLACES = 4

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from powersum.arrays import FloatArray, IntArray
-from powersum.compiled import compiled, inner
-from powersum.search.heuristic import Heuristic, costs_of
+from powersum.bounds.tree.look_up import Heuristic, costs_of
+from powersum.core.arrays import FloatArray, IntArray
+from powersum.core.jit import compiled, inner
 from powersum.search.pseudo_tree import PseudoTree
 from powersum.search.values import Values, find, keep
 

@@ -1,0 +1,1 @@
+"""The public calls: bound, solve, solve_many, marginals, compare."""

@@ -1,0 +1,261 @@
+"""``bound``: from a model and a question to a guaranteed upper bound, in one call."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from powersum.assign.repair import repaired
+from powersum.bounds.registry import DEFAULT_METHOD, check_options, method_named, start_method
+from powersum.bounds.run import Callback, Limits, Outcome, run
+from powersum.core.clock import working_time
+from powersum.core.errors import InputError
+from powersum.core.interrupt import interruptible
+from powersum.core.memory import memory_left
+from powersum.model.evidence import observe
+from powersum.model.keys import listed
+from powersum.model.model import Model, StateKey, VariableKey
+from powersum.model.query import Query
+from powersum.model.result import Result, Snapshot, Status
+from powersum.model.rounding import certain
+
+if TYPE_CHECKING:
+    from powersum.core.arrays import IntArray
+    from powersum.prepare.problem import Problem
+
+# The tail of block descent is long: ten sweeps that gain less than this will hardly be followed by better ones.
+DEFAULT_CHANGE = 1e-6
+# For calls that say neither how many sweeps nor how long.
+DEFAULT_SWEEPS = 500
+
+
+def bound(
+    model: Model,
+    maximize: Iterable[VariableKey] | str | None = None,
+    evidence: Mapping[Any, Any] | None = None,
+    *,
+    query: Query | None = None,
+    order: Sequence[VariableKey] | IntArray | None = None,
+    method: str = DEFAULT_METHOD,
+    sweeps: int | None = None,
+    time_limit: float | None = None,
+    target: float | None = None,
+    change: float | None = None,
+    threads: int = 1,
+    seed: int = 0,
+    callback: Callback | None = None,
+    **options: Any,
+) -> Result:
+    """Bound the largest sum, the partition function or the most probable state from above.
+
+    The value bounded is ``max over x_B of sum over x_A`` of the product of all factors, where B are the variables in
+    ``maximize`` and A all others. The bound holds whenever the call ends: a limit costs tightness, never validity.
+    Ctrl-C and SIGTERM end it early and return the best bound so far.
+
+    Parameters
+    ----------
+    model
+        The model; it is not changed.
+    maximize
+        Names or numbers of the variables to maximise; ``"all"`` for MAP, ``None`` for the log partition function.
+    evidence
+        Observed states, by names or numbers; likelihoods, as ``{"cough": {"no": 0.2, "yes": 0.8}}``, where not certain.
+    query
+        Any weights, in place of ``maximize``.
+    order
+        Elimination order of all variables, first eliminated first, max variables last. Chosen if not given.
+    method
+        How the bound is tightened; see ``powersum.bounds.registry.METHODS``.
+    sweeps, time_limit, target, change
+        When to stop: after so many sweeps; after so many seconds; once the bound is at or below ``target``; once ten
+        sweeps together gain less than ``change · max(1, |bound|)``. With neither ``sweeps`` nor ``time_limit`` there
+        are 500 sweeps, or fewer once ten of them gain less than a millionth.
+    threads, seed
+        Number of threads, which does not change the result, and the seed of what is drawn at random.
+    callback
+        Called with a :class:`~powersum.model.result.Snapshot` after every sweep.
+    **options
+        Options of the method, such as ``start="share"`` of ``gdd``; ``None`` means the method's default.
+
+    Returns
+    -------
+    Result
+        With ``log_upper``, a decoded ``assignment`` of the maximised variables, the ``status`` and the ``history``.
+
+    Examples
+    --------
+    >>> import powersum as ps
+    >>> rain = ps.Model.from_factors([2, 2], [((0,), [0.8, 0.2]), ((0, 1), [[0.9, 0.1], [0.3, 0.7]])],
+    ...                              names=["rain", "wet"], states=[["no", "yes"], ["no", "yes"]])
+    >>> result = ps.bound(rain, maximize=["rain"], evidence={"wet": "yes"})
+    >>> dict(result.assignment)
+    {'rain': 'yes'}
+    """
+    started = working_time()
+    if sweeps is None and time_limit is None:
+        sweeps = DEFAULT_SWEEPS
+        change = DEFAULT_CHANGE if change is None else change
+    limits = Limits(sweeps=sweeps, time_limit=time_limit, target=target, change=change)
+    given = {name: value for name, value in options.items() if value is not None}
+    _check(threads, seed)
+    method = method_named(method)
+    check_options(method, given)
+    if "memory" in given:
+        memory_left(given["memory"])
+    query = Query.asked(model, maximize, query)
+    observed = observe(model, evidence)
+    eliminated = None if order is None else original_order(model, query, order)
+    used = {
+        "sweeps": sweeps,
+        "time_limit": time_limit,
+        "target": target,
+        "change": change,
+        "threads": threads,
+        "seed": seed,
+        "order": "automatic" if order is None else "given",
+        **given,
+    }
+    with interruptible() as interrupt:
+        # Compiled modules are imported where they are used, so that ``import powersum`` stays quick.
+        from powersum.prepare.simplify import simplify
+
+        problem = simplify(observed.model, query, observed.states)
+        sizes = _sizes(model, query, observed.states, problem)
+        log_error = problem.log_error
+        if not problem.feasible or problem.model.n_variables == 0:
+            outcome, states, residuals = _without_search(problem, started, callback), np.empty(0, dtype=np.int64), None
+        else:
+            tightener = start_method(
+                method,
+                problem,
+                reduced_order(problem, eliminated, seed=seed, time_limit=time_limit),
+                threads=threads,
+                seed=seed,
+                options=given,
+            )
+            outcome = run(
+                tightener,
+                limits,
+                log_constant=problem.log_constant,
+                log_error=problem.log_error,
+                started=started,
+                interrupt=interrupt,
+                callback=callback,
+            )
+            residuals = tightener.residuals()
+            sizes.update(tightener.sizes())
+            # An exact method decodes an optimum, which needs no repair.
+            decoded = tightener.decode()
+            repair = None if tightener.exact else repaired(problem, decoded, seconds=_repair_time(limits), seed=seed)
+            if tightener.exact:
+                log_error += tightener.log_error
+                outcome = replace(outcome, exact=True, reason="One table holds every bucket: the value is exact.")
+            elif repair is None:
+                outcome = _impossible(outcome)
+            states = decoded if repair is None else repair
+    status = _status(problem, outcome)
+    from powersum import __version__
+
+    return Result(
+        log_upper=outcome.log_upper,
+        log_lower=outcome.log_upper - 2.0 * log_error if status is Status.OPTIMAL else -math.inf,
+        assignment={} if status is Status.INFEASIBLE else _assignment(model, query, problem, states),
+        status=status,
+        reason=outcome.reason,
+        history=outcome.history,
+        method=method,
+        options=used,
+        sizes=sizes,
+        version=__version__,
+        residuals=residuals,
+        notes=outcome.notes,
+    )
+
+
+def _check(threads: int, seed: int) -> None:
+    """Refuse arguments that are out of range."""
+    if threads < 1:
+        raise InputError(f"threads is {threads}: it must be 1 or more")
+    if seed < 0:
+        raise InputError(f"seed is {seed}: it must be 0 or more")
+
+
+def original_order(model: Model, query: Query, order: Sequence[VariableKey] | IntArray) -> IntArray:
+    """A user's order as indices, checked to be an order of this model that eliminates max variables last."""
+    from powersum.prepare.ordering import check_order
+
+    eliminated = np.array([model.variable(key, argument="order") for key in listed(order, "order")], dtype=np.int64)
+    check_order(eliminated, query.weights, model.n_variables)
+    return eliminated
+
+
+def reduced_order(
+    problem: Problem, order: IntArray | None, *, seed: int = 0, time_limit: float | None = None
+) -> IntArray:
+    """The order of the reduced variables: from one of the original variables, or chosen."""
+    if order is not None:
+        return problem.reduced_order(order)
+    from powersum.prepare.ordering import elimination_order
+
+    # Most of a short time is better spent on the bound than on a slightly better order.
+    allowance = None if time_limit is None else 0.2 * time_limit
+    return elimination_order(problem.model, problem.tau, seed=seed, time_limit=allowance)
+
+
+def _without_search(problem: Problem, started: float, callback: Callback | None) -> Outcome:
+    """The outcome where simplification left nothing to bound."""
+    log_upper = certain(problem.log_constant, problem.log_error)
+    snapshot = Snapshot(working_time() - started, 0, log_upper)
+    if callback is not None:
+        callback(snapshot)
+    reason = (
+        "Simplification alone gave the exact value."
+        if problem.feasible
+        else "Nothing has positive probability: the zeros of the model and the evidence exclude every state."
+    )
+    return Outcome(log_upper, (snapshot,), reason, interrupted=False, notes=())
+
+
+def _repair_time(limits: Limits) -> float:
+    """Seconds for making the decoded assignment feasible."""
+    return 1.0 if limits.time_limit is None else min(1.0, 0.02 * limits.time_limit)
+
+
+def _impossible(outcome: Outcome) -> Outcome:
+    """The outcome once a search has shown that the zeros leave no configuration at all."""
+    history = (*outcome.history[:-1], replace(outcome.history[-1], log_upper=-math.inf))
+    reason = "Nothing has positive probability: a search through the zeros of the model found no way around them."
+    return Outcome(-math.inf, history, reason, interrupted=False, notes=outcome.notes)
+
+
+def _status(problem: Problem, outcome: Outcome) -> Status:
+    if outcome.log_upper == -math.inf:
+        return Status.INFEASIBLE
+    if problem.model.n_variables == 0 or outcome.exact:
+        return Status.OPTIMAL
+    return Status.INTERRUPTED if outcome.interrupted else Status.BOUNDED
+
+
+def _assignment(model: Model, query: Query, problem: Problem, states: IntArray) -> dict[str, StateKey]:
+    """Names and labels of the maximised variables' states; those under evidence have their observed state."""
+    restored = problem.restore(states)
+    return {model.name(v): model.label(v, int(restored[v])) for v in query.max_variables.tolist()}
+
+
+def _sizes(model: Model, query: Query, evidence: Mapping[int, int], problem: Problem) -> dict[str, int | float]:
+    """How large the question is, and how much of it simplification left."""
+    return {
+        "variables": model.n_variables,
+        "factors": model.n_factors,
+        "entries": model.log_values.size,
+        "max_variables": len(query.max_variables),
+        "evidence": len(evidence),
+        "reduced_variables": problem.model.n_variables,
+        "reduced_factors": problem.model.n_factors,
+        "reduced_entries": problem.model.log_values.size,
+        "components": problem.n_components,
+    }

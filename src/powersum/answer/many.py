@@ -1,0 +1,157 @@
+"""``solve_many``: many questions about one model, side by side, with one progress bar."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from typing import Any
+
+from powersum.answer.solver import DEFAULT_MEMORY, DEFAULT_TIME, Solver
+from powersum.core.errors import InputError
+from powersum.core.interrupt import Interrupt, interruptible
+from powersum.core.memory import bytes_held
+from powersum.model.keys import as_text, listed
+from powersum.model.model import Model
+from powersum.model.result import Result
+
+# The main thread must wake up now and then to hear of Ctrl-C.
+HEARTBEAT = 0.2
+
+
+def solve_many(
+    model: Model,
+    queries: Iterable[Mapping[str, Any]],
+    *,
+    n_jobs: int = 1,
+    time_limit: float | None = DEFAULT_TIME,
+    memory: float = DEFAULT_MEMORY,
+    gap: float = 0.0,
+    seed: int = 0,
+    progress: bool | None = None,
+) -> list[Result]:
+    """Answer many questions about one model.
+
+    All questions are checked before the first is answered, questions that are the same are answered once, and all jobs
+    read the same arrays of the model: they are threads, and the compiled parts run outside the interpreter's lock.
+
+    Parameters
+    ----------
+    model
+        The model; it is not changed.
+    queries
+        For each question a dictionary of what it asks: ``maximize``, ``evidence``, ``query``, as in
+        :func:`powersum.solve`.
+    n_jobs
+        Questions answered at the same time.
+    time_limit
+        Seconds for each question.
+    memory
+        Bytes that all jobs together may use.
+    gap, seed
+        As in :func:`powersum.solve`.
+    progress
+        Whether to show a progress bar on stderr; on a terminal only, if not given.
+
+    Returns
+    -------
+    list of Result
+        In the order of the questions. After Ctrl-C the questions that were not reached have status ``interrupted``, no
+        assignment and an infinite ``log_upper``.
+
+    Examples
+    --------
+    >>> import powersum as ps
+    >>> rain = ps.Model.from_tables({"rain": {"no": 0.8, "yes": 0.2}, ("rain", "wet"): [[0.9, 0.1], [0.3, 0.7]]})
+    >>> answers = ps.solve_many(rain, [{"maximize": ["rain"], "evidence": {"wet": state}} for state in (0, 1)])
+    >>> [answer.assignment["rain"] for answer in answers]
+    ['no', 'yes']
+    """
+    if n_jobs < 1:
+        raise InputError(f"n_jobs is {n_jobs}: it must be 1 or more")
+    # What the process holds already is held once, not by each.
+    # Loaded now, for compiled modules take a good part of what each process holds.
+    import powersum.answer.stages  # noqa: F401
+
+    held = min(bytes_held(), memory)
+    options = {"time_limit": time_limit, "memory": (memory - held) / n_jobs + held, "gap": gap, "seed": seed}
+    solvers: dict[Any, Solver] = {}
+    asked = []
+    for number, question in enumerate(listed(queries, "queries", "a list of dictionaries")):
+        solver = _solver(model, number, question, options)
+        key = _key(solver)
+        solvers.setdefault(key, solver)
+        asked.append(key)
+    with interruptible() as interrupt, _bar(len(solvers), progress) as advance:
+        results = _run(solvers, n_jobs, interrupt, advance)
+    return [results[key] for key in asked]
+
+
+def _solver(model: Model, number: int, question: Mapping[str, Any], options: Mapping[str, Any]) -> Solver:
+    """The solver of one question; what is wrong with the question is told with its number."""
+    if not isinstance(question, Mapping):
+        raise InputError(f"question {number}: {as_text(question)} is no dictionary of maximize, evidence, query")
+    for name in question:
+        if name not in ("maximize", "evidence", "query"):
+            raise InputError(f"question {number}: {as_text(name)} is none of maximize, evidence, query")
+    try:
+        return Solver(model, **question, **options)
+    except InputError as error:
+        raise InputError(f"question {number}: {error}") from None
+
+
+def _key(solver: Solver) -> tuple[bytes, tuple[tuple[int, int], ...], bytes]:
+    """Equal for equal questions: weights, observed states, and the likelihoods at the end of the tables."""
+    observed = solver.observed
+    likelihoods = observed.model.log_values[solver.model.log_values.size :]
+    scopes = observed.model.scope_variables[solver.model.scope_variables.size :]
+    return (
+        solver.query.weights.tobytes(),
+        tuple(sorted(observed.states.items())),
+        scopes.tobytes() + likelihoods.tobytes(),
+    )
+
+
+def _run(
+    solvers: dict[Any, Solver], n_jobs: int, interrupt: Interrupt, advance: Callable[[], None]
+) -> dict[Any, Result]:
+    """Run all solvers and let go of them; the main thread only listens and counts."""
+    with ThreadPoolExecutor(n_jobs, thread_name_prefix="powersum") as pool:
+        futures: dict[Any, Future[Result]] = {}
+        while solvers:
+            key = next(iter(solvers))
+            # From here on only the thread that works on it holds the solver.
+            futures[key] = pool.submit(_exhaust, solvers.pop(key), interrupt)
+        waiting = set(futures.values())
+        while waiting:
+            done, waiting = wait(waiting, timeout=HEARTBEAT, return_when=FIRST_COMPLETED)
+            for future in done:
+                future.result()
+                advance()
+    return {key: future.result() for key, future in futures.items()}
+
+
+def _exhaust(solver: Solver, interrupt: Interrupt) -> Result:
+    """Run one solver to its end or to the interruption."""
+    if interrupt.cause is not None:
+        solver.interrupt(f"Not reached: stopped by {interrupt.cause}.")
+    for _ in solver:
+        if interrupt.cause is not None:
+            solver.interrupt(f"Stopped by {interrupt.cause}.")
+    return solver.result()
+
+
+@contextmanager
+def _bar(total: int, wanted: bool | None) -> Iterator[Callable[[], None]]:
+    """A function that counts one more answer, on a bar where there is one."""
+    if not (sys.stderr.isatty() if wanted is None else wanted):
+        yield lambda: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("questions"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda: bar.advance(task)

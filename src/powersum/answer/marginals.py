@@ -1,0 +1,119 @@
+"""``marginals``: the distribution of every variable given evidence, exact where memory allows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from powersum.assign.repair import repaired
+from powersum.core.arrays import FloatArray
+from powersum.core.clock import deadline_at, working_time
+from powersum.core.errors import InputError
+from powersum.core.interrupt import interruptible
+from powersum.model.evidence import observe
+from powersum.model.model import Model
+from powersum.model.query import Query
+
+if TYPE_CHECKING:
+    from powersum.prepare.problem import Problem
+
+DEFAULT_MEMORY = 1e9
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Marginals:
+    """Distributions of all variables; approximate ones are the beliefs of an upper bound on log Z."""
+
+    beliefs: tuple[FloatArray, ...]
+    exact: bool
+
+
+def marginals(
+    model: Model,
+    evidence: Mapping[Any, Any] | None = None,
+    *,
+    time_limit: float | None = 10.0,
+    memory: float = DEFAULT_MEMORY,
+    threads: int = 1,
+    seed: int = 0,
+) -> Marginals:
+    """Distribution of every variable, given the evidence and summed over all others.
+
+    Parameters
+    ----------
+    model, evidence
+        The model, and observed states or likelihoods as in :func:`powersum.solve`.
+    time_limit
+        Seconds for tightening the bound where an exact answer does not fit the memory; Ctrl-C ends that early.
+    memory
+        Bytes that may be used.
+    threads, seed
+        As in :func:`powersum.bound`.
+
+    Raises
+    ------
+    InputError
+        Where nothing has positive probability, so that there are no marginals. An exact answer proves that something
+        has; beside an approximate one the search for it may have run out of time.
+
+    Examples
+    --------
+    >>> import powersum as ps
+    >>> rain = ps.Model.from_factors([2, 2], [((0,), [0.8, 0.2]), ((0, 1), [[0.9, 0.1], [0.3, 0.7]])])
+    >>> [round(p, 3) for p in ps.marginals(rain, {1: 1}).beliefs[0].tolist()]
+    [0.364, 0.636]
+    """
+    # Compiled modules are imported where they are used, so that ``import powersum`` stays quick.
+    from powersum.bounds.tree import CoveringTree
+    from powersum.prepare.ordering import elimination_order
+    from powersum.prepare.simplify import simplify
+
+    started = working_time()
+    model, observed = observe(model, evidence)
+    # Barren variables, which log Z can do without, have marginals too.
+    problem = simplify(model, Query.of(model), observed, barren=False)
+    if not problem.feasible:
+        raise _impossible(evidence)
+    beliefs = _of_removed(model, problem)
+    exact = True
+    if problem.model.n_variables:
+        order = elimination_order(problem.model, problem.tau, seed=seed)
+        tree = CoveringTree(problem, order, threads=threads, seed=seed, memory=int(memory))
+        end = math.inf if time_limit is None else started + time_limit
+        if not tree.exact and repaired(problem, tree.decode(), seconds=_search_time(time_limit), seed=seed) is None:
+            raise _impossible(evidence)
+        with interruptible() as interrupt:
+            while not tree.exact and interrupt.cause is None and working_time() < end and tree.step(deadline_at(end)):
+                pass
+        exact = tree.exact
+        if tree.log_upper == -math.inf:
+            raise _impossible(evidence)
+        for reduced, belief in enumerate(tree.beliefs()):
+            kept = problem.kept_states[problem.kept_state_starts[reduced] : problem.kept_state_starts[reduced + 1]]
+            own = beliefs[int(problem.variables[reduced])]
+            own[:] = 0.0
+            own[kept] = belief
+    return Marginals(tuple(beliefs), exact)
+
+
+def _impossible(evidence: Mapping[Any, Any] | None) -> InputError:
+    what = "the evidence has probability 0" if evidence else "every state of the model has probability 0"
+    return InputError(f"{what}: there are no marginals")
+
+
+def _search_time(time_limit: float | None) -> float:
+    """Seconds for a search that may show that nothing has positive probability."""
+    return 1.0 if time_limit is None else min(1.0, 0.1 * time_limit)
+
+
+def _of_removed(model: Model, problem: Problem) -> list[FloatArray]:
+    """For each variable its possible states, equally likely: true of one that simplification removed.
+
+    It was observed, or what is left does not depend on it.
+    """
+    states = np.split(problem.possible.astype(np.float64), np.cumsum(model.cardinalities)[:-1])
+    return [own / own.sum() for own in states[: model.n_variables]]

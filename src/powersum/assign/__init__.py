@@ -1,0 +1,1 @@
+"""Assignments: exact values, feasible completions, repair, and local search."""

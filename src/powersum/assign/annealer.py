@@ -1,0 +1,168 @@
+"""Simulated annealing over all variables at once: starts for local search where exact blocks are small.
+
+On dense graphs with large domains a block that elimination can maximise is a handful of variables, and local search
+from anywhere ends far from the best. A heat bath costs no more than a look at the factors of one variable. Max
+variables are cooled, sum variables stay at temperature 1 once they are that cool: their states are then drawn as they
+occur. Zeros count as a large penalty, so that the walk can pass through them.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from powersum.assign.evaluator import Evaluator
+from powersum.core.arrays import FloatArray, IntArray
+from powersum.core.jit import compiled
+from powersum.model.graph import incidence
+
+HOTTEST, COLDEST = (2.0, 20.0), 0.1
+"""First temperature, from which range it is drawn, and the last."""
+
+SWEEPS = (500.0, 5000.0)
+"""From which range the number of sweeps is drawn."""
+
+MOST_LOOKS = 5e6
+"""Looks into tables that one run may take: about a twentieth of a second."""
+
+LOOKS_PER_BLOCK = 1e5
+"""Looks that take about as long as the maximisation of a block."""
+
+RUNS = 5
+"""Runs of which the best is taken: they cost less than the local search that follows."""
+
+PENALTY = -50.0
+"""What a zero counts."""
+
+
+class Annealer:
+    """Heat-bath annealing of one problem.
+
+    Parameters
+    ----------
+    evaluator
+        The problem.
+
+    Attributes
+    ----------
+    cost
+        What the latest draw took, as a number of blocks of local search that take as long.
+    """
+
+    def __init__(self, evaluator: Evaluator) -> None:
+        model = evaluator.problem.model
+        places = incidence(model.n_variables, model.scope_starts, model.scope_variables)
+        self._evaluator = evaluator
+        self.cost = 0.0
+        self._starts, self._factors = places.starts, places.factors
+        self._log_values: FloatArray = np.maximum(model.log_values, PENALTY)
+        self._looks = float((np.diff(places.starts) * model.cardinalities).sum())
+        self._strides: IntArray = evaluator.factors.strides[model.scope_starts[places.factors] + places.positions]
+
+    def draw(self, rng: np.random.Generator) -> IntArray:
+        """The best of a few runs from random states, each with a first temperature and a length drawn at random."""
+        most = max(1.0, MOST_LOOKS / max(self._looks, 1.0))
+        self.cost = 0.0
+        best: tuple[float, IntArray] | None = None
+        for _ in range(RUNS):
+            states = rng.integers(self._evaluator.problem.model.cardinalities)
+            sweeps, hottest = (float(np.exp(rng.uniform(*np.log(limits)))) for limits in (SWEEPS, HOTTEST))
+            found = self.run(states, int(min(sweeps, most)), int(rng.integers(1, 2**31)), hottest)
+            self.cost += min(sweeps, most) * self._looks / LOOKS_PER_BLOCK
+            if best is None or found[0] > best[0]:
+                best = found
+        assert best is not None
+        return best[1]
+
+    def run(self, states: IntArray, sweeps: int, seed: int, hottest: float) -> tuple[float, IntArray]:
+        """Anneal from ``states``, of which none may be -1: states of all variables, and the sum of their factors."""
+        evaluator = self._evaluator
+        model = evaluator.problem.model
+        walked = states.copy()
+        value = _anneal(
+            walked,
+            evaluator.weights,
+            model.cardinalities,
+            self._starts,
+            self._factors,
+            self._strides,
+            model.scope_starts,
+            model.scope_variables,
+            evaluator.factors.strides,
+            model.table_starts,
+            self._log_values,
+            hottest,
+            sweeps,
+            seed,
+        )
+        return value, walked
+
+
+@compiled
+def _anneal(
+    states: IntArray,
+    weights: FloatArray,
+    cardinalities: IntArray,
+    starts: IntArray,
+    factors: IntArray,
+    strides: IntArray,
+    scope_starts: IntArray,
+    scope_variables: IntArray,
+    scope_strides: IntArray,
+    table_starts: IntArray,
+    log_values: FloatArray,
+    hottest: float,
+    sweeps: int,
+    seed: int,
+) -> float:
+    """Sweeps of heat-bath steps at falling temperature; ``states`` is changed in place. The sum of all factors."""
+    random = np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15) | np.uint64(1)
+    places = np.empty(len(scope_starts) - 1, np.int64)
+    for f in range(len(places)):
+        place = table_starts[f]
+        for i in range(scope_starts[f], scope_starts[f + 1]):
+            place += states[scope_variables[i]] * scope_strides[i]
+        places[f] = place
+    widest: Any = np.int64(1)
+    for v in range(len(states)):
+        widest = max(widest, cardinalities[v])
+    score = np.empty(widest)
+    temperature = hottest
+    factor = (COLDEST / hottest) ** (1.0 / max(sweeps - 1, 1))
+    for _ in range(sweeps):
+        for v in range(len(states)):
+            card = cardinalities[v]
+            here = states[v]
+            for s in range(card):
+                score[s] = 0.0
+            for at in range(starts[v], starts[v + 1]):
+                place = places[factors[at]] - here * strides[at]
+                for s in range(card):
+                    score[s] += log_values[place + s * strides[at]]
+            top = score[0]
+            for s in range(1, card):
+                top = max(top, score[s])
+            heat = temperature if weights[v] == 0.0 else max(temperature, 1.0)
+            total = 0.0
+            for s in range(card):
+                score[s] = math.exp((score[s] - top) / heat)
+                total += score[s]
+            random ^= random << np.uint64(13)
+            random ^= random >> np.uint64(7)
+            random ^= random << np.uint64(17)
+            drawn = total * float(random >> np.uint64(11)) / 9007199254740992.0
+            new = 0
+            while new < card - 1 and drawn >= score[new]:
+                drawn -= score[new]
+                new += 1
+            if new != here:
+                states[v] = new
+                for at in range(starts[v], starts[v + 1]):
+                    places[factors[at]] += (new - here) * strides[at]
+        temperature *= factor
+    value = 0.0
+    for f in range(len(places)):
+        value += log_values[places[f]]
+    return value

@@ -1,0 +1,242 @@
+"""Local search over the max variables: exact maximisation of one block after another, everything else held.
+
+A block is a ball of max variables around a random one. Freeing it concerns the sum components next to it. Given all
+other max variables and after propagation of zeros, the region is usually narrow even where the whole problem is
+hopeless, and elimination then finds the best of exponentially many neighbours at once. Hard zeros that make single
+flips infeasible are no obstacle.
+
+Blocks are of two kinds by turns. Compact ones grow while their regions stay cheap and shrink where they are too wide.
+Sparse ones are large balls, up to everything, in which some variables keep their states so that the rest is narrow:
+on a dense graph a compact block is small, a forest through half of all variables is not.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from powersum.assign.evaluator import Evaluator
+from powersum.assign.regions import TOO_WIDE
+from powersum.core.arrays import BoolArray, FloatArray, IntArray
+from powersum.core.jit import compiled
+from powersum.model.graph import adjacency
+
+SMALLEST_GAIN = 1e-9
+"""Differences below this are rounding: a block is taken as better only beyond it."""
+
+FIRST_BLOCK = 6
+"""Variables of the first block around each variable."""
+
+SPARSE_SHARE = 0.6
+"""Share of sparse blocks among all."""
+
+REGION_WORK = 1e6
+"""Table entries that the elimination of one region may take: a few milliseconds at most."""
+
+LEAST_PATIENCE, PATIENCE = 30, 0.5
+"""A search is given up after this many blocks without a gain, and so many more for each variable at issue."""
+
+
+class LocalSearch:
+    """Improves one feasible assignment block by block.
+
+    Parameters
+    ----------
+    evaluator
+        Values of assignments.
+    assignment
+        Where to start: feasible, a state for every max variable.
+    seed
+        Seed of the choice of blocks.
+
+    Attributes
+    ----------
+    log_value
+        Value of :attr:`assignment`, up to the rounding of its updates; certify with :meth:`Evaluator.value`.
+    """
+
+    def __init__(self, evaluator: Evaluator, assignment: IntArray, *, seed: int = 0) -> None:
+        model = evaluator.problem.model
+        self._evaluator = evaluator
+        self._rng = np.random.default_rng(seed)
+        self._graph = adjacency(model.n_variables, model.scope_starts, model.scope_variables)
+        self._max_variables = np.flatnonzero(evaluator.is_max)
+        self._sizes: FloatArray = np.full(model.n_variables, float(FIRST_BLOCK))
+        self.restart(assignment)
+
+    def restart(self, assignment: IntArray, centres: IntArray | None = None) -> None:
+        """Go on from another assignment, with blocks around any max variable or around those given."""
+        evaluator = self._evaluator
+        self._centres = self._max_variables if centres is None else centres
+        self.assignment: IntArray = np.where(evaluator.is_max, assignment, -1).astype(np.int64)
+        self._values: FloatArray = np.array(
+            [self._component_value(c, self.assignment) for c in range(evaluator.n_components)]
+        )
+        self.log_value = evaluator.plain_value(self.assignment) + float(self._values.sum())
+        self.idle = 0
+        self.blocks = 0
+
+    def _component_value(self, component: int, assignment: IntArray) -> float:
+        """What a component contributes; as good as impossible where its sum is too wide for this assignment."""
+        value = self._evaluator.component_value(component, assignment)
+        return value if value < TOO_WIDE else -np.inf
+
+    def step(self) -> bool:
+        """Maximise one block; True when the value rose. ``idle`` counts blocks since the last gain, ``blocks`` all."""
+        self.idle += 1
+        self.blocks += 1
+        if not len(self._centres):
+            return False
+        centre = int(self._rng.choice(self._centres))
+        if self._rng.random() < SPARSE_SHARE:
+            most = max(len(self._max_variables), FIRST_BLOCK)
+            size = int(np.exp(self._rng.uniform(np.log(FIRST_BLOCK), np.log(most))))
+            gain = self.maximise(self.ball(centre, size), thin=True)
+        else:
+            size = max(1, int(self._sizes[centre]))
+            gain = self.maximise(self.ball(centre, size))
+            wider = min(1.25 * size + 1, len(self._max_variables))
+            self._sizes[centre] = max(1.0, 0.7 * size) if gain == TOO_WIDE else wider
+        if not SMALLEST_GAIN < gain < TOO_WIDE:
+            return False
+        self.idle = 0
+        return True
+
+    @property
+    def exhausted(self) -> bool:
+        """True after so many blocks without a gain that another start is worth more."""
+        return self.idle >= LEAST_PATIENCE + PATIENCE * len(self._centres)
+
+    def maximise(self, block: IntArray, *, thin: bool = False) -> float:
+        """Maximise over ``block``, or over a narrow part of it; the gain, or infinity where it is too wide."""
+        evaluator = self._evaluator
+        variables, factors, parts = evaluator.region(block)
+        before = float(self._values[parts].sum()) + evaluator.plain_value(self.assignment, factors)
+        candidate = self.assignment.copy()
+        seed = self._seed() if thin else 0
+        value = evaluator.maximise(candidate, variables, factors, REGION_WORK, seed)
+        if value == TOO_WIDE:
+            return TOO_WIDE
+        if value < before - SMALLEST_GAIN or np.array_equal(candidate, self.assignment):
+            return 0.0
+        # Also a move to an equal value is made: plateaus are wide where many states are symmetric.
+        self._move(candidate)
+        return min(value - before, 1e300)
+
+    def _seed(self) -> int:
+        """For kernels, which draw by themselves."""
+        return int(self._rng.integers(1, 2**31))
+
+    def ball(self, centre: int, size: int) -> IntArray:
+        """About ``size`` max variables nearest to ``centre``, ties broken at random."""
+        chosen = np.empty(size, dtype=np.int64)
+        count = _ball(centre, self._seed(), self._graph.starts, self._graph.neighbours, self._evaluator.is_max, chosen)
+        return chosen[:count]
+
+    def kick(self, block: IntArray, scale: float) -> None:
+        """Move to what would be best over ``block``, or a narrow part of it, if all tables were somewhat different.
+
+        Every entry is changed by normal noise of standard deviation ``scale``. Unlike states drawn at random, what is
+        best for tables nearly right is nearly good, however many variables change; and no zero is violated.
+        """
+        evaluator = self._evaluator
+        variables, factors, _ = evaluator.region(block)
+        noisy = evaluator.factors.log_values + self._rng.normal(0.0, scale, len(evaluator.factors.log_values))
+        candidate = self.assignment.copy()
+        if evaluator.maximise(candidate, variables, factors, REGION_WORK, self._seed(), noisy) < TOO_WIDE:
+            self._move(candidate)
+        self.blocks += 1
+
+    def _move(self, candidate: IntArray) -> None:
+        """Take another assignment; only what changes is computed anew."""
+        evaluator = self._evaluator
+        _, factors, parts = evaluator.region(np.flatnonzero(candidate != self.assignment))
+        before = float(self._values[parts].sum()) + evaluator.plain_value(self.assignment, factors)
+        for c in parts.tolist():
+            self._values[c] = self._component_value(c, candidate)
+        after = float(self._values[parts].sum()) + evaluator.plain_value(candidate, factors)
+        self.assignment = candidate
+        # From an impossible start the difference is infinite, and the other components may still be impossible.
+        finite = np.isfinite(after - before)
+        self.log_value = (
+            self.log_value + after - before if finite else evaluator.plain_value(candidate) + float(self._values.sum())
+        )
+
+    def cross(self, other: IntArray) -> None:
+        """Take over from another assignment what is better there, piece by piece.
+
+        Where the two differ, the variables fall apart into pieces with nothing but agreement between them. Maximising
+        over a piece gives at least the better of its two versions; a piece too wide for that is tried as it is.
+        """
+        differs = self._evaluator.is_max & (self.assignment != other)
+        for piece in self._pieces(differs):
+            if self.maximise(piece) == TOO_WIDE:
+                self._adopt(piece, other)
+
+    def _adopt(self, piece: IntArray, other: IntArray) -> None:
+        """Set a piece to its states in ``other`` if that is no worse."""
+        evaluator = self._evaluator
+        _, factors, parts = evaluator.region(piece)
+        candidate = self.assignment.copy()
+        candidate[piece] = other[piece]
+        values = np.array([self._component_value(c, candidate) for c in parts.tolist()])
+        before = float(self._values[parts].sum()) + evaluator.plain_value(self.assignment, factors)
+        gain = float(values.sum()) + evaluator.plain_value(candidate, factors) - before
+        if gain > SMALLEST_GAIN:
+            self.assignment = candidate
+            self._values[parts] = values
+            self.log_value += gain
+            self.idle = 0
+
+    def _pieces(self, chosen: BoolArray) -> list[IntArray]:
+        """Connected pieces of the chosen max variables, by way of shared factors or sum variables."""
+        evaluator, graph = self._evaluator, self._graph
+        pieces: list[IntArray] = []
+        seen = ~(chosen | ~evaluator.is_max)
+        for start in np.flatnonzero(chosen).tolist():
+            if seen[start]:
+                continue
+            seen[start] = True
+            stack, members = [start], []
+            while stack:
+                v = stack.pop()
+                if chosen[v]:
+                    members.append(v)
+                for u in graph.neighbours[graph.starts[v] : graph.starts[v + 1]].tolist():
+                    if not seen[u]:
+                        seen[u] = True
+                        stack.append(u)
+            pieces.append(np.asarray(members, dtype=np.int64))
+        return pieces
+
+
+@compiled
+def _ball(centre: int, seed: int, starts: IntArray, neighbours: IntArray, is_max: BoolArray, chosen: IntArray) -> int:
+    """Fill ``chosen`` with the max variables nearest to ``centre``, each ring in random order; their number."""
+    random = np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15) | np.uint64(1)
+    seen = np.zeros(len(is_max), np.bool_)
+    queue = np.empty(len(is_max), np.int64)
+    seen[centre] = True
+    queue[0] = centre
+    first, last, count = 0, 1, 0
+    while first < last:
+        ring = last
+        for i in range(first, ring):
+            random ^= random << np.uint64(13)
+            random ^= random >> np.uint64(7)
+            random ^= random << np.uint64(17)
+            j = i + np.int64((random >> np.uint64(11)) % np.uint64(ring - i))
+            v = queue[j]
+            queue[j] = queue[i]
+            if is_max[v]:
+                chosen[count] = v
+                count += 1
+                if count == len(chosen):
+                    return count
+            for at in range(starts[v], starts[v + 1]):
+                u = neighbours[at]
+                if not seen[u]:
+                    seen[u] = True
+                    queue[last] = u
+                    last += 1
+        first = ring
+    return count

@@ -1,0 +1,238 @@
+"""Local search from many starts, for as long as there is time: which starts, and what is kept of their ends."""
+
+from __future__ import annotations
+
+import enum
+import math
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from powersum.assign.annealer import Annealer
+from powersum.assign.blocks import SMALLEST_GAIN, LocalSearch
+from powersum.assign.complete import Completion, complete, preferring
+from powersum.assign.evaluator import Evaluator
+from powersum.core.arrays import IntArray
+
+ELITE = 8
+"""Assignments that are kept to cross with."""
+
+SAME_VALUE = 1e-6
+"""Assignments whose values are this close count as one: mostly they are the same up to symmetry."""
+
+NEAR = 0.05
+"""Of assignments that differ in less than this share of the max variables only the best is kept."""
+
+OPENED = (0.01, 0.5)
+"""Share of the max variables around which a good assignment is left: from, to."""
+
+NOISE = (0.1, 3.0)
+"""Standard deviation of the noise on the tables (natural logs) under which a good assignment is left: from, to."""
+
+COMPLETION = 0.1
+"""Seconds to look for a way around zeros that forbid a start, where good assignments are known to start from."""
+
+MEMORY = 2000.0
+"""Blocks after which what was seen of a kind of start has mostly faded."""
+
+NEXT_BEST = 0.2
+"""What the second or third best end of all counts, where the best counts 1."""
+
+LEAST_SHARE = 0.1
+"""Share of the time that each kind of start has at least, about."""
+
+
+class Start(enum.Enum):
+    """Where a local search begins: where it is told to, where the upper bound would like it, at random, annealed, or
+    by leaving a good assignment, at random or by noise.
+    """
+
+    GIVEN = enum.auto()
+    DECODED = enum.auto()
+    RANDOM = enum.auto()
+    ANNEALED = enum.auto()
+    SHAKEN = enum.auto()
+    NOISED = enum.auto()
+
+
+@dataclass(slots=True)
+class Merit:
+    """How often a kind of start led to one of the best assignments, and how many blocks that took; the past fades."""
+
+    good: float = 0.0
+    blocks: float = 0.0
+    runs: float = 0.0
+
+    @property
+    def rate(self) -> float:
+        """Good ends for each block; a guess as long as little is known."""
+        return (self.good + 0.5) / (self.blocks + 0.5 * MEMORY)
+
+    @property
+    def cost(self) -> float:
+        """Blocks of a run, about."""
+        return (self.blocks + 100.0) / (self.runs + 1.0)
+
+    def add(self, good: float, blocks: float) -> None:
+        """Count another run."""
+        kept = math.exp(-blocks / MEMORY)
+        self.good = kept * self.good + good
+        self.blocks = kept * self.blocks + blocks
+        self.runs = kept * self.runs + 1.0
+
+
+class Portfolio:
+    """Local search from many starts; the best assignments are kept and crossed with each new one.
+
+    Which kind of start is taken is drawn by how often it has led to one of the best for the time it took. The best are
+    kept apart from one another: crossing finds nothing among variants of one.
+
+    Parameters
+    ----------
+    evaluator
+        Values of assignments.
+    seed
+        Seed of all that is drawn at random.
+
+    Attributes
+    ----------
+    log_value, assignment
+        The best so far; ``-inf`` while nothing feasible is known.
+    """
+
+    def __init__(self, evaluator: Evaluator, *, seed: int = 0) -> None:
+        self._evaluator = evaluator
+        self._seed = seed
+        self._rng = np.random.default_rng(seed)
+        self._annealer = Annealer(evaluator)
+        self._elite: list[tuple[float, IntArray]] = []
+        self._search: LocalSearch | None = None
+        self._waiting: list[IntArray] = []
+        self._decoded: IntArray | None = None
+        self._kind = Start.GIVEN
+        self._merits = {kind: Merit() for kind in Start if kind is not Start.GIVEN}
+        self.log_value = -np.inf
+        self.assignment: IntArray = np.full(len(evaluator.is_max), -1, dtype=np.int64)
+
+    def suggest(self, assignment: IntArray) -> None:
+        """Start from this assignment next; sum variables may be -1, and zeros may forbid it."""
+        self._waiting.append(assignment)
+
+    def look_at(self, decoded: IntArray) -> None:
+        """States read off an upper bound that is being tightened: starts of one kind among others, the newest first."""
+        self._decoded = decoded
+
+    def run(self, deadline: float) -> bool:
+        """Search until the deadline; True when a better assignment was found."""
+        before = self.log_value
+        if not self._evaluator.is_max.any():
+            if self.log_value == -np.inf:
+                self.log_value = self._evaluator.value(self.assignment)
+            return self.log_value > before
+        while time.monotonic() < deadline:
+            if self._search is None or self._search.exhausted:
+                self._finish()
+                if not self._begin(deadline):
+                    return self.log_value > before
+            search = self._search
+            assert search is not None
+            search.step()
+            if search.log_value > self.log_value + SMALLEST_GAIN:
+                self.log_value, self.assignment = search.log_value, search.assignment.copy()
+        return self.log_value > before
+
+    def _begin(self, deadline: float) -> bool:
+        """The next start; False where zeros forbid it and no way around them was found in time."""
+        evaluator, rng, opened = self._evaluator, self._rng, None
+        self._kind = Start.GIVEN if self._waiting else self._drawn_kind()
+        if self._kind is Start.NOISED:
+            self._begin_noised()
+            return True
+        wanted = np.full(len(evaluator.is_max), -1, dtype=np.int64)
+        if self._kind is Start.GIVEN:
+            wanted = self._waiting.pop()
+        elif self._kind is Start.DECODED:
+            assert self._decoded is not None
+            wanted, self._decoded = self._decoded, None
+        elif self._kind is Start.ANNEALED:
+            wanted = self._annealer.draw(rng)
+        elif self._kind is Start.SHAKEN:
+            wanted, opened = self._good_one(), self._some_ball()
+            wanted[opened] = -1
+        preferences = preferring(evaluator, wanted, rng)
+        if self._elite:
+            deadline = min(deadline, time.monotonic() + COMPLETION)
+        ended, states = complete(evaluator, preferences, deadline=deadline, seed=int(rng.integers(2**31)))
+        if ended is not Completion.FOUND:
+            if self._elite:
+                self._kind = Start.NOISED
+                self._begin_noised()
+            return bool(self._elite)
+        if self._search is None:
+            self._search = LocalSearch(evaluator, states, seed=self._seed)
+        else:
+            self._search.restart(states, opened)
+        if self._search.log_value > self.log_value:
+            self.log_value, self.assignment = self._search.log_value, self._search.assignment.copy()
+        return True
+
+    def _drawn_kind(self) -> Start:
+        """A kind of start, so that each has time in proportion to its good ends for the time it took."""
+        missing = {Start.DECODED} if self._decoded is None else set()
+        missing |= set() if self._elite else {Start.SHAKEN, Start.NOISED}
+        kinds = [kind for kind in self._merits if kind not in missing]
+        rates = np.array([self._merits[kind].rate for kind in kinds])
+        shares = np.maximum(rates / rates.sum(), LEAST_SHARE)
+        chances = shares / np.array([self._merits[kind].cost for kind in kinds])
+        return kinds[int(self._rng.choice(len(kinds), p=chances / chances.sum()))]
+
+    def _begin_noised(self) -> None:
+        """Leave a good assignment for what is best nearby under tables with noise, and search around there."""
+        search, rng = self._search, self._rng
+        assert search is not None
+        opened = self._some_ball()
+        search.restart(self._good_one(), opened)
+        search.kick(opened, float(np.exp(rng.uniform(*np.log(NOISE)))))
+
+    def _good_one(self) -> IntArray:
+        """One of the best, the better ones more often."""
+        chosen = self._elite[int(len(self._elite) * self._rng.random() ** 2)][1]
+        return np.where(self._evaluator.is_max, chosen, -1)
+
+    def _some_ball(self) -> IntArray:
+        """Max variables around a random one, from a few to many."""
+        rng, some = self._rng, np.flatnonzero(self._evaluator.is_max)
+        smallest, largest = (np.log(max(1.0, share * len(some))) for share in OPENED)
+        assert self._search is not None
+        return self._search.ball(int(rng.choice(some)), int(np.exp(rng.uniform(smallest, largest))))
+
+    def _finish(self) -> None:
+        """Keep the end of a run if it is among the best, and what comes out when it is crossed with each of them."""
+        search = self._search
+        if search is None:
+            return
+        others = [states for _, states in self._elite]
+        good = self._keep(search)
+        for other in others:
+            search.cross(other)
+        good = max(good, self._keep(search))
+        if search.log_value > self.log_value + SMALLEST_GAIN:
+            self.log_value, self.assignment = search.log_value, search.assignment.copy()
+        if self._kind in self._merits:
+            extra = self._annealer.cost if self._kind is Start.ANNEALED else 0.0
+            self._merits[self._kind].add(good, search.blocks + extra)
+
+    def _keep(self, search: LocalSearch) -> float:
+        """Keep where a search stands, if it is among the best; what that counts for its start, 1 for the very best."""
+        value, states = search.log_value, search.assignment
+        if any(abs(value - other) < SAME_VALUE for other, _ in self._elite):
+            return 0.0
+        near = NEAR * np.count_nonzero(self._evaluator.is_max)
+        alike = [entry for entry in self._elite if np.count_nonzero(entry[1] != states) < near]
+        if any(entry[0] > value for entry in alike):
+            return 0.0
+        apart = [entry for entry in self._elite if not any(entry is other for other in alike)]
+        self._elite = sorted([*apart, (value, states.copy())], key=lambda entry: -entry[0])[:ELITE]
+        rank = sum(other > value for other, _ in self._elite)
+        return 1.0 if rank == 0 else NEXT_BEST if rank < 3 else 0.0

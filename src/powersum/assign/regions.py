@@ -1,0 +1,185 @@
+"""Exact maximisation of a region: some max variables and the sum variables around them, everything else given.
+
+With no free max variable this evaluates; with all of them free it is exact inference; between, it is the move of a
+large-neighbourhood search. Structure follows the assignment: zeros are propagated first, so that only variables with
+a choice left are ordered and eliminated, which often makes narrow what is wide in the abstract.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from powersum.assign.order import order_region, region_graph
+from powersum.assign.supports import Queue, Supports, propagate, push
+from powersum.assign.thin import thin_out
+from powersum.core.arrays import FloatArray, IntArray
+from powersum.core.jit import compiled
+from powersum.exact.kernels import ChoiceArray, Domains, Scratch, reduce_some, trace_back
+from powersum.exact.wiring import message_sizes, place_messages, wire
+from powersum.model.factors import Factors
+
+TOO_WIDE = np.inf
+"""What :func:`maximise_region` returns when the region does not fit the work or memory allowed."""
+
+ROUNDS = 3
+"""How often a region is thinned out at most."""
+
+ORDERED_FIRST = 200
+"""Regions with more variables that have a choice are thinned out before they are ordered, which would be in vain."""
+
+SPARE = 4.0
+"""A thinned region may have tables of up to this many bits less than the work allowed, for there are many of them."""
+
+
+@compiled
+def maximise_region(
+    variables: IntArray,
+    region_factors: IntArray,
+    n_factors: int,
+    assignment: IntArray,
+    base_alive: IntArray,
+    weights: FloatArray,
+    table_starts: IntArray,
+    factors: Factors,
+    supports: Supports,
+    queue: Queue,
+    alive: IntArray,
+    domains: Domains,
+    position: IntArray,
+    bases: IntArray,
+    buffer: FloatArray,
+    choices: ChoiceArray,
+    work_limit: float,
+    seed: int,
+    scratch: Scratch,
+) -> float:
+    """Largest sum over the free ``variables`` of the product of ``region_factors``, all other variables given.
+
+    ``assignment`` holds the states of the given variables and receives those of the free max variables.
+    ``region_factors`` are all factors that touch a free variable. Returns -inf where nothing is possible and
+    :data:`TOO_WIDE` where the work or memory allowed do not do; both leave ``assignment`` as it was.
+    Where ``seed`` is above 0, a region too wide is thinned out instead: some of its max variables, chosen with that
+    seed, keep the states that ``assignment`` gives them.
+    ``alive``, ``domains``, ``position`` and ``bases`` are scratch for whole models; ``position`` must be -1 throughout.
+    """
+    state_starts = supports.state_starts
+    scope_starts, scope_variables = factors.scope_starts, factors.scope_variables
+    # Given variables of the region: one alive state each. Free ones: those possible a priori.
+    for k in range(n_factors):
+        f = region_factors[k]
+        for i in range(scope_starts[f], scope_starts[f + 1]):
+            v = scope_variables[i]
+            for state in range(state_starts[v], state_starts[v + 1]):
+                alive[state] = 0
+            domains.sizes[v] = 1
+            # A sum variable is never given: it is among the free ones, which the next loop sets.
+            state = max(assignment[v], 0)
+            alive[state_starts[v] + state] = 1
+            domains.states[state_starts[v]] = state
+    for v in variables:
+        count = 0
+        for state in range(state_starts[v], state_starts[v + 1]):
+            alive[state] = base_alive[state]
+            count += base_alive[state]
+        domains.sizes[v] = count
+        if count == 0:
+            return -np.inf
+    # Typed: for a literal 0 Numba would compile what it is passed to once more.
+    height: Any = np.int64(0)
+    queue.trail[0] = 0
+    for k in range(n_factors):
+        height = push(region_factors[k], height, supports, queue)
+    if not propagate(height, factors, supports, alive, domains.sizes, queue):
+        return -np.inf
+    active = np.empty(len(variables), np.int64)
+    bits = np.log2(work_limit)
+    order = np.empty(0, np.int64)
+    thinned = 0
+    while True:
+        n_active: Any = np.int64(0)
+        for v in variables:
+            slot = state_starts[v]
+            for state in range(state_starts[v], state_starts[v + 1]):
+                if alive[state]:
+                    domains.states[slot] = state - state_starts[v]
+                    slot += 1
+            if domains.sizes[v] > 1:
+                position[v] = n_active
+                active[n_active] = v
+                n_active += 1
+        starts, neighbours = region_graph(n_active, position, region_factors, n_factors, factors)
+        narrow = False
+        if seed == 0 or thinned > 0 or n_active <= ORDERED_FIRST:
+            order, log2_total = order_region(active, n_active, starts, neighbours, weights, domains.sizes, bits)
+            narrow = len(order) == n_active and log2_total <= bits
+        possible = not narrow and seed > 0 and thinned < ROUNDS
+        if possible:
+            thinned += 1
+            possible = thin_out(
+                active,
+                n_active,
+                position,
+                starts,
+                neighbours,
+                weights,
+                assignment,
+                factors,
+                supports,
+                queue,
+                alive,
+                domains.sizes,
+                bits - SPARE * thinned,
+                seed,
+            )
+        for p in range(n_active):
+            position[active[p]] = -1
+        if narrow:
+            break
+        if not possible:
+            return TOO_WIDE
+    for p in range(n_active):
+        position[order[p]] = p
+    wiring, factor_buckets = wire(order, position, region_factors[:n_factors], factors)
+    for p in range(n_active):
+        position[order[p]] = -1
+    entries, _ = message_sizes(wiring, domains.sizes, np.inf)
+    is_max = np.empty(n_active, np.bool_)
+    for p in range(n_active):
+        is_max[p] = weights[order[p]] == 0.0
+    places, needed, choice_places, choices_needed = place_messages(wiring, entries, is_max)
+    if needed > len(buffer) or choices_needed > len(choices):
+        return TOO_WIDE
+    value = 0.0
+    for k in range(n_factors):
+        f = region_factors[k]
+        base = table_starts[f]
+        for i in range(scope_starts[f], scope_starts[f + 1]):
+            v = scope_variables[i]
+            if domains.sizes[v] == 1:
+                base += factors.strides[i] * domains.states[state_starts[v]]
+        bases[f] = base
+        if factor_buckets[k] < 0:
+            value += factors.log_values[base]
+    reached = np.zeros(2, np.int64)
+    value += reduce_some(
+        weights,
+        wiring,
+        domains,
+        bases,
+        factors.log_values,
+        buffer,
+        places,
+        choices,
+        choice_places,
+        scratch,
+        reached,
+        np.inf,
+    )
+    if value > -np.inf:
+        for v in variables:
+            if weights[v] == 0.0:
+                assignment[v] = domains.states[state_starts[v]]
+        trace_back(wiring, domains, choices, choice_places, assignment)
+    return value

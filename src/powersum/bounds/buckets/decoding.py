@@ -1,0 +1,95 @@
+"""Read states of the max variables off the tables of a covering tree."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from powersum.bounds.buckets.passes import Passes
+from powersum.bounds.buckets.patterns import CONSTANT, SAME
+from powersum.bounds.buckets.wiring import Wiring
+from powersum.core.arrays import BoolArray, FloatArray, IntArray
+from powersum.core.jit import compiled, inner
+from powersum.prepare.problem import Problem
+
+
+def decode(passes: Passes, problem: Problem, order: IntArray) -> IntArray:
+    """A state for each max variable, from the last eliminated to the first: the best of the sum of its mini-buckets.
+
+    Messages of the last forward pass must be there. Variables eliminated later are already set, so that of each
+    mini-bucket's table only one column is looked at.
+    """
+    layout = passes.layout
+    states = np.full(len(order), -1, dtype=np.int64)
+    cardinalities = problem.model.cardinalities[order]
+    is_max = problem.tau[order] == 0.0
+    _decode(
+        layout.wiring,
+        layout.bucket,
+        layout.scope_starts,
+        layout.scope_positions,
+        cardinalities,
+        is_max,
+        passes.pool,
+        np.empty(int(cardinalities.max(initial=1))),
+        states,
+    )
+    decoded = np.full(len(order), -1, dtype=np.int64)
+    decoded[order] = states
+    return decoded
+
+
+@compiled
+def _decode(
+    wiring: Wiring,
+    bucket: IntArray,
+    scope_starts: IntArray,
+    scope_positions: IntArray,
+    cardinalities: IntArray,
+    is_max: BoolArray,
+    pool: FloatArray,
+    score: FloatArray,
+    states: IntArray,
+) -> None:
+    node = bucket.size - 1
+    while node >= 0:
+        variable = bucket[node]
+        for a in range(cardinalities[variable]):
+            score[a] = 0.0
+        while node >= 0 and bucket[node] == variable:
+            if is_max[variable]:
+                # Typed: for a literal 0 Numba would compile `_add_column` once more.
+                column: Any = np.int64(0)
+                for i in range(scope_starts[node] + 1, scope_starts[node + 1]):
+                    position = scope_positions[i]
+                    column = column * cardinalities[position] + states[position]
+                _add_column(wiring, node, column, pool, score)
+            node -= 1
+        if is_max[variable]:
+            best = 0
+            for a in range(1, cardinalities[variable]):
+                if score[a] > score[best]:
+                    best = a
+            states[variable] = best
+
+
+@inner
+def _add_column(wiring: Wiring, node: int, column: int, pool: FloatArray, score: FloatArray) -> None:
+    """Add one column of a node's table to ``score``."""
+    rows, length = wiring.rows[node], wiring.row_length[node]
+    columns = wiring.columns[node]
+    width = length if rows > 1 else columns
+    block, within = column // width, column % width
+    for k in range(wiring.input_starts[node], wiring.input_starts[node + 1]):
+        number = wiring.pattern[k]
+        start = wiring.source[k] + wiring.bases[wiring.base_starts[k] + block]
+        for a in range(wiring.states[node]):
+            entry = within if rows > 1 else a * columns + within
+            if wiring.kind[number] == SAME:
+                place = entry
+            elif wiring.kind[number] == CONSTANT:
+                place = 0
+            else:
+                place = np.int64(wiring.maps[wiring.map_starts[number] + entry])
+            score[a] += wiring.sign[k] * pool[start + place + (a * wiring.stride[k] if rows > 1 else 0)]

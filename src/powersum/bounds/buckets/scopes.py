@@ -1,0 +1,95 @@
+"""Scopes as rising sequences of positions in the elimination order: unions, intersections, sizes (compiled).
+
+Plain loops throughout: slice assignments, sorts and fancy indices of Numba take seconds each to compile.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from powersum.core.arrays import FloatArray, IntArray, starts_of
+from powersum.core.jit import inner
+from powersum.model.model import Model
+
+
+class Scopes(NamedTuple):
+    """The factors of a model by positions in the order; positions rise within a scope."""
+
+    starts: IntArray
+    positions: IntArray
+    log_sizes: FloatArray
+    """Log of the number of states of the variable at each position."""
+
+
+def scopes_in_order(model: Model, order: IntArray) -> Scopes:
+    """The scopes of all factors as positions in the elimination order, sorted."""
+    position = np.empty(model.n_variables, dtype=np.int64)
+    position[order] = np.arange(model.n_variables)
+    owner = np.repeat(np.arange(model.n_factors), np.diff(model.scope_starts))
+    places = position[model.scope_variables]
+    places = places[np.lexsort((places, owner))]
+    log_sizes = np.log(model.cardinalities[order].astype(np.float64))
+    return Scopes(starts_of(np.diff(model.scope_starts)), places, log_sizes)
+
+
+@inner
+def copy_to(target: IntArray, values: IntArray, count: int) -> None:
+    """Write the first ``count`` values to the front of ``target``."""
+    for i in range(count):
+        target[i] = values[i]
+
+
+@inner
+def grown(array: IntArray, needed: int) -> IntArray:
+    """``array`` itself, or a copy with room for twice the ``needed`` entries if it has no room for them."""
+    if needed <= array.size:
+        return array
+    larger = np.empty(2 * needed, np.int64)
+    copy_to(larger, array, array.size)
+    return larger
+
+
+@inner
+def union_of(first: IntArray, second: IntArray, out: IntArray) -> int:
+    """Merge two scopes into ``out``; returns the length."""
+    i, j, n = 0, 0, 0
+    while i < first.size or j < second.size:
+        if j == second.size or (i < first.size and first[i] < second[j]):
+            value = first[i]
+            i += 1
+        else:
+            value = second[j]
+            if i < first.size and first[i] == value:
+                i += 1
+            j += 1
+        out[n] = value
+        n += 1
+    return n
+
+
+@inner
+def intersection_of(first: IntArray, second: IntArray, out: IntArray) -> int:
+    """Write what two scopes share into ``out``; returns the length."""
+    i, j, n = 0, 0, 0
+    while i < first.size and j < second.size:
+        if first[i] == second[j]:
+            out[n] = first[i]
+            n += 1
+            i += 1
+            j += 1
+        elif first[i] < second[j]:
+            i += 1
+        else:
+            j += 1
+    return n
+
+
+@inner
+def log_size_of(scope: IntArray, count: int, log_sizes: FloatArray) -> float:
+    """Log of the number of table entries of the first ``count`` variables of a scope."""
+    total = 0.0
+    for i in range(count):
+        total += log_sizes[scope[i]]
+    return total

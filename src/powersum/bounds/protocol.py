@@ -1,0 +1,52 @@
+"""What every method that tightens a bound offers, so that a new method is a new file."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from powersum.core.arrays import IntArray
+from powersum.model.result import Residuals
+
+
+class Tightener(Protocol):
+    """A bound on one simplified problem while it is being tightened.
+
+    The constructor of a method takes ``(problem: Problem, order: IntArray, *, threads: int, seed: int, **options)``,
+    where ``order`` is an elimination order of the reduced variables, first eliminated first, max variables last. All
+    values are natural logs and leave out ``problem.log_constant``, which :mod:`powersum.bounds.run` adds.
+    """
+
+    log_upper: float
+    """The best valid upper bound so far, rounding counted. It never rises."""
+
+    log_error: float
+    """By how much it was rounded up, so that rounding cannot make it false: the value is known to twice this where the
+    method is exact."""
+
+    @property
+    def exact(self) -> bool:
+        """True when ``log_upper`` is known to be the value itself."""
+        ...
+
+    def step(self, deadline: float) -> bool:
+        """Do one sweep, or part of one if ``time.monotonic()`` passes ``deadline``.
+
+        Returns False when nothing is left to gain.
+        """
+        ...
+
+    def bound(self) -> float:
+        """The upper bound at the best point so far, computed from scratch from the problem's own tables."""
+        ...
+
+    def decode(self) -> IntArray:
+        """A state for each max variable of the reduced model, -1 for every other variable."""
+        ...
+
+    def residuals(self) -> Residuals | None:
+        """Distance from the optimality conditions; None where a method has no such measure."""
+        ...
+
+    def sizes(self) -> dict[str, int | float]:
+        """Facts about the structure: numbers of tables, entries, parameters, bytes."""
+        ...

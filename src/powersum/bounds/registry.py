@@ -1,0 +1,63 @@
+"""Methods that tighten a bound, by name. A new one is a new file that follows ``protocol.py`` and one line here."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from difflib import get_close_matches
+from importlib import import_module
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, cast
+
+from powersum.bounds.rivals import BOUNDS
+from powersum.core.errors import InputError
+
+if TYPE_CHECKING:
+    from powersum.bounds.protocol import Tightener
+    from powersum.core.arrays import IntArray
+    from powersum.prepare.problem import Problem
+
+METHODS: Mapping[str, str] = MappingProxyType(
+    {
+        "gdd": "powersum.bounds.gdd:GDD",
+        "tree": "powersum.bounds.tree:CoveringTree",
+        **BOUNDS,
+    }
+)
+"""Name of each method and the class behind it, imported when it is used: compiled code takes its time to load."""
+
+DEFAULT_METHOD = "auto"
+AUTOMATIC = "tree"
+"""What ``auto`` stands for: the tree is exact where memory allows it, and the tightest bound for its time elsewhere."""
+
+
+def method_named(method: str) -> str:
+    """The method behind a name: ``auto`` stands for the best one."""
+    return AUTOMATIC if method == "auto" else method
+
+
+def check_options(method: str, options: Mapping[str, Any]) -> None:
+    """Refuse an unknown method, and options that it does not have, before anything long is done."""
+    if method not in METHODS:
+        raise InputError(f"no method is called {method!r}: there is auto, {', '.join(METHODS)}")
+    if not options:
+        return
+    taken = ("problem", "order", "threads", "seed")
+    known = [name for name in inspect.signature(_method_class(method)).parameters if name not in taken]
+    for name in options:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(known) or 'none'}"
+            raise InputError(f"method {method} has no option {name!r}: {hint}")
+
+
+def start_method(
+    method: str, problem: Problem, order: IntArray, *, threads: int, seed: int, options: Mapping[str, Any]
+) -> Tightener:
+    """Build the method's first bound on a problem."""
+    return cast("Tightener", _method_class(method)(problem, order, threads=threads, seed=seed, **options))
+
+
+def _method_class(method: str) -> type[Any]:
+    module, _, name = METHODS[method].partition(":")
+    return cast(type[Any], getattr(import_module(module), name))

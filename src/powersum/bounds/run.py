@@ -1,0 +1,163 @@
+"""The loop that drives any method: when to stop, what to remember, how to be interrupted without losing the bound."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from powersum.bounds.protocol import Tightener
+from powersum.core.clock import deadline_at, working_time
+from powersum.core.errors import InputError
+from powersum.core.interrupt import Interrupt
+from powersum.model.result import Snapshot
+from powersum.model.rounding import certain
+
+Callback = Callable[[Snapshot], None]
+
+# A single sweep of block descent may gain little and the next much: progress is judged over a few.
+PATIENCE = 10
+# Bounds are sums of thousands of rounded terms: smaller differences from the recomputed value are only that.
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When to stop. The first rule that holds ends the run; ``None`` switches a rule off.
+
+    Parameters
+    ----------
+    sweeps
+        Number of sweeps.
+    time_limit
+        Seconds since the start of the whole call, preparation included, compilation on first use not.
+    target
+        Stop once the upper bound is at or below this value.
+    change
+        Stop once ten sweeps together gain less than ``change · max(1, |bound|)``.
+    """
+
+    sweeps: int | None = None
+    time_limit: float | None = None
+    target: float | None = None
+    change: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.sweeps is not None and self.sweeps < 0:
+            raise InputError(f"sweeps is {self.sweeps}: it must be 0 or more")
+        if self.time_limit is not None and not self.time_limit > 0:
+            raise InputError(f"the time limit is {self.time_limit} s: it must be positive")
+        if self.target is not None and math.isnan(self.target):
+            raise InputError("the target is not a number")
+        if self.change is not None and not (0 <= self.change < math.inf):
+            raise InputError(f"change is {self.change}: it must be a number ≥ 0")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a run ended with. The last snapshot of the history carries ``log_upper``."""
+
+    log_upper: float
+    history: tuple[Snapshot, ...]
+    reason: str
+    interrupted: bool
+    notes: tuple[str, ...]
+    exact: bool = False
+
+
+def run(
+    tightener: Tightener,
+    limits: Limits,
+    *,
+    log_constant: float = 0.0,
+    log_error: float = 0.0,
+    started: float | None = None,
+    interrupt: Interrupt | None = None,
+    callback: Callback | None = None,
+) -> Outcome:
+    """Tighten until a limit is reached, then compute the bound from scratch.
+
+    Parameters
+    ----------
+    tightener
+        The bound to tighten.
+    limits
+        When to stop.
+    log_constant
+        What simplification took out of the problem; added to every value.
+    log_error
+        Its rounding; every value is rounded up by it.
+    started
+        :func:`~powersum.core.clock.working_time` at the start of the whole call; now, if not given.
+    interrupt
+        The flag of :func:`interruptible`.
+    callback
+        Called with every snapshot, the first before any sweep.
+    """
+    started = working_time() if started is None else started
+    end = math.inf if limits.time_limit is None else started + limits.time_limit
+    history: list[Snapshot] = []
+    more = True
+    longest = 0.0
+    while True:
+        value = certain(tightener.log_upper + log_constant, log_error)
+        if history:
+            value = min(value, history[-1].log_upper)
+        history.append(Snapshot(working_time() - started, len(history), value))
+        if callback is not None:
+            callback(history[-1])
+        if len(history) > 1:
+            longest = max(longest, history[-1].seconds - history[-2].seconds)
+        # A method may end before its time because not even one more sweep fits.
+        stop = _stop(history, limits, more=more, late=working_time() + longest >= end, interrupt=interrupt)
+        if stop is not None:
+            break
+        more = tightener.step(deadline_at(end))
+    history, notes = _settled(history, certain(tightener.bound() + log_constant, log_error))
+    return Outcome(history[-1].log_upper, tuple(history), stop.reason, stop.interrupted, notes)
+
+
+class _Stop(NamedTuple):
+    reason: str
+    interrupted: bool = False
+
+
+def _stop(
+    history: list[Snapshot], limits: Limits, *, more: bool, late: bool, interrupt: Interrupt | None
+) -> _Stop | None:
+    """Why the run is over; None if it goes on."""
+    now = history[-1]
+    if now.log_upper == -math.inf:
+        return _Stop("Nothing has positive probability.")
+    if limits.target is not None and now.log_upper <= limits.target:
+        return _Stop(f"The bound reached the target {limits.target:g}.")
+    if not more and not late:
+        return _Stop(f"Nothing was left to gain after {_sweeps(now.sweep)}.")
+    if interrupt is not None and interrupt.cause is not None:
+        return _Stop(f"Interrupted by {interrupt.cause} after {_sweeps(now.sweep)}: the best bound until then.", True)
+    if limits.sweeps is not None and now.sweep >= limits.sweeps:
+        return _Stop(f"The limit of {_sweeps(limits.sweeps)} was reached.")
+    if limits.time_limit is not None and (now.seconds >= limits.time_limit or not more):
+        return _Stop(f"The time limit of {limits.time_limit:g} s was reached after {_sweeps(now.sweep)}.")
+    if limits.change is not None and len(history) > PATIENCE:
+        gain = history[-1 - PATIENCE].log_upper - now.log_upper
+        if gain < limits.change * max(1.0, abs(now.log_upper)):
+            return _Stop(f"The last {PATIENCE} of {_sweeps(now.sweep)} gained only {gain:.2g}.")
+    return None
+
+
+def _sweeps(number: int) -> str:
+    return "1 sweep" if number == 1 else f"{number} sweeps"
+
+
+def _settled(history: list[Snapshot], recomputed: float) -> tuple[list[Snapshot], tuple[str, ...]]:
+    """Take the value computed from scratch as the answer and keep the history in line with it."""
+    excess = recomputed - history[-1].log_upper if math.isfinite(recomputed) else 0.0
+    if excess <= 0:
+        return [*history[:-1], replace(history[-1], log_upper=recomputed)], ()
+    # The running value was a little too good: no entry may claim more than what was recomputed.
+    history = [replace(snapshot, log_upper=max(snapshot.log_upper, recomputed)) for snapshot in history]
+    if excess <= ROUNDING * max(1.0, abs(recomputed)):
+        return history, ()
+    return history, (f"Computed from scratch, the bound is {excess:.2g} above its running value.",)

@@ -1,0 +1,293 @@
+"""CoveringTree: weighted mini-bucket bound, shifts and weights optimised jointly, max variables annealed."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from powersum.bounds.buckets.partition import limits_of, partition, partition_by_ibound
+from powersum.bounds.buckets.scopes import scopes_in_order
+from powersum.bounds.tree.budget import DEFAULT_BYTES, bytes_in_use, cost_of, exact_within, largest_within
+from powersum.bounds.tree.fixed_tree import FixedTree
+from powersum.core.arrays import FloatArray, IntArray
+from powersum.core.errors import InputError
+from powersum.model.result import Residuals
+from powersum.prepare.ordering import elimination_order, order_cost
+from powersum.prepare.problem import Problem
+
+SMALL_ENTRIES = 2e5
+"""Entries of the first trees where the size is free: a good bound within a second, before a larger tree is tried."""
+ENTRIES_PER_VARIABLE = 40
+"""A first tree for very many variables is larger accordingly."""
+EXACT_ENTRIES = 3e7
+"""Entries of an exact tree that are worth a pass at once, about 0.2 s."""
+EXACT_SLOWNESS = 3.0
+"""How much longer than in a pass over small tables an entry of an exact tree takes, whose messages are far apart."""
+QUICKEST = 6e-9
+"""Seconds that a pass takes for each entry, at least: a guess before any was made."""
+TRIAL_ENTRIES = 1.6e6
+"""Entries of trees on trial where time does not say."""
+GROWTH, LAST_GROWTH, LEAST_GROWTH = 1.75, 2.5, 1.2
+"""How much larger a tree grows at once, at most in the last step, and at least for it to be worth while."""
+GROWN_ROUNDS, PASSES = 35, 210.0
+"""Rounds of a grown tree before it grows again, and the passes that these take."""
+SETTLED = 2e-6
+"""A cold tree that gains less than this share of its bound in a round makes room for a larger one."""
+ORDERS = 6
+"""Elimination orders tried on smaller trees; orders differ by 1 to 2 nats, and smaller trees tell which are good."""
+TRIAL_SHARE, TRIAL_ROUNDS, TRIAL_PASSES = 0.05, 20, 100.0
+"""Time for each order tried: a share of all, or so many rounds where time does not end; and the passes it shall allow,
+from which follows the size of the trees."""
+HASTE_OF_SUMS = 4.0
+"""Without max variables there is no annealing, and so many times fewer passes are enough."""
+FINAL_TRIALS = 3.0
+"""How much longer than the others the best of them goes on before a larger tree."""
+ORDER_RESTARTS = 4
+"""Tries of min-fill for each of these orders."""
+LEAST_SECONDS = 3.0
+"""With less time than this only the order given is used."""
+MOST_VARIABLES = 20_000
+"""With more variables than this an order costs too much to try several, and merges cost too much to plan: a larger
+tree is then built afresh."""
+
+
+class CoveringTree:
+    """Upper bound by mini-buckets of limited size; follows :class:`powersum.bounds.protocol.Tightener`.
+
+    With a fixed ``ibound`` there is one tree. Otherwise small trees are tightened first, for the order given and for a
+    few others; the best of them then grows step by step where its bound is loose, as far as memory and time allow.
+
+    Parameters
+    ----------
+    problem
+        The simplified problem.
+    order
+        Elimination order of its variables, max variables last.
+    threads
+        Independent branches of the tree run side by side; results do not depend on it.
+    seed
+        Chooses the other orders that are tried.
+    ibound
+        At most ``ibound + 1`` variables in a mini-bucket; by default as many as memory and time allow.
+    memory
+        Bytes that the process may hold; 1 GB unless given.
+
+    Attributes
+    ----------
+    log_upper
+        The best bound so far.
+    exact
+        True when every bucket is one mini-bucket: ``log_upper`` is then the value itself.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        order: IntArray,
+        *,
+        threads: int = 1,
+        seed: int = 0,
+        ibound: int | None = None,
+        memory: int | None = None,
+    ) -> None:
+        if ibound is not None and ibound < 0:
+            raise InputError(f"ibound is {ibound}: it must be 0 or more")
+        self._problem = problem
+        self._threads = threads
+        self._seed = seed
+        self._order = np.ascontiguousarray(order, dtype=np.int64)
+        budget = DEFAULT_BYTES if memory is None else memory
+        self._bytes = budget - min(bytes_in_use(), budget // 2)
+        self._free = ibound is None
+        if ibound is None:
+            first_entries = max(SMALL_ENTRIES, ENTRIES_PER_VARIABLE * len(self._order))
+            exact = self._exact_tree(EXACT_ENTRIES)
+            self._tree = exact or self._tree_within(self._order, first_entries)
+        else:
+            scopes = scopes_in_order(problem.model, self._order)
+            cardinalities = problem.model.cardinalities[self._order]
+            parts = partition_by_ibound(scopes, limits_of(ibound))
+            cost = cost_of(parts, scopes, cardinalities)
+            if memory is not None and cost.bytes > memory:
+                raise InputError(f"ibound {ibound} needs {cost.bytes} bytes, more than the memory of {memory}")
+            self._tree = FixedTree(problem, self._order, scopes, parts, threads=threads)
+        self._best = self._tree
+        # Weights other than 0 and 1 do not commute: there the order is part of the question.
+        commute = bool(np.isin(problem.tau, (0.0, 1.0)).all())
+        self._orders_left = ORDERS if commute and len(self._order) <= MOST_VARIABLES else 0
+        self._winner: tuple[FixedTree, IntArray] | None = None
+        self._trial_end, self._trial_rounds, self._trial_seconds = -np.inf, 0, np.inf
+        self._haste = HASTE_OF_SUMS if (problem.tau > 0.0).all() else 1.0
+        self._rounds_allowed = int(TRIAL_ROUNDS / self._haste)
+        self.log_upper, self.log_error = self._tree.log_upper, self._tree.log_error
+        self.exact = self._tree.exact
+
+    def step(self, deadline: float) -> bool:
+        """A few iterations of joint descent, or another tree; False when nothing is left to gain, or no time for it."""
+        tree = self._tree
+        if self.exact or tree.log_upper == -np.inf:
+            return False
+        if self._free and self._settled(deadline):
+            if not self._next_tree(deadline):
+                self._free = False
+            tree = self._tree
+        elif tree.done:
+            return False
+        else:
+            limit = min(deadline, self._trial_end) if self._trial_end > 0.0 else deadline
+            if not tree.step(limit):
+                if limit == deadline:
+                    return False
+                self._trial_end = time.monotonic()
+            self._trial_rounds += 1
+        if tree.log_upper < self.log_upper or tree.exact:
+            self.log_upper = min(tree.log_upper, self.log_upper)
+            self._best, self.exact, self.log_error = tree, tree.exact, tree.log_error
+        return not self.exact
+
+    def _settled(self, deadline: float) -> bool:
+        """True when the present tree should make room for another one."""
+        tree, now = self._tree, time.monotonic()
+        if tree.done or (tree.cold and tree.last_gain < SETTLED):
+            return True
+        if self._trial_end == -np.inf and self._orders_left > 0:
+            if deadline - now < LEAST_SECONDS:
+                self._orders_left = 0
+            else:
+                self._trial_seconds = TRIAL_SHARE * (deadline - now)
+                self._begin_trial()
+        return self._trial_end > 0.0 and (now >= self._trial_end or self._trial_rounds >= self._rounds_allowed)
+
+    def _begin_trial(self, times: float = 1.0) -> None:
+        self._trial_end = time.monotonic() + times * self._trial_seconds
+        self._trial_rounds = 0
+
+    def _next_tree(self, deadline: float) -> bool:
+        """A tree with another order or, when all were tried, a larger one with the best; False when neither."""
+        if deadline <= time.monotonic():
+            return True
+        tree, first = self._tree, self._orders_left == ORDERS
+        on_trial = not first and self._trial_end > 0.0
+        if on_trial and (self._winner is None or tree.log_upper < self._winner[0].log_upper):
+            self._winner = tree, self._order
+        if self._orders_left <= 0:
+            if self._winner is None or self._orders_left < 0:
+                self._trial_end = -np.inf
+                return self._grow(deadline)
+            # The best of the trial goes on for a while before a larger tree with its order has to do better.
+            if tree is not self._winner[0]:
+                tree.rest()
+            self._tree, self._order = self._winner
+            self._winner = None
+            self._orders_left = -1
+            self._begin_trial(FINAL_TRIALS)
+            return True
+        entries = TRIAL_ENTRIES
+        if self._trial_seconds < np.inf:
+            entries = self._haste * self._trial_seconds / (TRIAL_PASSES * max(tree.seconds_per_entry, QUICKEST))
+        tree.rest()
+        if not first:
+            self._order = elimination_order(
+                self._problem.model,
+                self._problem.tau,
+                seed=self._seed + ORDERS - self._orders_left,
+                restarts=ORDER_RESTARTS,
+            )
+        self._orders_left -= 1
+        self._tree = self._tree_within(self._order, entries)
+        self._begin_trial()
+        return True
+
+    def _exact_tree(self, entries: float) -> FixedTree | None:
+        """The tree without splits, where memory and the entries allowed for one pass are enough."""
+        # The largest table alone mostly tells, and a partition of a very large model takes seconds.
+        if order_cost(self._problem.model, self._order).log2_largest > np.log2(max(entries, 2.0)):
+            return None
+        scopes = scopes_in_order(self._problem.model, self._order)
+        cardinalities = self._problem.model.cardinalities[self._order]
+        parts = exact_within(scopes, cardinalities, entries=entries, size=self._bytes)
+        if parts is None:
+            return None
+        return FixedTree(self._problem, self._order, scopes, parts, threads=self._threads)
+
+    def _tree_within(self, order: IntArray, entries: float) -> FixedTree:
+        """A tree of at most so many entries, if memory allows any."""
+        scopes = scopes_in_order(self._problem.model, order)
+        cardinalities = self._problem.model.cardinalities[order]
+        found = largest_within(scopes, cardinalities, entries=entries, size=self._bytes)
+        if found is None:
+            found = largest_within(scopes, cardinalities, entries=np.inf, size=self._bytes)
+        if found is None:
+            least = cost_of(partition(scopes, limits_of(0)), scopes, cardinalities)
+            raise InputError(
+                f"there is too little memory: the smallest covering tree needs {1e-6 * least.bytes:.4g} MB,"
+                f" and the budget leaves {1e-6 * self._bytes:.4g} MB for it"
+            )
+        return FixedTree(self._problem, order, scopes, found[1], threads=self._threads)
+
+    @property
+    def best_tree(self) -> FixedTree:
+        """The tree that has the best bound. Its order need not be the one given."""
+        return self._best
+
+    def bound(self) -> float:
+        """The bound at the best point, from the problem's own tables."""
+        return self._best.bound()
+
+    def decode(self) -> IntArray:
+        """States of max variables, last eliminated first, each the best given those already set."""
+        return self._best.decode()
+
+    def glance(self) -> IntArray:
+        """States of max variables as the tree at work shows them now; nothing is computed for it or disturbed."""
+        return self._tree.glance()
+
+    def beliefs(self) -> list[FloatArray]:
+        """Beliefs of all variables: their marginals where ``exact`` holds and everything is summed."""
+        return self._best.beliefs()
+
+    def residuals(self) -> Residuals | None:
+        """Largest mismatch of beliefs and of weighted entropies between mini-buckets of one variable."""
+        return self._best.residuals()
+
+    def sizes(self) -> dict[str, int | float]:
+        """Mini-buckets, table entries and parameters of the best tree."""
+        return self._best.sizes()
+
+    def one_pass(self) -> float:
+        """Bound at the present temperature and all gradients at the present point, for measurements."""
+        return self._best.one_pass()
+
+    def _grow(self, deadline: float) -> bool:
+        """Go on with a larger tree, as far as memory and the time left allow; False where it would gain nothing."""
+        tree, left = self._tree, deadline - time.monotonic()
+        self._orders_left = -1
+        exact = self._exact_tree(0.5 * left / max(EXACT_SLOWNESS * tree.seconds_per_entry, QUICKEST))
+        if exact is not None:
+            tree.rest()
+            self._tree = exact
+            return True
+        factor = GROWTH
+        if deadline < np.inf:
+            # How many times its entries the time is enough for.
+            times = (
+                self._haste * left / (PASSES * max(tree.seconds_per_entry, QUICKEST) * max(tree.layout.n_entries, 1))
+            )
+            if times < LEAST_GROWTH:
+                return False
+            if times < GROWTH + GROWTH**2:
+                factor = min(times, LAST_GROWTH)
+        larger: FixedTree | None
+        if len(self._order) <= MOST_VARIABLES:
+            larger = tree.grown(factor, self._bytes, self._seed)
+        else:
+            tree.rest()
+            larger = self._tree_within(self._order, factor * GROWTH * tree.layout.n_entries)
+            if larger.layout.n_entries < GROWTH * tree.layout.n_entries:
+                larger = None
+        if larger is None:
+            return False
+        self._tree = larger
+        self._trial_end, self._trial_rounds, self._rounds_allowed = np.inf, 0, int(GROWN_ROUNDS / self._haste)
+        return True

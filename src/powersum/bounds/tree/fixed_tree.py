@@ -1,0 +1,224 @@
+"""One covering tree of fixed structure while its shifts and weights are optimised."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from powersum.bounds.buckets.decoding import decode
+from powersum.bounds.buckets.partition import Partition
+from powersum.bounds.buckets.passes import Passes
+from powersum.bounds.buckets.scopes import Scopes
+from powersum.bounds.buckets.wiring import lay_out
+from powersum.bounds.tree.annealing import Annealing
+from powersum.bounds.tree.budget import cost_of
+from powersum.bounds.tree.descent import Descent
+from powersum.bounds.tree.growth import carry, grow
+from powersum.core.arrays import FloatArray, IntArray
+from powersum.model.result import Residuals
+from powersum.model.rounding import certain, magnitude
+from powersum.prepare.problem import Problem
+
+ROUND = 5
+"""Iterations between two evaluations of the true bound."""
+
+FIRST_PASS = 1e-8
+"""Seconds for each table entry that the first pass is taken to need."""
+
+FITTINGS = 4
+"""How often a growth that takes too many bytes is tried with fewer entries."""
+
+FARTHEST = 1e3
+"""No shift grows beyond this many times the largest number in the model's tables."""
+
+CONVERGED = 1e-7
+"""A round that gains less than this share of the bound, at the last temperature, is the last one."""
+
+
+class FixedTree:
+    """Shifts and weights of one partition, optimised jointly by annealed descent.
+
+    Attributes
+    ----------
+    log_upper
+        The true bound at the best point so far, rounded up by what rounding may have made of it.
+    log_error
+        What it was rounded up by.
+    exact
+        True when no variable is split: ``log_upper`` is then the value itself.
+    done
+        True when nothing is left to gain.
+    order, layout, passes
+        Elimination order, wiring and tables: what a search reads bounds of partial assignments from, after
+        :meth:`bound` has brought the best point back.
+    """
+
+    def __init__(self, problem: Problem, order: IntArray, scopes: Scopes, parts: Partition, *, threads: int) -> None:
+        self._problem, self.order = problem, order
+        self._scopes, self._parts, self._threads = scopes, parts, threads
+        self.layout = lay_out(parts, scopes, problem.model.cardinalities[order])
+        self.passes = Passes(self.layout, problem.model, problem.tau, order, threads=threads)
+        self.exact = self.layout.n_parameters == 0
+        self._best = self.passes.parameters.copy()
+        self._farthest = FARTHEST * (1.0 + magnitude(problem.model.log_values))
+        self.log_upper, self.log_error = np.inf, 0.0
+        self._claim()
+        self.done = self.exact or self.log_upper == -np.inf
+        self._annealing = Annealing()
+        self._descent: Descent | None = None
+        self._start = np.inf
+        self.last_gain = np.inf
+        """What the latest round gained, as a share of the bound."""
+
+    def step(self, deadline: float) -> bool:
+        """A round of iterations at the present temperature; False when not even one fits before the deadline."""
+        passes = self.passes
+        if self._descent is None:
+            self._start = min(self._start, time.monotonic())
+            # The first pass has to be guessed.
+            if time.monotonic() + FIRST_PASS * self.layout.n_entries > deadline:
+                return False
+            self._descent = Descent(
+                passes.parameters,
+                passes.gradient,
+                lambda: passes.value_and_gradient(self._annealing.temperature),
+                farthest=self._farthest,
+            )
+            self._descent.restart(forget=True)
+        descent = self._descent
+        before = descent.value
+        if time.monotonic() + descent.seconds > deadline:
+            return False
+        for _ in range(ROUND):
+            if time.monotonic() + descent.seconds > deadline or not descent.iterate(deadline):
+                break
+        value = self._claim(sums_are_fresh=descent.at_point)
+        now = time.monotonic()
+        if now + descent.seconds > deadline:
+            return True
+        gain = before - descent.value
+        self.last_gain = gain / max(1.0, abs(descent.value))
+        if passes.has_max and self._annealing.cooled(
+            gain, descent.value - value, (now - self._start) / max(deadline - self._start, 1e-9)
+        ):
+            # The curvature found so far still fits the colder function well: keeping it saves about half of the time.
+            descent.restart(forget=False)
+            self.last_gain = np.inf
+        elif self.last_gain < CONVERGED and self.cold:
+            self.done = True
+        return True
+
+    def _claim(self, *, sums_are_fresh: bool = False) -> float:
+        """The true bound at the present parameters, from messages that all belong to them; remembered if it is better.
+
+        ``sums_are_fresh`` says that the messages of sum variables belong to the present parameters already.
+        """
+        value = self.passes.value(sums_are_fresh=sums_are_fresh)
+        error = self.passes.error()
+        log_upper = certain(value, error)
+        if log_upper < self.log_upper:
+            self.log_upper, self.log_error = log_upper, error
+            self._best[:] = self.passes.parameters
+        return value
+
+    def grown(self, factor: float, size: float, seed: int) -> FixedTree | None:
+        """A tree of about ``factor`` times the entries that starts where this one stands, with a bound no higher.
+
+        Mini-buckets are merged where the bound is loose. None where nothing is left to merge in so many entries and
+        ``size`` bytes. This tree gives its memory back.
+        """
+        if self.exact or self.log_upper == -np.inf:
+            return None
+        temperature = self._annealing.temperature
+        self._go_to_best()
+        self.passes.value_and_gradient(temperature)
+        cardinalities = self._problem.model.cardinalities[self.order]
+        for _ in range(FITTINGS):
+            parts, number = grow(
+                self._parts, self.passes, cardinalities, entries=factor * self.layout.n_entries, seed=seed
+            )
+            if cost_of(parts, self._scopes, cardinalities).bytes <= size:
+                break
+            factor = 0.5 * (1.0 + factor)
+        else:
+            return None
+        self.rest()
+        if len(parts.bucket) == len(self._parts.bucket):
+            return None
+        tree = FixedTree(self._problem, self.order, self._scopes, parts, threads=self._threads)
+        tree.passes.parameters[:] = carry(
+            self.layout, self._parts.edges, self._best, tree.layout, parts.edges, number, cardinalities
+        )
+        tree._claim()
+        tree._annealing = Annealing(first=temperature)
+        return tree
+
+    @property
+    def cold(self) -> bool:
+        """True when max variables have reached their last temperature."""
+        return not self.passes.has_max or self._annealing.finished
+
+    @property
+    def seconds_per_entry(self) -> float:
+        """What the quickest pass took for each table entry; 0 before the first."""
+        return 0.0 if self._descent is None else self._descent.quickest / max(self.layout.n_entries, 1)
+
+    def rest(self) -> None:
+        """Give back all memory that is not needed to evaluate and decode the best point."""
+        self._descent = None
+        self.passes.release()
+
+    def bound(self) -> float:
+        """The bound at the best point, from the problem's own tables."""
+        self._go_to_best()
+        self.passes.refill()
+        return certain(self.passes.value(), self.passes.error())
+
+    def decode(self) -> IntArray:
+        """States of max variables, last eliminated first, each the best given those already set."""
+        self._go_to_best()
+        self.passes.value()
+        return decode(self.passes, self._problem, self.order)
+
+    def glance(self) -> IntArray:
+        """States of max variables as the latest pass shows them, at its temperature: no pass, and descent goes on."""
+        return decode(self.passes, self._problem, self.order)
+
+    def beliefs(self) -> list[FloatArray]:
+        """Beliefs of all variables at the best point."""
+        self._go_to_best()
+        in_order = self.passes.variable_beliefs()
+        place = np.argsort(self.order)
+        return [in_order[p] for p in place.tolist()]
+
+    def residuals(self) -> Residuals:
+        """Largest mismatch of beliefs and of weighted entropies between mini-buckets of one variable."""
+        if self.exact or self.log_upper == -np.inf:
+            return Residuals(0.0, 0.0)
+        self._go_to_best()
+        self.passes.value_and_gradient(self._annealing.temperature)
+        gradient = np.abs(self.passes.gradient)
+        n = self.layout.n_shifts
+        return Residuals(float(gradient[:n].max(initial=0.0)), float(gradient[n:].max(initial=0.0)))
+
+    def sizes(self) -> dict[str, int | float]:
+        """Mini-buckets, table entries and parameters."""
+        layout = self.layout
+        return {
+            "mini_buckets": layout.n_nodes,
+            "split_variables": len(layout.shared_starts) - 1,
+            "entries": layout.n_entries,
+            "largest_mini_bucket": int((layout.wiring.states * layout.wiring.columns).max(initial=0)),
+            "parameters": layout.n_parameters,
+            "temperature": self._annealing.temperature if self.passes.has_max and not self.exact else 0.0,
+        }
+
+    def one_pass(self) -> float:
+        """Bound at the present temperature and all gradients at the present point, for measurements."""
+        return self.passes.value_and_gradient(self._annealing.temperature)
+
+    def _go_to_best(self) -> None:
+        """Bring the best point back; descent, if it goes on, goes on from there."""
+        self.passes.parameters[:] = self._best
+        self._descent = None

@@ -1,0 +1,1 @@
+"""What every room stands on: errors, arrays, memory, clock, signals, compilation, fast arithmetic."""

@@ -1,0 +1,264 @@
+"""Compiled bucket elimination on flat arrays: the reduction of buckets, and the way back to an argmax."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powersum.core.arrays import FloatArray, IntArray
+from powersum.core.fastmath import LOWEST, exp_of, log_of
+from powersum.core.jit import compiled, inner
+from powersum.exact.wiring import Wiring
+
+ChoiceArray = NDArray[np.integer[Any]]
+"""Numbers of states, as wide as :func:`choice_type` says."""
+
+BLOCK = 1024
+"""Entries of a message that are computed together: small enough for the first-level cache, long enough to vectorise."""
+
+WORK = 1 << 16
+"""Entries of each scratch array of :func:`reduce_bucket`, unless a variable has more states or inputs than that."""
+
+
+class Domains(NamedTuple):
+    """The states that are alive: those of ``v`` are ``states[starts[v]:starts[v] + sizes[v]]``."""
+
+    sizes: IntArray
+    starts: IntArray
+    states: IntArray
+
+
+class Scratch(NamedTuple):
+    """Working memory of :func:`reduce_bucket`."""
+
+    gather: IntArray
+    rows: FloatArray
+    top: FloatArray
+
+
+@inner
+def reduce_bucket(
+    b: int,
+    weight: float,
+    wiring: Wiring,
+    domains: Domains,
+    bases: IntArray,
+    log_values: FloatArray,
+    buffer: FloatArray,
+    places: IntArray,
+    choices: ChoiceArray,
+    choice_place: int,
+    scratch: Scratch,
+    first_block: int,
+    work: float,
+) -> tuple[int, float]:
+    """Power-sum one bucket over its own variable and write the message at ``places[b]`` of ``buffer``.
+
+    ``bases[f]`` is where the slice of factor ``f`` starts in ``log_values``. Where ``choice_place`` ≥ 0 the best state
+    of each entry, as its number among those alive, is kept from there on.
+    The message is written from block ``first_block`` on, as many blocks as ``work`` table entries allow, at least one.
+    Returns the block to go on from, 0 when the message is complete, and the table entries that it took.
+    """
+    axis_starts, axes, input_starts, inputs = wiring.axis_starts, wiring.axes, wiring.input_starts, wiring.inputs
+    stride_starts, strides = wiring.stride_starts, wiring.strides
+    sizes, state_starts, states = domains.sizes, domains.starts, domains.states
+    rows, top = scratch.rows, scratch.top
+    first, last = axis_starts[b], axis_starts[b + 1]
+    n_axes = last - first
+    first_input, n_inputs = input_starts[b], input_starts[b + 1] - input_starts[b]
+    own = axes[first]
+    n_own = sizes[own]
+    limit = max(1, min(BLOCK, WORK // max(n_own, n_inputs, 1)))
+    # The last axes, up to the limit, form a block; the others are counted through one by one.
+    split = n_axes
+    block = 1
+    while split > 1 and block * sizes[axes[first + split - 1]] <= limit:
+        split -= 1
+        block *= sizes[axes[first + split]]
+    outer = 1
+    for a in range(1, split):
+        outer *= sizes[axes[first + a]]
+    # A bucket may have any number of inputs; that of states is known to whoever made the scratch memory.
+    gather = scratch.gather if n_inputs * block <= len(scratch.gather) else np.empty(n_inputs * block, np.int64)
+    offset = np.empty((n_inputs, n_axes), np.int64)
+    start = np.empty(n_inputs, np.int64)
+    for k in range(n_inputs):
+        source = inputs[first_input + k]
+        place = stride_starts[first_input + k]
+        if source >= 0:
+            start[k] = bases[source]
+            for a in range(n_axes):
+                offset[k, a] = strides[place + a]
+        else:
+            start[k] = places[-1 - source]
+            run = 1
+            for a in range(n_axes - 1, -1, -1):
+                offset[k, a] = run * strides[place + a]
+                if strides[place + a]:
+                    run *= sizes[axes[first + a]]
+        # Where each entry of a block lies in this input, relative to the block's first entry.
+        row = k * block
+        gather[row] = 0
+        length = 1
+        for a in range(n_axes - 1, split - 1, -1):
+            v = axes[first + a]
+            begin = state_starts[v]
+            for s in range(1, sizes[v]):
+                step = offset[k, a] * ((states[begin + s] - states[begin]) if source >= 0 else s)
+                for j in range(length):
+                    gather[row + s * length + j] = gather[row + j] + step
+            length *= sizes[v]
+        if source >= 0:
+            for a in range(split, n_axes):
+                start[k] += offset[k, a] * states[state_starts[axes[first + a]]]
+    counter = np.zeros(n_axes, np.int64)
+    number = first_block
+    for a in range(split - 1, 0, -1):
+        counter[a] = number % sizes[axes[first + a]]
+        number //= sizes[axes[first + a]]
+    inverse = 1.0 / weight if weight > 0.0 else 0.0
+    last_block = outer
+    if work < float(outer - first_block) * block * n_own:
+        last_block = first_block + max(1, int(work / (block * n_own)))
+    out = places[b] + first_block * block
+    for _ in range(first_block, last_block):
+        for s in range(n_own):
+            row = s * block
+            for j in range(block):
+                rows[row + j] = 0.0
+        for k in range(n_inputs):
+            source = inputs[first_input + k]
+            base = start[k]
+            for a in range(1, split):
+                if source >= 0:
+                    base += offset[k, a] * states[state_starts[axes[first + a]] + counter[a]]
+                else:
+                    base += offset[k, a] * counter[a]
+            where = k * block
+            for s in range(n_own):
+                row = s * block
+                if source >= 0:
+                    here = base + offset[k, 0] * states[state_starts[own] + s]
+                    for j in range(block):
+                        rows[row + j] += log_values[here + gather[where + j]]
+                else:
+                    here = base + offset[k, 0] * s
+                    for j in range(block):
+                        rows[row + j] += buffer[here + gather[where + j]]
+        for j in range(block):
+            top[j] = rows[j]
+        for s in range(1, n_own):
+            row = s * block
+            for j in range(block):
+                top[j] = max(top[j], rows[row + j])
+        if weight > 0.0:
+            for j in range(block):
+                # Where all is impossible the sum below is of tiny numbers; the maximum then says what is right.
+                shift = top[j] if top[j] > -np.inf else 0.0
+                rows[j] = exp_of(max((rows[j] - shift) * inverse, LOWEST))
+                buffer[out + j] = shift
+            for s in range(1, n_own):
+                row = s * block
+                for j in range(block):
+                    rows[j] += exp_of(max((rows[row + j] - buffer[out + j]) * inverse, LOWEST))
+            for j in range(block):
+                value = top[j] + weight * log_of(rows[j])
+                buffer[out + j] = value if top[j] > -np.inf else -np.inf
+        else:
+            for j in range(block):
+                buffer[out + j] = top[j]
+            if choice_place >= 0:
+                place = choice_place + out - places[b]
+                for j in range(block):
+                    best = 0
+                    for s in range(1, n_own):
+                        if rows[s * block + j] > rows[best * block + j]:
+                            best = s
+                    choices[place + j] = best
+        out += block
+        for a in range(split - 1, 0, -1):
+            counter[a] += 1
+            if counter[a] < sizes[axes[first + a]]:
+                break
+            counter[a] = 0
+    return last_block if last_block < outer else 0, float(last_block - first_block) * block * n_own
+
+
+def new_scratch(largest: int) -> Scratch:
+    """Working memory for variables of up to ``largest`` states."""
+    work = max(WORK, largest)
+    return Scratch(np.empty(work, np.int64), np.empty(work), np.empty(BLOCK))
+
+
+def choice_type(largest: int) -> np.dtype[Any]:
+    """The type of choices among up to ``largest`` states; narrow, for there may be as many of them as table entries.
+
+    More states than two bytes hold are rare: what takes wider choices is compiled once more when they are met.
+    """
+    return np.dtype(np.uint16 if largest <= 1 << 16 else np.int64)
+
+
+@compiled
+def reduce_some(
+    weights: FloatArray,
+    wiring: Wiring,
+    domains: Domains,
+    bases: IntArray,
+    log_values: FloatArray,
+    buffer: FloatArray,
+    places: IntArray,
+    choices: ChoiceArray,
+    choice_places: IntArray,
+    scratch: Scratch,
+    reached: IntArray,
+    work: float,
+) -> float:
+    """Reduce buckets in turn for about ``work`` table entries, from ``reached`` on, which is moved: bucket and block.
+
+    Returns the sum of the messages completed that go nowhere: over all calls the value of the plan's part.
+    """
+    total = 0.0
+    while reached[0] < len(places) and work > 0.0:
+        b = reached[0]
+        weight = weights[wiring.axes[wiring.axis_starts[b]]]
+        reached[1], done = reduce_bucket(
+            b,
+            weight,
+            wiring,
+            domains,
+            bases,
+            log_values,
+            buffer,
+            places,
+            choices,
+            choice_places[b],
+            scratch,
+            reached[1],
+            work,
+        )
+        work -= done
+        if reached[1] == 0:
+            reached[0] += 1
+            if wiring.parents[b] < 0:
+                total += buffer[places[b]]
+    return total
+
+
+@compiled
+def trace_back(
+    wiring: Wiring, domains: Domains, choices: ChoiceArray, choice_places: IntArray, assignment: IntArray
+) -> None:
+    """Set the best state of each bucket's variable whose choices were kept, last eliminated first."""
+    axis_starts, axes, sizes = wiring.axis_starts, wiring.axes, domains.sizes
+    number = np.zeros(len(assignment), np.int64)
+    for b in range(len(axis_starts) - 2, -1, -1):
+        if choice_places[b] < 0:
+            continue
+        entry = 0
+        for a in range(axis_starts[b] + 1, axis_starts[b + 1]):
+            entry = entry * sizes[axes[a]] + number[axes[a]]
+        v = axes[axis_starts[b]]
+        number[v] = choices[choice_places[b] + entry]
+        assignment[v] = domains.states[domains.starts[v] + number[v]]

@@ -1,0 +1,350 @@
+"""Model: variables and factors of a graphical model, immutable, in a few flat arrays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from powersum.core.arrays import FloatArray, IntArray, frozen, starts_of
+from powersum.core.errors import InputError
+from powersum.model.keys import as_text, mapped, number_of, whole
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+VariableKey = int | str
+StateKey = int | str
+
+
+class Factor(NamedTuple):
+    """A view of one factor: its variables and its table of natural logs, one axis a variable."""
+
+    scope: tuple[int, ...]
+    log_table: FloatArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Model:
+    """A discrete graphical model: the product of non-negative factors over finite variables.
+
+    All tables lie one after another in ``log_values``; no Python object is kept for a factor or a variable, so that
+    a million of each is only a few arrays. Build one with :meth:`from_factors`, or read a file with
+    :func:`powersum.read`. Arrays are read-only.
+
+    Parameters
+    ----------
+    cardinalities
+        Number of states of each variable.
+    scope_starts, scope_variables
+        The scope of factor ``k`` is ``scope_variables[scope_starts[k]:scope_starts[k + 1]]``.
+    table_starts, log_values
+        Its table, as natural logs, is ``log_values[table_starts[k]:table_starts[k + 1]]``: the first variable of the
+        scope varies slowest, the last fastest. Zero probability is ``-inf``.
+    directed
+        True for a Bayesian network: each factor is the distribution of the last variable of its scope.
+    names, states
+        Names of the variables and labels of their states; ``None`` means the numbers 0, 1, 2, ….
+    notes
+        What whoever read or converted the model has to say about it, such as distributions that do not sum to one:
+        one line each. The command line prints them.
+    """
+
+    cardinalities: IntArray
+    scope_starts: IntArray
+    scope_variables: IntArray
+    table_starts: IntArray
+    log_values: FloatArray
+    directed: bool = False
+    names: tuple[str, ...] | None = None
+    states: tuple[tuple[str, ...], ...] | None = None
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for field in ("cardinalities", "scope_starts", "scope_variables", "table_starts"):
+            object.__setattr__(self, field, frozen(whole_numbers(getattr(self, field), field), np.int64))
+        object.__setattr__(self, "log_values", frozen(self.log_values, np.float64))
+        _check(self)
+
+    @classmethod
+    def from_factors(
+        cls,
+        cardinalities: Sequence[int],
+        factors: Iterable[tuple[Iterable[int], Any]],
+        *,
+        log: bool = False,
+        directed: bool = False,
+        names: Sequence[str] | None = None,
+        states: Sequence[Sequence[str]] | None = None,
+    ) -> Model:
+        """Build a model from ``(scope, table)`` pairs; tables hold probabilities, or their logs with ``log=True``.
+
+        Examples
+        --------
+        >>> import powersum as ps
+        >>> model = ps.Model.from_factors([2, 2], [((0,), [0.6, 0.4]), ((0, 1), [[0.9, 0.1], [0.2, 0.8]])])
+        >>> model.n_variables, model.n_factors
+        (2, 2)
+        """
+        sizes = [whole(size, f"the number of states of variable {v}") for v, size in enumerate(cardinalities)]
+        scopes: list[tuple[int, ...]] = []
+        tables: list[FloatArray] = []
+        for number, (scope, table) in enumerate(factors):
+            values = np.asarray(table, dtype=np.float64)
+            axes = tuple(whole(v, f"factor {number}: a variable of its scope") for v in scope)
+            expected = tuple(sizes[v] if 0 <= v < len(sizes) else -1 for v in axes)
+            if values.size != math.prod(expected) or (values.ndim > 1 and values.shape != expected):
+                raise InputError(f"factor {number}: table of shape {values.shape} does not fit scope {axes}")
+            tables.append(values.ravel())
+            scopes.append(axes)
+        flat = np.concatenate(tables) if tables else np.zeros(0)
+        if not log:
+            flat = log_of_probabilities(flat)
+        return cls(
+            cardinalities=np.asarray(sizes, dtype=np.int64),
+            scope_starts=starts_of([len(s) for s in scopes]),
+            scope_variables=np.asarray([v for s in scopes for v in s], dtype=np.int64),
+            table_starts=starts_of([t.size for t in tables]),
+            log_values=flat,
+            directed=directed,
+            names=None if names is None else tuple(names),
+            states=None if states is None else tuple(tuple(s) for s in states),
+        )
+
+    @classmethod
+    def from_tables(
+        cls,
+        tables: Mapping[Any, Any] | Iterable[tuple[Any, Any]],
+        *,
+        states: Mapping[str, Sequence[str] | int] | None = None,
+        log: bool = False,
+        directed: bool = False,
+    ) -> Model:
+        """Build a model by hand from a dictionary of tables; variables are numbered as they first appear.
+
+        Parameters
+        ----------
+        tables
+            For each variable, or tuple of variables, an array with one axis for each, or dictionaries of the states'
+            labels nested as deep. Pairs do as well as a dictionary where a scope occurs twice.
+        states
+            Labels of a variable's states, or only their number; what is left out is read off the tables.
+        log
+            True if the tables hold natural logs.
+        directed
+            True for a Bayesian network: each table is the distribution of the last variable of its key given the rest.
+
+        Examples
+        --------
+        >>> import powersum as ps
+        >>> model = ps.Model.from_tables(
+        ...     {"rain": {"no": 0.8, "yes": 0.2}, ("rain", "wet"): [[0.9, 0.1], [0.3, 0.7]]},
+        ...     states={"wet": ["dry", "wet"]}, directed=True)
+        >>> model.names, model.states
+        (('rain', 'wet'), (('no', 'yes'), ('dry', 'wet')))
+        """
+        from powersum.interop.tables import model_from_tables
+
+        return model_from_tables(tables, states, log=log, directed=directed)
+
+    @property
+    def n_variables(self) -> int:
+        """Number of variables."""
+        return len(self.cardinalities)
+
+    @property
+    def n_factors(self) -> int:
+        """Number of factors, constants included."""
+        return len(self.scope_starts) - 1
+
+    def scope(self, factor: int) -> IntArray:
+        """Variables of one factor, as in the file."""
+        return self.scope_variables[self.scope_starts[factor] : self.scope_starts[factor + 1]]
+
+    def factor(self, factor: int) -> Factor:
+        """Scope and log table of one factor, as views."""
+        scope = self.scope(factor)
+        flat = self.log_values[self.table_starts[factor] : self.table_starts[factor + 1]]
+        return Factor(tuple(int(v) for v in scope), flat.reshape(self.cardinalities[scope]))
+
+    def factors(self) -> Iterator[Factor]:
+        """All factors in turn, as views made on the way."""
+        return (self.factor(k) for k in range(self.n_factors))
+
+    def name(self, variable: int) -> str:
+        """Name of a variable; its number where the model has no names."""
+        return str(variable) if self.names is None else self.names[variable]
+
+    def label(self, variable: int, state: int) -> StateKey:
+        """Label of a state; its number where the model has no labels."""
+        return state if self.states is None else self.states[variable][state]
+
+    def variable(self, key: VariableKey, *, argument: str = "key") -> int:
+        """Index of the variable with this name or number; ``argument`` is where a message says that it was given."""
+        if self.names is not None and isinstance(key, str):
+            try:
+                return self.names.index(key)
+            except ValueError:
+                pass
+        index = number_of(key, argument, "variable")
+        if index is None:
+            raise InputError(f"no variable is called {as_text(key)}{_closest(str(key), self.names or ())}")
+        if not 0 <= index < self.n_variables:
+            raise InputError(f"variable {key} is out of range: the model has variables 0 to {self.n_variables - 1}")
+        return index
+
+    def state(self, variable: int, key: StateKey, *, argument: str = "key") -> int:
+        """Index of the state of ``variable`` with this label or number; ``argument`` as in :meth:`variable`."""
+        if self.states is not None and isinstance(key, str):
+            try:
+                return self.states[variable].index(key)
+            except ValueError:
+                pass
+        index = number_of(key, argument, f"state of variable {self.name(variable)}")
+        if index is None:
+            labels = self.states[variable] if self.states is not None else ()
+            raise InputError(f"variable {self.name(variable)} has no state {as_text(key)}{_closest(str(key), labels)}")
+        cardinality = int(self.cardinalities[variable])
+        if not 0 <= index < cardinality:
+            raise InputError(
+                f"state {key} of variable {self.name(variable)} is out of range: it has states 0 to {cardinality - 1}"
+            )
+        return index
+
+    def evidence(self, evidence: Mapping[Any, Any] | None) -> dict[int, int]:
+        """Translate evidence by names or numbers to ``{variable index: state index}``."""
+        found: dict[int, int] = {}
+        for key, value in mapped(evidence, "evidence").items():
+            variable = self.variable(key, argument="evidence")
+            state = self.state(variable, value, argument="evidence")
+            if found.setdefault(variable, state) != state:
+                raise InputError(
+                    f"evidence gives variable {self.name(variable)} two states: {found[variable]}, {state}"
+                )
+        return found
+
+    def with_names(self, names: Sequence[str], states: Sequence[Sequence[str]] | None = None) -> Model:
+        """The same model with other names; arrays are shared."""
+        return replace(self, names=tuple(names), states=None if states is None else tuple(tuple(s) for s in states))
+
+    def plot(
+        self,
+        maximize: Iterable[VariableKey] | str | None = None,
+        evidence: Mapping[Any, Any] | None = None,
+        *,
+        assignment: Mapping[Any, Any] | None = None,
+        ax: Axes | None = None,
+    ) -> Axes:
+        """Draw the graph, with maximised, summed and observed variables apart; returns the axes.
+
+        Parameters
+        ----------
+        maximize, evidence
+            As in :func:`powersum.solve`.
+        assignment
+            States to write beside their variables, such as ``result.assignment``.
+        ax
+            Where to draw; a new figure if not given. Of a large model only what is nearest to the query is drawn.
+        """
+        from powersum.report.graph import plot_model
+
+        return plot_model(self, maximize, evidence, assignment=assignment, ax=ax)
+
+    def _repr_html_(self) -> str:
+        from powersum.report.notebook import model_html
+
+        return model_html(self)
+
+    def __str__(self) -> str:
+        """Size, width and cost: what summing everything out would take. Found anew each time, unlike ``repr``."""
+        from powersum.report.notebook import model_text
+
+        return model_text(self)
+
+    def __repr__(self) -> str:
+        kind = "Bayesian network" if self.directed else "Markov network"
+        largest = int(self.cardinalities.max(initial=0))
+        widest = int(np.diff(self.scope_starts).max(initial=0))
+        return (
+            f"<powersum.Model: {kind}, {self.n_variables} variables of up to {largest} states, "
+            f"{self.n_factors} factors of up to {widest} variables, {self.log_values.size} table entries>"
+        )
+
+
+def log_of_probabilities(values: FloatArray) -> FloatArray:
+    """Natural logs of table entries: 0 becomes ``-inf``; what is not a finite number ≥ 0 is refused."""
+    bad = ~(np.isfinite(values) & (values >= 0))
+    if bad.any():
+        raise InputError(
+            f"table entry {int(np.argmax(bad))} is {values[bad][0]}: entries must be finite and not negative"
+        )
+    logs = np.full(values.shape, -np.inf)
+    np.log(values, out=logs, where=values > 0)
+    return logs
+
+
+def whole_numbers(values: Any, what: str) -> IntArray:
+    """An array of whole numbers as it is; floats and truth values are refused, and not rounded."""
+    array: IntArray = np.asarray(values)
+    if array.size and array.dtype.kind not in "iu":
+        raise InputError(f"{what} must hold whole numbers, not {as_text(array.ravel()[0])}")
+    return array
+
+
+def _check(model: Model) -> None:
+    """Refuse arrays that do not describe a model; in NumPy throughout, for a million factors take no Python loop."""
+    cardinalities, variables = model.cardinalities, model.scope_variables
+    if len(model.table_starts) != len(model.scope_starts):
+        raise InputError(f"{len(model.scope_starts)} starts of scopes, but {len(model.table_starts)} starts of tables")
+    for starts, end, what in (
+        (model.scope_starts, len(variables), "scopes"),
+        (model.table_starts, len(model.log_values), "tables"),
+    ):
+        if not len(starts) or starts[0] != 0 or starts[-1] != end or (np.diff(starts) < 0).any():
+            raise InputError(f"the starts of {what} must rise from 0 to {end}")
+    if cardinalities.size and int(cardinalities.min()) < 1:
+        raise InputError(f"variable {int(np.argmin(cardinalities))} has {int(cardinalities.min())} states")
+    if variables.size and (int(variables.min()) < 0 or int(variables.max()) >= model.n_variables):
+        place = int(np.argmax((variables < 0) | (variables >= model.n_variables)))
+        factor = int(np.searchsorted(model.scope_starts, place, side="right")) - 1
+        raise InputError(
+            f"factor {factor}: variable {int(variables[place])} is out of range 0 to {model.n_variables - 1}"
+        )
+    owner = np.repeat(np.arange(model.n_factors), np.diff(model.scope_starts))
+    pairs = np.sort(owner * max(model.n_variables, 1) + variables)
+    if pairs.size and (twice := pairs[:-1] == pairs[1:]).any():
+        factor, variable = divmod(int(pairs[:-1][twice][0]), model.n_variables)
+        raise InputError(f"factor {factor}: variable {variable} appears twice in its scope")
+    log_sizes = np.zeros(model.n_factors)
+    np.add.at(log_sizes, owner, np.log2(cardinalities[variables]))
+    products = np.ones(model.n_factors, dtype=np.int64)
+    np.multiply.at(products, owner, cardinalities[variables])
+    sizes = np.diff(model.table_starts)
+    # A product beyond the integers wraps: it may then be any number, but its logarithm shows it.
+    wrong = (products != sizes) | (log_sizes > 62.5)
+    if wrong.any():
+        factor = int(np.argmax(wrong))
+        raise InputError(f"factor {factor}: table has {int(sizes[factor])} entries, its scope asks for another number")
+    if np.isnan(model.log_values).any() or (model.log_values == np.inf).any():
+        raise InputError("a table entry is NaN or infinite")
+    if model.names is not None and not all(isinstance(name, str) for name in model.names):
+        raise InputError("the names of variables must be strings")
+    # Many variables may share one tuple of labels.
+    different = {id(labels): labels for labels in model.states or ()}.values()
+    if not all(isinstance(label, str) for labels in different for label in labels):
+        raise InputError("the labels of states must be strings")
+    if model.names is not None and len(set(model.names)) != model.n_variables:
+        raise InputError(f"{model.n_variables} variables need as many different names")
+    if model.states is not None and [len(s) for s in model.states] != cardinalities.tolist():
+        raise InputError("the state labels do not fit the numbers of states")
+
+
+def _closest(word: str, words: Sequence[str]) -> str:
+    """A hint «, did you mean …» when a known word is near."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(word, words, n=1)
+    return f", did you mean {near[0]!r}?" if near else ""

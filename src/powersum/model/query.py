@@ -1,0 +1,78 @@
+"""Query: which variables are summed, which are maximised, and everything between, as one weight for each variable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from powersum.core.arrays import FloatArray, IntArray, frozen
+from powersum.core.errors import InputError
+from powersum.model.keys import as_text, listed
+from powersum.model.model import Model, VariableKey
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Query:
+    """The weights τ of the weighted log partition function (paper, eq. 3): 1 sums a variable out, 0 maximises it.
+
+    Variables of larger weight are eliminated before those of smaller weight unless an order says otherwise; max
+    variables always come last.
+    """
+
+    weights: FloatArray
+
+    def __post_init__(self) -> None:
+        weights = np.asarray(self.weights)
+        # True could mean summed as well as maximised.
+        if weights.ndim != 1 or (weights.size and weights.dtype.kind not in "iuf"):
+            raise InputError(f"weights is {as_text(self.weights)}: give a list of numbers, one for each variable")
+        object.__setattr__(self, "weights", frozen(weights, np.float64))
+        bad = ~(np.isfinite(self.weights) & (self.weights >= 0))
+        if bad.any():
+            raise InputError(f"weight {self.weights[bad][0]} of variable {int(np.argmax(bad))} is not a number ≥ 0")
+
+    @classmethod
+    def of(cls, model: Model, maximize: Iterable[VariableKey] | str | None = None) -> Query:
+        """Sum over everything but ``maximize``; ``"all"`` maximises every variable (MAP), ``None`` none (log Z)."""
+        weights = np.ones(model.n_variables)
+        if isinstance(maximize, str):
+            if maximize != "all":
+                raise InputError(f"maximize is {maximize!r}: give a list of variables, or 'all'")
+            weights[:] = 0.0
+        elif maximize is not None:
+            for key in listed(maximize, "maximize", "a list of variables, or 'all'"):
+                index = model.variable(key, argument="maximize")
+                if weights[index] == 0.0:
+                    raise InputError(f"the query names variable {model.name(index)} twice")
+                weights[index] = 0.0
+        return cls(weights)
+
+    @classmethod
+    def asked(cls, model: Model, maximize: Iterable[VariableKey] | str | None, query: Query | None) -> Query:
+        """The query of a call that takes either ``maximize`` or ``query``."""
+        if query is None:
+            return cls.of(model, maximize)
+        if maximize is not None:
+            raise InputError("give maximize or query, not both")
+        if not isinstance(query, Query):
+            raise InputError(f"query is {as_text(query)}: give a powersum.Query")
+        if len(query.weights) != model.n_variables:
+            raise InputError(f"the query has {len(query.weights)} weights, the model {model.n_variables} variables")
+        return query
+
+    @property
+    def max_variables(self) -> IntArray:
+        """Indices of the maximised variables."""
+        return np.flatnonzero(self.weights == 0.0)
+
+    @property
+    def task(self) -> str:
+        """``PR`` (log Z), ``MAP``, ``MMAP``, or ``power-sum`` for other weights."""
+        is_max = self.weights == 0.0
+        if not np.all(is_max | (self.weights == 1.0)):
+            return "power-sum"
+        if is_max.all() and is_max.size:
+            return "MAP"
+        return "MMAP" if is_max.any() else "PR"

@@ -1,0 +1,79 @@
+"""Problem: what is left of a model and a query after simplification, and the way back to the original."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from powersum.core.arrays import BoolArray, FloatArray, IntArray
+from powersum.model.model import Model
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Problem:
+    """A simplified problem: every variable has at least two possible states and lies in at least one factor.
+
+    The value of the original question is the value of ``model`` under ``tau`` plus ``log_constant``.
+
+    Parameters
+    ----------
+    model
+        The reduced model; its variables are numbered anew. No scope is a subset of another, no state is impossible.
+    tau
+        Weight of each reduced variable.
+    log_constant
+        What the removed parts contribute; ``-inf`` where evidence has probability zero.
+    log_error
+        How far rounding during simplification can have moved the value: bounds on the original question count it in.
+    variables
+        Original index of each reduced variable.
+    kept_state_starts, kept_states
+        State ``s`` of reduced variable ``i`` is the original state ``kept_states[kept_state_starts[i] + s]``.
+    fixed_states
+        For each original variable that is not in the reduced model its state (evidence, the only possible one, or any
+        of several equally good ones); -1 for reduced variables and for removed sum variables, which have none.
+    component
+        Number of the connected component of each reduced variable.
+    original_tau
+        Weight of each original variable.
+    possible
+        For each state of each original variable, variable after variable, False where evidence or zeros were found to
+        exclude it. The possible states of a removed variable are equally likely, unless it was barren.
+    """
+
+    model: Model
+    tau: FloatArray
+    log_constant: float
+    log_error: float
+    variables: IntArray
+    kept_state_starts: IntArray
+    kept_states: IntArray
+    fixed_states: IntArray
+    component: IntArray
+    original_tau: FloatArray
+    possible: BoolArray
+
+    @property
+    def feasible(self) -> bool:
+        """False when simplification already showed that nothing has positive probability."""
+        return self.log_constant != -np.inf
+
+    @property
+    def n_components(self) -> int:
+        """Number of connected components of the reduced model."""
+        return int(self.component.max(initial=-1)) + 1
+
+    def restore(self, states: IntArray) -> IntArray:
+        """Original states of all original variables from reduced ones; -1 where a variable has none (summed out)."""
+        restored = self.fixed_states.copy()
+        known = states >= 0
+        restored[self.variables[known]] = self.kept_states[self.kept_state_starts[:-1][known] + states[known]]
+        return restored
+
+    def reduced_order(self, order: IntArray) -> IntArray:
+        """An elimination order of the original variables as one of the reduced variables."""
+        position = np.full(len(self.original_tau), -1, dtype=np.int64)
+        position[self.variables] = np.arange(len(self.variables))
+        reduced = position[order]
+        return reduced[reduced >= 0]

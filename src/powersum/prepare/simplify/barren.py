@@ -1,0 +1,131 @@
+"""Barren variables: summed, in one factor only, and the sum of that factor over them is the same in every row.
+
+Leaves of a Bayesian network that nobody asks about are of this kind, for their distributions sum to one. It is read off
+the numbers alone, so that a network written down as a Markov network, its tables in any order of axes, loses them too.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from powersum.core.arrays import BoolArray, FloatArray, IntArray, frozen
+from powersum.core.jit import compiled
+from powersum.model.graph import incidence
+from powersum.prepare.simplify.tables import Tables
+
+TOLERANCE = 1e-9
+"""How far the sums of a distribution may lie apart, relative to their size, and still count as one constant."""
+
+
+def remove_barren(tables: Tables, tau: FloatArray) -> tuple[Tables, BoolArray, float, float]:
+    """Sum out variables whose sum is the same for all states of the others in their one factor, again and again.
+
+    Taking out the leaves of a network makes leaves of their parents. Where sums differ in the last digits the largest
+    is taken, and how far they differ is told.
+
+    Pulling a sum inside past the parents is exact when no variable of another weight stands between them in the
+    order. With weights 0 and 1 alone this holds for every order that has its max variables last; with others in the
+    model it would depend on the order, and nothing is done.
+
+    Parameters
+    ----------
+    tables
+        The factors.
+    tau
+        Weight of each variable; of variables with one state it does not matter.
+
+    Returns
+    -------
+    tables, removed, log_constant, log_error
+        The remaining factors, which variables were summed out, the log of the product of their sums, and by how much
+        that may be too large.
+    """
+    free = tau[tables.cardinalities > 1]
+    if not np.all((free == 0.0) | (free == 1.0)):
+        return tables, np.zeros(len(tau), dtype=np.bool_), 0.0, 0.0
+    places = incidence(len(tau), tables.scope_starts, tables.scope_variables)
+    keep, removed, sums, widths = _remove_barren(
+        tables.cardinalities,
+        tables.scope_starts,
+        tables.scope_variables,
+        tables.table_starts,
+        tables.log_values,
+        frozen(places.starts, np.int64),
+        frozen(places.factors, np.int64),
+        frozen(tau, np.float64),
+        TOLERANCE,
+    )
+    return tables.select(keep), removed, math.fsum(sums), math.fsum(widths)
+
+
+@compiled
+def _remove_barren(
+    cardinalities: IntArray,
+    scope_starts: IntArray,
+    scope_variables: IntArray,
+    table_starts: IntArray,
+    log_values: FloatArray,
+    incident_starts: IntArray,
+    incident_factors: IntArray,
+    tau: FloatArray,
+    tolerance: float,
+) -> tuple[BoolArray, BoolArray, FloatArray, FloatArray]:
+    n_variables, n_factors = len(cardinalities), len(scope_starts) - 1
+    keep = np.ones(n_factors, np.bool_)
+    removed = np.zeros(n_variables, np.bool_)
+    sums = np.zeros(n_factors, np.float64)
+    widths = np.zeros(n_factors, np.float64)
+    degree = incident_starts[1:] - incident_starts[:-1]
+    stack = np.empty(n_variables, np.int64)
+    height = 0
+    for v in range(n_variables):
+        if degree[v] == 1 and tau[v] == 1.0:
+            stack[height] = v
+            height += 1
+    while height > 0:
+        height -= 1
+        v = stack[height]
+        # Its last factor may have gone since.
+        k = -1
+        for at in range(incident_starts[v], incident_starts[v + 1]):
+            if keep[incident_factors[at]]:
+                k = incident_factors[at]
+        if k < 0:
+            continue
+        # States of v lie this far apart in the table.
+        stride = 1
+        place = scope_starts[k + 1] - 1
+        while scope_variables[place] != v:
+            stride *= cardinalities[scope_variables[place]]
+            place -= 1
+        card = cardinalities[v]
+        least, most = np.inf, -np.inf
+        for column in range((table_starts[k + 1] - table_starts[k]) // card):
+            row = table_starts[k] + column // stride * stride * card + column % stride
+            top = -np.inf
+            for entry in range(row, row + stride * card, stride):
+                top = max(top, log_values[entry])
+            total = 0.0
+            if top > -np.inf:
+                for entry in range(row, row + stride * card, stride):
+                    total += np.exp(log_values[entry] - top)
+                top += np.log(total)
+            least = min(least, top)
+            most = max(most, top)
+            if most - least > tolerance:
+                break
+        if least == -np.inf or most - least > tolerance:
+            continue
+        keep[k] = False
+        removed[v] = True
+        sums[k] = most
+        widths[k] = most - least
+        for place in range(scope_starts[k], scope_starts[k + 1]):
+            u = scope_variables[place]
+            degree[u] -= 1
+            if degree[u] == 1 and tau[u] == 1.0:
+                stack[height] = u
+                height += 1
+    return keep, removed, sums, widths

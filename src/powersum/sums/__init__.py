@@ -1,0 +1,1 @@
+"""Lower and upper bounds on sums that are too wide to eliminate."""

@@ -1,0 +1,268 @@
+"""Certified lower bounds on sums too wide for exact elimination: of each bucket's contexts only the best are summed.
+
+A *context* of a bucket is a state for each of the variables in the bucket's message. Exact elimination sums for each of
+them what lies below; there are too many. From the last eliminated variable to the first, contexts are extended by the
+bucket's variable and handed on to the bucket's children, as far as each child needs to know them. A tightened covering
+tree tells for each context what share of the whole sum it stands for, about; those below a least share are dropped.
+What the kept ones stand for is then summed exactly, in elimination order. All terms are positive, so dropping some
+gives a lower bound whatever the shares were; where nothing was dropped the sum is exact. A context that the tree proves
+to be impossible is never looked at: in models with zeros these are most.
+
+The same sum with the tree's bound in place of what was dropped is an upper bound, no worse than the tree's. It is kept
+relative to that: what a context stands for is at most the sum over its arcs of the arc's ratio (the share of the
+context's bound that the tree gives to the arc) times what its children stand for, and 1 for what is dropped.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from powersum.bounds.tree.look_up import Heuristic
+from powersum.core.arrays import BoolArray, FloatArray, IntArray
+from powersum.model.model import Model
+from powersum.sums.kernels import ROUND_UP, TINIEST, Numbers, Ratios, add_up, drop, extend, hand_over
+from powersum.sums.wiring import Bucket, Handover, buckets_of, key_of, ratios_of
+
+BUCKET_PART = 8
+"""The arcs of one bucket, which take more memory while they are worked on, are at most this part of those stored."""
+
+_NO_KEY = np.zeros(0, dtype=np.int64)
+
+
+@dataclass(slots=True)
+class _Arcs:
+    """Extensions of a bucket's contexts, in the order of the contexts: what the sum is made of.
+
+    An arc is longer than one variable where the buckets between have one child each and nothing to sum: three arcs of
+    four are saved by that.
+    """
+
+    contexts: Numbers
+    values: FloatArray
+    ratios: Ratios
+    dropped: Ratios
+    """Sum of the ratios of each context's arcs that are not among these."""
+    targets: list[Numbers]
+    """For each child the number of the context that an arc leads to."""
+
+
+@dataclass(slots=True)
+class _Contexts:
+    """Kept contexts of a bucket that waits to be extended."""
+
+    keys: IntArray
+    shares: FloatArray
+    arcs: _Arcs | None = None
+    """Where no two arcs of the parent lead to the same context: these arcs, one for each context, to be made longer."""
+
+
+class PartialSum:
+    """The sum of a model over all states of its free variables, as far as a limited number of contexts goes.
+
+    Parameters
+    ----------
+    model
+        The model.
+    heuristic, log_upper
+        The bounds of a covering tree of the model, for all variables, and the bound that goes with them.
+    given
+        For each variable the state it is given, -1 for those summed; by default all are summed.
+    anchor
+        A possible state of each variable, if one is known: its contexts are always kept, so that something is.
+
+    Attributes
+    ----------
+    log_lower
+        The best lower bound (natural log) so far.
+    log_upper
+        The best upper bound so far.
+    exact
+        True when a pass dropped nothing: ``log_lower`` is then the sum itself.
+    n_arcs, n_stored, n_dropped
+        Size of the latest pass: arcs followed, arcs that were in memory at its end, and contexts dropped.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        heuristic: Heuristic,
+        log_upper: float,
+        *,
+        given: IntArray | None = None,
+        anchor: IntArray | None = None,
+    ) -> None:
+        self._log_values = model.log_values
+        self._ratios = ratios_of(heuristic)
+        self._buckets, self._constant = buckets_of(model, heuristic)
+        self._given = np.full(model.n_variables, -1, dtype=np.int64) if given is None else given
+        self._anchor = anchor
+        self._tree_upper = log_upper
+        self.log_upper = log_upper
+        self.log_lower = -np.inf
+        self.exact = False
+        self.begin(1.0)
+
+    @property
+    def bytes(self) -> int:
+        """What is held between passes."""
+        return self._ratios.nbytes
+
+    def begin(self, least_share: float, most_stored: float = np.inf) -> None:
+        """Begin a new pass that drops contexts with less than this share of the sum, as the tree estimates it.
+
+        Once it has more than ``most_stored`` arcs in memory it drops more and more.
+        """
+        self._least_share, self._most_stored = least_share, most_stored
+        self._depth = 0
+        self._waiting: dict[int, _Contexts] = {}
+        self._arcs: list[_Arcs | None] = []
+        self.n_arcs = self.n_stored = self.n_dropped = 0
+
+    def run(self, deadline: float) -> bool:
+        """Go on with the pass; True when it has ended, False when the time is over before."""
+        while self._depth < len(self._buckets):
+            if time.monotonic() >= deadline:
+                return False
+            self._extend(self._buckets[self._depth])
+            self._depth += 1
+        log_sum, log_ratio = self._sum()
+        self.log_lower = max(self.log_lower, log_sum + self._constant)
+        self.log_upper = min(self.log_upper, log_ratio + self._tree_upper)
+        if not self.n_dropped:
+            self.exact, self.log_upper = True, self.log_lower
+        return True
+
+    def _extend(self, bucket: Bucket) -> None:
+        """Extend the contexts of one bucket, and hand them on to its children."""
+        contexts = self._waiting.pop(self._depth, None)
+        if contexts is None:
+            # The last eliminated variable of a component: its message is a number.
+            contexts = _Contexts(np.zeros((1, 1), dtype=np.int64), np.ones(1))
+        given = int(self._given[bucket.variable])
+        first, end = (given, given + 1) if given >= 0 else (0, bucket.cardinality)
+        room = len(contexts.keys) * (end - first)
+        numbers, states = np.empty(room, dtype=np.int32), np.empty(room, dtype=np.int32)
+        shares, values, ratios = np.empty(room), np.empty(room), np.empty(room, dtype=np.float32)
+        reads = bucket.reads
+        n_arcs = extend(
+            contexts.keys,
+            contexts.shares,
+            first,
+            end,
+            *bucket.axes,
+            reads.n_ratios,
+            *reads[1:],
+            self._ratios,
+            self._log_values,
+            np.empty(len(bucket.axes.words), dtype=np.int64),
+            np.empty(len(reads.offsets), dtype=np.int64),
+            numbers,
+            states,
+            shares,
+            ratios,
+            values,
+        )
+        numbers, states, shares = numbers[:n_arcs], states[:n_arcs], shares[:n_arcs]
+        # One child after the other: what leads nowhere by one of them does not count for the next.
+        led = [self._hand_over(child, contexts.keys, numbers, states, shares) for child in bucket.children]
+        arcs = _Arcs(numbers, values[:n_arcs], ratios[:n_arcs], np.zeros(len(contexts.keys), dtype=np.float32), led)
+        if contexts.arcs is not None:
+            arcs = _longer(contexts.arcs, arcs)
+        arcs = _closed_up(arcs, shares > 0.0)
+        self.n_arcs += len(arcs.contexts)
+        if len(led) == 1 and bucket.children[0].distinct:
+            # Both have the same order: the first arc leads to the first context, and so on.
+            self._waiting[bucket.children[0].child].arcs = arcs
+            arcs.targets = []
+            self._arcs.append(None)
+            return
+        self._arcs.append(arcs)
+        self.n_stored += len(arcs.contexts)
+        if self.n_stored > self._most_stored:
+            # No bucket has more contexts than the inverse of the least share: what is still to come is limited.
+            self._least_share = max(2.0 * self._least_share, 1.0 / self._most_stored)
+
+    def _hand_over(
+        self, handover: Handover, keys: IntArray, numbers: Numbers, states: Numbers, shares: FloatArray
+    ) -> Numbers:
+        """Contexts of a child that the arcs lead to: keep the best, and tell where each arc leads, -1 for nowhere."""
+        n = len(numbers)
+        # One row more: a key is written before it is known whether it is new.
+        found = np.empty((n + 1, handover.n_words), dtype=np.int64)
+        sums = np.empty(n)
+        targets = np.empty(n, dtype=np.int32)
+        table = np.full(1 if handover.distinct else 1 << (2 * n + 1).bit_length(), -1, dtype=np.int32)
+        count = hand_over(
+            keys,
+            numbers,
+            states,
+            shares,
+            *handover.runs,
+            handover.own_word,
+            handover.own_shift,
+            table,
+            found,
+            sums,
+            targets,
+        )
+        del table
+        anchor = _NO_KEY if self._anchor is None else key_of(self._buckets[handover.child], self._anchor)
+        least = self._least_share
+        most = self._most_stored / (BUCKET_PART * self._buckets[handover.child].cardinality)
+        if count > most:
+            # Contexts are as many as the inverse of their least share at most.
+            least = max(least, 1.0 / most)
+        kept = drop(found, sums, count, least * float(sums[:count].sum()), anchor, targets, shares)
+        self.n_dropped += count - kept
+        sums = sums[:kept] / sums[:kept].sum()
+        self._waiting[handover.child] = _Contexts(found[:kept].copy(), sums)
+        return targets
+
+    def _sum(self) -> tuple[float, float]:
+        """Sum all arcs, from the first eliminated variable to the last: the log, and that of the upper ratio."""
+        log_sums: dict[int, FloatArray] = {}
+        upper_ratios: dict[int, FloatArray] = {}
+        for depth in range(len(self._buckets) - 1, -1, -1):
+            arcs = self._arcs.pop()
+            if arcs is None:
+                child = self._buckets[depth].children[0].child
+                log_sums[depth], upper_ratios[depth] = log_sums.pop(child), upper_ratios.pop(child)
+                continue
+            values, ratios = arcs.values, arcs.ratios.astype(np.float64)
+            for handover, targets in zip(self._buckets[depth].children, arcs.targets, strict=True):
+                values = values + log_sums.pop(handover.child)[targets]
+                ratios *= upper_ratios.pop(handover.child)[targets]
+            log_sums[depth] = np.full(len(arcs.dropped), -np.inf)
+            upper_ratios[depth] = arcs.dropped.astype(np.float64)
+            add_up(arcs.contexts, values, ratios, log_sums[depth], upper_ratios[depth])
+            np.minimum(upper_ratios[depth], 1.0, out=upper_ratios[depth])
+        # What nobody took is the message of a component.
+        log_sum = float(sum(sums[0] for sums in log_sums.values()))
+        with np.errstate(divide="ignore"):
+            return log_sum, float(sum(np.log(ratios[0]) for ratios in upper_ratios.values()))
+
+
+def _longer(before: _Arcs, after: _Arcs) -> _Arcs:
+    """The arcs after arcs that lead to one context each, as arcs from where those begin."""
+    at = after.contexts
+    ratios = np.maximum(before.ratios[at] * after.ratios * ROUND_UP, TINIEST).astype(np.float32)
+    return _Arcs(before.contexts[at], before.values[at] + after.values, ratios, before.dropped, after.targets)
+
+
+def _closed_up(arcs: _Arcs, kept: BoolArray) -> _Arcs:
+    """Only the arcs to keep; what the others had is counted as dropped."""
+    if kept.all():
+        # Copies, for these may be the beginnings of larger arrays.
+        return _Arcs(arcs.contexts.copy(), arcs.values.copy(), arcs.ratios.copy(), arcs.dropped, arcs.targets)
+    at, gone = np.flatnonzero(kept), np.flatnonzero(~kept)
+    more = np.bincount(arcs.contexts[gone], arcs.ratios[gone], minlength=len(arcs.dropped))
+    return _Arcs(
+        arcs.contexts[at],
+        arcs.values[at],
+        arcs.ratios[at],
+        (ROUND_UP * (arcs.dropped + more)).astype(np.float32),
+        [targets[at] for targets in arcs.targets],
+    )

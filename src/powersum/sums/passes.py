@@ -1,0 +1,126 @@
+"""Passes of partial sums, each larger than the one before, as far as time and memory allow."""
+
+from __future__ import annotations
+
+import math
+
+from powersum.bounds.tree.covering_tree import CoveringTree
+from powersum.bounds.tree.look_up import heuristic_of
+from powersum.core.arrays import IntArray
+from powersum.core.clock import working_time
+from powersum.prepare.problem import Problem
+from powersum.sums.partial_sum import PartialSum
+
+FIRST_SHARE = 1e-3
+"""Least share of the sum for a context to be kept in the very first pass."""
+
+STEP = 10.0
+"""How many times smaller the least share of the next pass is at most."""
+
+LEAST_STEP = 1.5
+"""A smaller step than this is not worth a pass."""
+
+SPARE = 0.8
+"""Share of the time or memory left that a pass is planned for."""
+
+LITTLE = 0.1
+"""Where fewer contexts than this share of the arcs were dropped, a pass that drops none is tried."""
+
+BYTES_PER_ARC = 40.0
+"""What a stored arc takes in memory, with the working memory of the largest buckets."""
+
+STEEPEST, FLATTEST = 1.0, 0.4
+"""How the number of arcs follows the least share, at most and at least: the power of its inverse."""
+
+
+class SumPasses:
+    """Bounds on a sum too wide for elimination, from both sides, better with every pass.
+
+    Parameters
+    ----------
+    problem, tree
+        The simplified problem and a tightened covering tree of it.
+    memory
+        Bytes that passes may take.
+    first_share
+        Least share of the first pass.
+    given, anchor
+        As in :class:`~powersum.sums.partial_sum.PartialSum`.
+
+    Attributes
+    ----------
+    sum
+        The partial sum with its bounds; they leave out the problem's constant.
+    share
+        Least share of the latest pass that has ended.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        tree: CoveringTree,
+        *,
+        memory: float,
+        first_share: float = FIRST_SHARE,
+        given: IntArray | None = None,
+        anchor: IntArray | None = None,
+    ) -> None:
+        # What tightening needed beside the tables makes room for the copy of them that is made here.
+        tree.best_tree.rest()
+        heuristic, log_upper = heuristic_of(tree, problem, sums=True)
+        self.sum = PartialSum(problem.model, heuristic, log_upper, given=given, anchor=anchor)
+        self.share = first_share
+        self._most_stored = max(int((memory - self.sum.bytes) / BYTES_PER_ARC), 1000)
+        self._next = first_share
+        self._power = STEEPEST
+        self._under_way = False
+        self._seconds = 0.0
+        # Of the latest pass that has ended.
+        self._took, self._arcs, self._stored = 0.0, 0, 0
+
+    @property
+    def seconds(self) -> float:
+        """What the largest passes that memory allows would take, about, all together; infinity before the first."""
+        return 2.0 * self._took * self._most_stored / self._stored if self._arcs else math.inf
+
+    def run(self, deadline: float, end: float) -> bool:
+        """A slice of work until ``deadline``; False when no further pass can end before ``end``, a working time."""
+        if not self._under_way:
+            if not self._plan(end):
+                return False
+            self.sum.begin(self._next, self._most_stored)
+            self._under_way, self._seconds = True, 0.0
+        begun = working_time()
+        ended = self.sum.run(deadline)
+        self._seconds += working_time() - begun
+        if ended:
+            self._under_way = False
+            self._learn()
+        return ended or working_time() < end
+
+    def _learn(self) -> None:
+        """What a pass tells about the size of the next."""
+        arcs = max(self.sum.n_arcs, 1)
+        if self._next > 0.0:
+            if self._arcs:
+                power = math.log(arcs / self._arcs) / math.log(self.share / self._next)
+                self._power = min(max(power, FLATTEST), STEEPEST)
+            self.share = self._next
+        self._took, self._arcs, self._stored = self._seconds, arcs, max(self.sum.n_stored, 1)
+
+    def _plan(self, end: float) -> bool:
+        """Choose the least share of the next pass; False where time or memory are not enough for one."""
+        left = end - working_time()
+        if not self._arcs:
+            return left > 0.0
+        # A pass that was to drop nothing and had to drop something was the largest there can be.
+        if self.sum.exact or self._next == 0.0:
+            return False
+        times = SPARE * min(left / max(self._took, 1e-3), self._most_stored / self._stored)
+        step = min(max(times, 0.0) ** (1.0 / self._power), STEP)
+        if step < LEAST_STEP:
+            return False
+        # Where little was dropped, all of it may be within reach.
+        within_reach = self.sum.n_dropped < LITTLE * self._arcs and times > 2.0
+        self._next = 0.0 if within_reach else self.share / step
+        return True

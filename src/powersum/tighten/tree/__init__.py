@@ -1,5 +1,0 @@
-"""The covering tree: weighted mini-buckets with annealed joint descent on shifts and weights."""
-
-from powersum.tighten.tree.covering_tree import CoveringTree
-
-__all__ = ["CoveringTree"]

@@ -1,0 +1,149 @@
+"""Many questions: the same answers as one by one, equal questions once, all checked first, none lost to Ctrl-C."""
+
+from __future__ import annotations
+
+import gc
+import math
+import signal
+import weakref
+from typing import Any
+
+import numpy as np
+import pytest
+
+import powersum as ps
+from powersum import InputError, Status
+from powersum.answer.solver import Solver
+from powersum.assign.evaluator import Evaluator
+from tests.interop.networks import CLINIC
+
+QUESTIONS: list[dict[str, Any]] = [
+    {"maximize": ["cancer", "bronchitis"], "evidence": {"dyspnoea": "much"}},
+    {"maximize": ["cancer"], "evidence": {"dyspnoea": {"none": 0.1, "some": 0.2, "much": 0.7}}},
+    {"maximize": ["cancer"], "evidence": {"dyspnoea": [0.7, 0.2, 0.1]}},
+    {"evidence": {"xray": "shadow"}},
+    {"maximize": "all"},
+    {},
+]
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_same_as_one_by_one(n_jobs: int) -> None:
+    results = ps.solve_many(CLINIC, QUESTIONS, n_jobs=n_jobs)
+    for question, result in zip(QUESTIONS, results, strict=True):
+        alone = ps.solve(CLINIC, **question)
+        assert result.log_upper == alone.log_upper
+        assert dict(result.assignment) == dict(alone.assignment)
+
+
+def test_equal_questions_are_answered_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[Solver] = []
+    iterate = Solver.__iter__
+
+    def counted(self: Solver) -> Any:
+        started.append(self)
+        return iterate(self)
+
+    monkeypatch.setattr(Solver, "__iter__", counted)
+    same: list[dict[str, Any]] = [
+        {"maximize": ["cancer"]},
+        {"maximize": [1]},
+        {"query": ps.Query(np.array([1.0, 0, 1, 1, 1]))},
+    ]
+    results = ps.solve_many(CLINIC, [*same, {"maximize": ["xray"]}])
+    assert len(started) == 2
+    assert results[0] is results[1] is results[2]
+    assert list(results[3].assignment) == ["xray"]
+
+
+def test_all_questions_are_checked_first() -> None:
+    with pytest.raises(InputError, match="question 1: no variable is called 'cancr', did you mean 'cancer'"):
+        ps.solve_many(CLINIC, [{}, {"maximize": ["cancr"]}])
+    with pytest.raises(InputError, match="question 0: 'max' is none of maximize, evidence, query"):
+        ps.solve_many(CLINIC, [{"max": ["cancer"]}])
+    with pytest.raises(InputError, match="n_jobs is 0"):
+        ps.solve_many(CLINIC, [], n_jobs=0)
+    assert ps.solve_many(CLINIC, []) == []
+
+
+def test_ctrl_c_keeps_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, query = ps.generate.grid(12, 12, strength=3.0, seed=2)
+    advance = Solver._advance
+
+    def interrupted(self: Solver) -> Any:
+        snapshot = advance(self)
+        # As if the user pressed Ctrl-C while the first question was being answered.
+        handler: Any = signal.getsignal(signal.SIGINT)
+        if handler.__self__.cause is None:
+            handler(signal.SIGINT, None)
+        return snapshot
+
+    monkeypatch.setattr(Solver, "_advance", interrupted)
+    first, second = ps.solve_many(model, [{"maximize": query}, {"maximize": query[1:]}], time_limit=30.0)
+    assert second.status is Status.INTERRUPTED
+    assert second.log_upper == math.inf
+    assert first.log_upper < math.inf
+
+
+class Remembered:
+    """Weak references to all evaluators, which stand for the arrays of a question at work."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        # Nothing is quick enough to be eliminated at once.
+        monkeypatch.setattr("powersum.answer.stages.NANOSECONDS_PER_ENTRY", 1e12)
+        self.begun: list[weakref.ref[Evaluator]] = []
+        self.alive_when_one_began: list[int] = []
+        begin = Evaluator.__init__
+
+        def noted(evaluator: Evaluator, *arguments: Any, **options: Any) -> None:
+            self.alive_when_one_began.append(self.alive)
+            self.begun.append(weakref.ref(evaluator))
+            begin(evaluator, *arguments, **options)
+
+        monkeypatch.setattr(Evaluator, "__init__", noted)
+
+    @property
+    def alive(self) -> int:
+        gc.collect()
+        return sum(one() is not None for one in self.begun)
+
+
+def test_what_a_finished_question_took_is_free_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    remembered = Remembered(monkeypatch)
+    solvers: list[weakref.ref[Solver]] = []
+    create = Solver.__init__
+
+    def noted(self: Solver, *arguments: Any, **options: Any) -> None:
+        create(self, *arguments, **options)
+        solvers.append(weakref.ref(self))
+
+    monkeypatch.setattr(Solver, "__init__", noted)
+    model, query = ps.generate.grid(4, 4, seed=1)
+    results = ps.solve_many(model, [{"maximize": query[k:]} for k in range(4)])
+    assert all(result.status is Status.OPTIMAL for result in results)
+    assert remembered.alive_when_one_began == [0, 0, 0, 0]
+    assert remembered.alive == 0
+    assert all(solver() is None for solver in solvers)
+
+
+def test_a_finished_solver_holds_its_answer_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    remembered = Remembered(monkeypatch)
+    model, query = ps.generate.grid(4, 4, seed=1)
+    ended, stopped = Solver(model, query), Solver(model, query[1:])
+    snapshots = list(ended)
+    assert remembered.alive == 0
+    for _ in stopped:
+        assert remembered.alive == 1
+        stopped.interrupt("Enough.")
+    assert len(remembered.begun) == 2
+    assert remembered.alive == 0
+    assert ended.result().log_lower == snapshots[-1].log_lower
+    assert stopped.result().reason == "Enough."
+    assert list(ended) == list(stopped) == []
+
+
+def test_progress_bar(capsys: pytest.CaptureFixture[str]) -> None:
+    ps.solve_many(CLINIC, QUESTIONS[:2], progress=True)
+    assert "2/2" in capsys.readouterr().err
+    ps.solve_many(CLINIC, QUESTIONS[:2])
+    assert capsys.readouterr().err == ""

@@ -1,0 +1,336 @@
+"""``solve`` as a user calls it."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+
+import powersum as ps
+from powersum.answer.anytime import Anytime
+from powersum.answer.board import State
+from powersum.answer.bounding import bound
+from powersum.answer.solver import Solver, solve
+from powersum.answer.stages import eliminated
+from powersum.assign.evaluator import Evaluator
+from powersum.assign.regions import TOO_WIDE
+from powersum.bounds.tree.covering_tree import CoveringTree
+from powersum.core.arrays import IntArray
+from powersum.core.errors import InputError
+from powersum.core.interrupt import Interrupt
+from powersum.exact.elimination import Elimination
+from powersum.model.model import Model
+from powersum.model.query import Query
+from powersum.model.result import Result, Snapshot, Status
+from powersum.prepare.ordering import elimination_order
+from powersum.prepare.simplify import simplify
+from tests.cases import Case, case, hard_case
+from tests.clock import Ticks
+from tests.oracle import assignment_value, exact_value
+
+SOLVE = sys.modules["powersum.answer.solver"]
+"""The module: the package's attribute of this name is the function."""
+
+
+def check(question: Case, result: Result) -> None:
+    """Everything that must hold for any result of a question."""
+    truth = exact_value(question.model, question.query.weights, evidence=question.evidence)
+    uppers = [s.log_upper for s in result.history]
+    lowers = [s.log_lower for s in result.history]
+    assert all(u >= truth - 1e-9 for u in uppers)
+    assert all(low <= truth + 1e-9 for low in lowers)
+    assert uppers == sorted(uppers, reverse=True)
+    assert lowers == sorted(lowers)
+    assert (result.log_upper, result.log_lower) == (uppers[-1], lowers[-1])
+    if truth == -math.inf:
+        assert result.status is Status.INFEASIBLE
+        assert not result.assignment
+        return
+    assert result.status is Status.OPTIMAL
+    assert result.log_lower == pytest.approx(truth, abs=1e-6)
+    chosen = {int(name): int(state) for name, state in result.assignment.items()}
+    assert sorted(chosen) == question.query.max_variables.tolist()
+    assert all(chosen[v] == s for v, s in question.evidence.items() if v in chosen)
+    value = assignment_value(question.model, chosen, evidence=question.evidence)
+    assert value == pytest.approx(result.log_lower, abs=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_agrees_with_brute_force(seed: int) -> None:
+    question = case(seed)
+    check(question, solve(question.model, query=question.query, evidence=question.evidence))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_agrees_with_brute_force_without_the_exact_shortcut(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("powersum.answer.stages.NANOSECONDS_PER_ENTRY", 1e12)
+    monkeypatch.setattr("powersum.answer.anytime.SLICE", 0.01)
+    question = hard_case(seed, zeros=[0.0, 0.1, 0.3, 0.5][seed % 4])
+    check(question, solve(question.model, query=question.query, time_limit=30))
+
+
+@pytest.mark.parametrize("maximize", [None, "all"])
+def test_no_query_and_full_query_without_the_exact_shortcut(
+    maximize: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("powersum.answer.stages.NANOSECONDS_PER_ENTRY", 1e12)
+    model = hard_case(1).model
+    result = solve(model, maximize, time_limit=20)
+    truth = exact_value(model, Query.of(model, maximize).weights)
+    assert result.log_lower == pytest.approx(truth, abs=1e-6)
+    assert result.log_upper >= truth - 1e-9
+
+
+def test_where_sums_are_too_wide_the_lower_bound_is_one_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("powersum.answer.stages.NANOSECONDS_PER_ENTRY", 1e12)
+    monkeypatch.setattr("powersum.answer.anytime.HELD_TABLE", 8.0)
+    monkeypatch.setattr("powersum.assign.evaluator.Evaluator.value", _too_wide_at({0})[0])
+    question = hard_case(4)
+    result = solve(question.model, query=question.query, time_limit=4.0)
+    truth = exact_value(question.model, question.query.weights)
+    assert -math.inf < result.log_lower <= truth + 1e-9
+    assert result.log_upper >= truth - 1e-9
+    assert "lower bound" in result.notes[0]
+    chosen = {int(name): int(state) for name, state in result.assignment.items()}
+    assert assignment_value(question.model, chosen) >= result.log_lower - 1e-9
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_an_assignment_too_wide_to_evaluate_proves_nothing(first: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("powersum.answer.stages.NANOSECONDS_PER_ENTRY", 1e12)
+    monkeypatch.setattr("powersum.answer.anytime.SLICE", 0.01)
+    value, numbers = _too_wide_at({0, 1} if first else {1, 2})
+    monkeypatch.setattr("powersum.assign.evaluator.Evaluator.value", value)
+    # Local search takes such an assignment for better than anything.
+    part, parts = Evaluator.component_value, iter(range(10**9))
+    monkeypatch.setattr(
+        "powersum.assign.evaluator.Evaluator.component_value",
+        lambda self, *rest: TOO_WIDE if next(parts) % 50 == 49 else part(self, *rest),
+    )
+    question = hard_case(4)
+    result = solve(question.model, query=question.query, time_limit=4.0)
+    truth = exact_value(question.model, question.query.weights)
+    assert len(numbers) > 2
+    assert -math.inf < result.log_lower <= truth + 1e-9
+    assert result.log_upper >= truth - 1e-9
+
+
+def _too_wide_at(wide: set[int]) -> tuple[object, list[int]]:
+    """The true evaluation, except that some calls find it too wide; and the numbers of the calls."""
+    original = Evaluator.value
+    numbers: list[int] = []
+
+    def value(self: Evaluator, assignment: IntArray, work_limit: float = math.inf) -> float:
+        numbers.append(len(numbers))
+        return TOO_WIDE if numbers[-1] in wide else original(self, assignment, work_limit)
+
+    return value, numbers
+
+
+def test_snapshots_can_be_stopped_and_gone_on_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("powersum.answer.stages.NANOSECONDS_PER_ENTRY", 1e12)
+    question = hard_case(9)
+    solver = Solver(question.model, query=question.query, time_limit=30)
+    first = next(iter(solver))
+    early = solver.result()
+    assert early.log_upper == first.log_upper
+    if early.status is not Status.OPTIMAL:
+        assert early.status is Status.INTERRUPTED
+    for _ in solver:
+        pass
+    check(question, solver.result())
+
+
+def test_an_interruption_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("powersum.answer.stages.NANOSECONDS_PER_ENTRY", 1e12)
+    question = hard_case(9)
+    solver = Solver(question.model, query=question.query)
+    next(iter(solver))
+    solver.interrupt("Stopped by the user.")
+    assert list(solver) == []
+    result = solver.result()
+    assert result.status is Status.INTERRUPTED
+    assert result.reason == "Stopped by the user."
+
+
+def scripted(bounds: list[tuple[float, float]]) -> Callable[..., Iterator[State]]:
+    """Stages that have these bounds one after the other."""
+
+    def stages(*_: object, **__: object) -> Iterator[State]:
+        for lower, upper in bounds:
+            yield State(log_lower=lower, log_upper=upper, states=np.zeros(1, dtype=np.int64))
+
+    return stages
+
+
+COIN = Model.from_factors([2], [((0,), [0.3, 0.7])])
+
+
+@pytest.mark.parametrize("slices", [1, 2, 7])
+def test_no_slice_begins_after_the_time_limit(slices: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A slice takes one look at the clock to begin and one to end.
+    monkeypatch.setattr(SOLVE, "working_time", Ticks())
+    monkeypatch.setattr("powersum.answer.stages.stages", scripted([(-9.0 + k, -1.0) for k in range(8)]))
+    result = solve(COIN, "all", time_limit=slices)
+    assert result.seconds == slices
+    assert len(result.history) == slices
+    assert (result.log_lower, result.log_upper) == (-10.0 + slices, -1.0)
+    assert result.status is Status.BOUNDED
+    assert result.reason == f"The time limit of {slices} s was reached."
+
+
+def test_a_large_question_has_an_answer_when_time_is_up() -> None:
+    model, maximize = ps.generate.grid(40, 40, strength=3.0, seed=2)
+    seen: list[Snapshot] = []
+    # No time is enough for this one.
+    result = solve(model, maximize, time_limit=1.5, callback=seen.append)
+    assert tuple(seen) == result.history
+    assert result.log_lower <= result.log_upper
+    assert result.status is Status.BOUNDED
+    assert result.reason == "The time limit of 1.5 s was reached."
+
+
+def test_a_gap_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "powersum.answer.stages.stages", scripted([(-10.0, -1.0), (-8.0, -2.0), (-8.0, -4.0), (-5.0, -5.0)])
+    )
+    for gap, gaps in [(9.0, [9.0]), (7.0, [9.0, 6.0]), (5.0, [9.0, 6.0, 4.0])]:
+        result = solve(COIN, "all", gap=gap)
+        assert [snapshot.log_upper - snapshot.log_lower for snapshot in result.history] == gaps
+        assert result.status is Status.BOUNDED
+        assert result.reason == f"The gap asked for, {gap:g}, was reached."
+    assert solve(COIN, "all", gap=3.0).status is Status.OPTIMAL
+
+
+def test_names_and_labels_come_back() -> None:
+    model = Model.from_factors(
+        [2, 2], [((0, 1), [[0.1, 0.2], [0.3, 0.4]])], names=["a", "b"], states=[["x", "y"], ["u", "v"]]
+    )
+    result = solve(model, ["a"], {"b": "u"})
+    assert dict(result.assignment) == {"a": "y"}
+    assert result.log_lower == pytest.approx(math.log(0.3))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"time_limit": 0}, "time_limit is 0"),
+        ({"memory": 5.0}, "memory is 5e-06 MB: at least 20 MB are needed"),
+        ({"gap": -1.0}, "gap is -1"),
+        ({"threads": 0}, "threads is 0"),
+        ({"seed": -1}, "seed is -1"),
+        ({"query": Query(np.array([0.5]))}, "weights 0 and 1"),
+        ({"query": Query(np.array([1.0, 1.0]))}, "2 weights"),
+        ({"query": Query(np.array([1.0])), "maximize": "all"}, "not both"),
+    ],
+)
+def test_bad_options_are_refused_in_one_line(options: dict[str, object], message: str) -> None:
+    model = Model.from_factors([2], [((0,), [0.5, 0.5])])
+    with pytest.raises(InputError, match=message):
+        solve(model, **options)  # type: ignore[arg-type]
+
+
+def test_a_budget_that_the_process_already_exceeds_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("powersum.core.memory.bytes_held", lambda: 400_000_000)
+    model = Model.from_factors([2], [((0,), [0.5, 0.5])])
+    for answer in (solve, bound):
+        with pytest.raises(InputError, match=r"memory is 300 MB, .* already holds 400 MB: at least 20 MB more"):
+            answer(model, memory=3e8)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_local_search_beside_the_rest(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("powersum.answer.stages.NANOSECONDS_PER_ENTRY", 1e12)
+    monkeypatch.setattr("powersum.answer.anytime.SLICE", 0.01)
+    question = hard_case(seed, zeros=[0.0, 0.2][seed % 2])
+    check(question, solve(question.model, query=question.query, time_limit=30, threads=2))
+
+
+def test_an_interrupted_history_ends_when_the_work_did(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("powersum.answer.stages.NANOSECONDS_PER_ENTRY", 1e12)
+    question = hard_case(9)
+    solver = Solver(question.model, query=question.query)
+    flag = Interrupt()
+    solver.watch(flag)
+    seen = []
+    for snapshot in solver:
+        seen.append(snapshot)
+        flag.cause = "Ctrl-C"
+    result = solver.result()
+    assert result.status is Status.INTERRUPTED
+    assert result.history == tuple(seen)
+    assert seen[-1].seconds == result.seconds
+    assert seen[-1].log_upper == seen[-2].log_upper
+    solver.interrupt("again")
+    assert solver.result() == result
+
+
+def test_an_exact_answer_takes_back_the_note_about_wide_sums() -> None:
+    question = hard_case(9)
+    problem = simplify(question.model, Query.of(question.model), {})
+    elimination = Elimination(problem.model, elimination_order(problem.model, problem.tau), problem.tau)
+    state = State(notes=("Summing is too wide.",))
+    assert list(eliminated(elimination, problem, state))[-1] is state
+    assert state.settled
+    assert state.notes == ()
+
+
+def test_an_evaluation_beyond_the_work_allowed_is_not_begun() -> None:
+    question = hard_case(9)
+    problem = simplify(question.model, Query.of(question.model), {})
+    evaluator = Evaluator(problem)
+    nothing = np.full(problem.model.n_variables, -1, dtype=np.int64)
+    assert evaluator.value(nothing) < TOO_WIDE
+    assert evaluator.value(nothing, 10.0) == TOO_WIDE
+
+
+def test_a_run_may_end_before_there_is_any_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SOLVE, "GRACE", 0.0)
+    question = hard_case(9)
+    late = solve(question.model, query=question.query, time_limit=1e-9)
+    assert (late.log_lower, late.log_upper) == (-math.inf, math.inf)
+    assert late.status is Status.BOUNDED
+    assert "time limit" in late.reason
+    assert len(late.history) == 1
+    assert '"log_upper": "inf"' in late.to_json()
+
+
+def test_ctrl_c_during_preparation_ends_the_run() -> None:
+    question = hard_case(9)
+    solver = Solver(question.model, query=question.query)
+    flag = Interrupt()
+    flag.cause = "Ctrl-C"
+    solver.watch(flag)
+    assert len(list(solver)) == 1
+    assert solver.result().status is Status.INTERRUPTED
+    assert solver.result().assignment == {}
+
+
+def test_any_gap_still_means_a_bound() -> None:
+    question = hard_case(9)
+    assert math.isfinite(solve(question.model, query=question.query, gap=math.inf).log_upper)
+
+
+def test_bounds_that_contradict_each_other_are_no_proof(monkeypatch: pytest.MonkeyPatch) -> None:
+    def contradiction(*_: object, **__: object) -> Iterator[State]:
+        yield State(log_lower=-1.0, log_upper=-1.5, settled=True)
+
+    monkeypatch.setattr("powersum.answer.stages.stages", contradiction)
+    with pytest.raises(RuntimeError, match="contradict"):
+        solve(COIN, maximize="all")
+
+
+def test_search_begins_with_the_assignment_that_has_the_value() -> None:
+    problem = hard_case(1).problem()
+    state = State()
+    work = Anytime(problem, elimination_order(problem.model, problem.tau), state, memory=1e8, threads=1, seed=0)
+    good = np.where(work.evaluator.is_max, 1, -1)
+    work._record(work.evaluator.value(good), good)
+    # Local search stands elsewhere, as after search has found something better.
+    work.portfolio.assignment = np.where(work.evaluator.is_max, 0, -1)
+    work._begin_search(CoveringTree(problem, work.order, ibound=1))
+    assert work.search is not None
+    np.testing.assert_array_equal(work.search.assignment, good)

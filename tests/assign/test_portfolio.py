@@ -1,0 +1,82 @@
+"""Local search from many starts: what is tried, what is kept."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from powersum.assign.blocks import LocalSearch
+from powersum.assign.evaluator import Evaluator
+from powersum.assign.portfolio import MEMORY, NEAR, Merit, Portfolio
+from tests.cases import hard_case
+from tests.clock import Ticks
+from tests.oracle import exact_value
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Ticks:
+    """One look for each step of local search."""
+    ticks = Ticks()
+    monkeypatch.setattr("powersum.assign.portfolio.time", ticks)
+    monkeypatch.setattr("powersum.assign.complete.time", ticks)
+    return ticks
+
+
+def test_a_portfolio_takes_suggestions_and_reports_gains(clock: Ticks) -> None:
+    problem = hard_case(2, zeros=0.1).problem()
+    evaluator = Evaluator(problem, memory=2e7)
+    portfolio = Portfolio(evaluator, seed=1)
+    portfolio.suggest(np.where(evaluator.is_max, 0, -1))
+    assert portfolio.run(clock.now + 1000.0)
+    assert evaluator.value(portfolio.assignment) == pytest.approx(portfolio.log_value, abs=1e-8)
+    assert portfolio.log_value == pytest.approx(exact_value(problem.model, problem.tau), abs=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_states_read_off_a_bound_are_a_start_and_need_not_be_possible(seed: int, clock: Ticks) -> None:
+    problem = hard_case(seed, zeros=0.3).problem()
+    evaluator = Evaluator(problem, memory=2e7)
+    portfolio = Portfolio(evaluator, seed=seed)
+    rng = np.random.default_rng(seed)
+    best = -np.inf
+    for _ in range(10):
+        portfolio.look_at(np.where(evaluator.is_max, rng.integers(problem.model.cardinalities), -1))
+        portfolio.run(clock.now + 50.0)
+        assert portfolio.log_value >= best
+        best = portfolio.log_value
+    assert evaluator.value(portfolio.assignment) == pytest.approx(best, abs=1e-8)
+    assert best <= exact_value(problem.model, problem.tau) + 1e-8
+
+
+def test_the_best_are_kept_in_order_and_apart() -> None:
+    problem = hard_case(4).problem()
+    evaluator = Evaluator(problem, memory=2e7)
+    portfolio = Portfolio(evaluator, seed=1)
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        portfolio._keep(LocalSearch(evaluator, rng.integers(problem.model.cardinalities)))
+    kept = portfolio._elite
+    assert len(kept) > 1
+    assert [value for value, _ in kept] == sorted((value for value, _ in kept), reverse=True)
+    for value, states in kept:
+        assert evaluator.value(states) == pytest.approx(value, abs=1e-8)
+    for (_, one), (_, two) in itertools.combinations(kept, 2):
+        assert np.count_nonzero(one != two) >= NEAR * evaluator.is_max.sum()
+
+
+def test_merit_forgets_by_the_work_done_and_not_by_the_number_of_runs() -> None:
+    short, long = Merit(), Merit()
+    for _ in range(400):
+        short.add(0.0, 20.0)
+    for _ in range(10):
+        long.add(0.0, 800.0)
+    # Without success both kinds have about the same time, though one takes forty times as long for a run.
+    assert short.rate == pytest.approx(long.rate, rel=0.3)
+    assert long.cost > 10.0 * short.cost
+    before = short.rate
+    short.add(1.0, 20.0)
+    assert short.rate > 2.0 * before
+    short.add(0.0, 10.0 * MEMORY)
+    assert short.rate < before
