@@ -3,7 +3,7 @@
 Given its *context*, the variables that its message would have in exact elimination, what is below a variable in the
 bucket tree depends on nothing else. So the value below variable v given context c is
 
-    V(v, c) = power sum over the states s of v of:  factors of v at (s, c)  +  Σ over children b of V(b, (s, c) as b has it)
+    V(v, c) = power sum over the states s of v:  factors of v at (s, c)  +  Σ over children b of V(b, (s, c) on b)
 
 and a certificate lists the contexts (v, c) to be computed in this way. All others are taken from the mini-bucket tree:
 the sum of the messages that leave the subtree of b is an upper bound on V(b, ·), and where the tree splits none of the

@@ -94,12 +94,12 @@ def add(shape: Sequence[int], tables: Sequence[Table]) -> Table:
 
 
 def power_sum(table: Table, weight: float) -> Table:
-    """The power sum, w log Σ exp(t / w), over the leading axis; the maximum, which is exact, for weight 0 and for a single state.
+    """The power sum w log Σ exp(t / w) over the leading axis; the maximum, which is exact, for weight 0 or one state.
 
     Let top be the largest of m entries, δ = (t - top) / w <= 0 and s = Σ exp δ >= 1. The computed δ has a relative
-    error of 2.01 u, which is at most 0.75 u in exp δ, for |δ| exp δ <= 1/e. With 8 u exp δ for ``exp`` itself and (m - 1) u s
-    for the sum, s has a relative error of at most (1.8 m + 9) u, and log s an absolute one of that and 8 u log m. (What
-    underflows is smaller than TINY.) Multiplying by w adds u w log m, adding top u times the result.
+    error of 2.01 u, which is at most 0.75 u in exp δ, for |δ| exp δ <= 1/e. With 8 u exp δ for ``exp`` itself and
+    (m - 1) u s for the sum, s has a relative error of at most (1.8 m + 9) u, and log s an absolute one of that and
+    8 u log m. (What underflows is smaller than TINY.) Multiplying by w adds u w log m, adding top u times the result.
     """
     values = table.values
     m = values.shape[0]
@@ -116,7 +116,7 @@ def power_sum(table: Table, weight: float) -> Table:
 
 
 def normalised(table: Table) -> tuple[Table, float]:
-    """The table less its largest entry c, and c; from a table of nothing 0 is taken. One subtraction errs by u |t - c|."""
+    """The table less its largest entry c, and c; 0 for a table of nothing. One subtraction errs by u |t - c|."""
     constant = float(table.values.max())
     if constant in (0.0, -math.inf):
         return table, 0.0

@@ -62,8 +62,12 @@ class Steps:
             tree = self._trees.get(self._earlier(step["tree"], number))
             if tree is None:
                 raise Rejected("it refers to a step that has no tree")
-            if any(len(np.setdiff1d(d, own)) for d, own in zip(domains, tree.domains, strict=True)):
+            if not _within(box, self.proven[step["tree"]].box, None):
                 raise Rejected("its box does not lie within that of its tree")
+            # What is impossible in the larger box is so in the smaller one.
+            domains = [np.intersect1d(d, own) for d, own in zip(domains, tree.domains, strict=True)]
+            if is_empty(domains):
+                return -math.inf, -math.inf
         else:
             tree = self._trees[number] = read_tree(self._archive, prefix, self._model, self._question, domains)
         keep = prefix + "context_variables" in self._archive
