@@ -138,15 +138,16 @@ def _fixpoint(domains: Domains, supports: Sequence[Support]) -> Domains:
         for axis, v in enumerate(scope):
             left = domains[v][alive.any(axis=tuple(a for a in range(len(scope)) if a != axis))]
             if len(left) < len(domains[v]):
-                domains[v] = left
                 if len(left) == 0:
-                    return domains
+                    # Nothing at all is possible then.
+                    return [d[:0] for d in domains]
+                domains[v] = left
                 for other in tables_of[v]:
                     # The table itself as well: its other axes may have lost tuples already looked at.
                     if not is_waiting[other]:
                         is_waiting[other] = True
                         waiting.append(other)
         if not scope and not support:
-            # A constant of 0: nothing is possible at all.
+            # A constant of 0.
             return [d[:0] for d in domains]
     return domains
