@@ -117,6 +117,8 @@ def _factor(
     logs, error = logs_of(values)
     exact = True
     for k in np.flatnonzero(values < _LEAST_NORMAL).tolist():
+        if not _NUMBER.fullmatch(words[k]):
+            raise BadFile(f"{path}: {words[k][:40]!r} has too large an exponent")
         number = Decimal(words[k].decode("ascii"))
         if number:
             exact = False

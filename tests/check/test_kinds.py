@@ -134,7 +134,7 @@ def test_value_of_an_assignment(seed: int) -> None:
     verified = checked(draft)
     inside = truth(draft, setting.domains)
     assert abs(verified.log_lower - inside) < CLOSE or inside == verified.log_lower == -math.inf
-    assert verified.assignment == {v: s for v, s in draft.assignment}
+    assert verified.assignment == dict(draft.assignment)
     # A lower bound of another box says nothing about this assignment.
     if draft.assignment and draft.model.cardinalities[v := draft.assignment[0][0]] > 1:
         draft.assignment[0][1] = (draft.assignment[0][1] + 1) % int(draft.model.cardinalities[v])
