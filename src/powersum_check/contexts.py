@@ -106,10 +106,11 @@ def _buckets(tree: Tree, found: Pass, question: Question, domains: Domains) -> t
     for k, (scope, table) in enumerate(found.factors):
         if tree.home[k] < 0 or tree.home[k] in barren:
             continue
-        if not set(scope) <= active or tree.scopes[tree.home[k]][0] != scope[0]:
-            raise Rejected(f"factor {k} is not given to a node of its first variable, which contexts need")
-        buckets[scope[0]].factors.append((scope, table))
-        context[scope[0]].update(scope[1:])
+        first = tree.scopes[tree.home[k]][0]
+        if not set(scope) <= active:
+            raise Rejected(f"factor {k} has a barren variable, but is not given to its node")
+        buckets[first].factors.append((scope, table))
+        context[first].update(v for v in scope if v != first)
     for v, bucket in buckets.items():
         bucket.context = tuple(sorted(context[v], key=lambda u: position[u]))
         if bucket.context:

@@ -63,8 +63,8 @@ def test_it_runs_beside_nothing_but_numpy(tmp_path: Path) -> None:
     arguments = files_of(draft, tmp_path)
     folder = tmp_path / "alone"
     shutil.copytree(SOURCES[0].parent, folder / "powersum_check", ignore=shutil.ignore_patterns("__pycache__"))
-    # Isolated, without site-packages; the folder and NumPy's own parent are put on the path by hand, the latter behind a
-    # finder that hides everything but NumPy.
+    # Isolated, without site-packages; the folder is put on the path by hand, and NumPy's behind a finder that hides
+    # everything else there.
     parent = str(Path(np.__file__).resolve().parents[1])
     script = (
         "import sys, importlib.machinery as m, runpy\n"

@@ -59,7 +59,7 @@ def test_contexts_bound_from_both_sides(seed: int) -> None:
     share, settled = float(rng.choice([0.1, 0.4, 0.8, 1.0])), float(rng.choice([0.0, 0.1, 1.0]))
     draft.step("tree", arrays)
     plain = checked(draft)
-    draft.step("tree", context_arrays(rng, setting, order, share=share, settled=settled), tree=0)
+    draft.step("tree", context_arrays(rng, setting, order, arrays, share=share, settled=settled), tree=0)
     verified = checked(draft)
     value = truth(draft)
     assert holds(verified, value)
@@ -74,10 +74,8 @@ def test_settled_roots_are_exact(seed: int) -> None:
     draft = random_draft(rng, n_variables=6)
     setting = Setting.of(draft)
     order = setting.random_order(rng)
-    contexts = contexts_of(setting, order)
-    held = {v for scope in setting.scopes for v in scope}
-    roots = [v for v in order if not contexts[v] and v in held]
     arrays = tree_arrays(rng, setting, order, strict=True)
+    roots = [v for v, context in contexts_of(setting, order, arrays).items() if not context]
     arrays |= {
         "context_variables": np.array(roots, dtype=np.int64),
         "context_counts": np.ones(len(roots), dtype=np.int64),
@@ -134,7 +132,7 @@ def test_value_of_an_assignment(seed: int) -> None:
     verified = checked(draft)
     inside = truth(draft, setting.domains)
     assert abs(verified.log_lower - inside) < CLOSE or inside == verified.log_lower == -math.inf
-    assert verified.assignment == dict(draft.assignment)
+    assert verified.assignment == {v: s for v, s in draft.assignment}  # noqa: C416
     # A lower bound of another box says nothing about this assignment.
     if draft.assignment and draft.model.cardinalities[v := draft.assignment[0][0]] > 1:
         draft.assignment[0][1] = (draft.assignment[0][1] + 1) % int(draft.model.cardinalities[v])
@@ -259,7 +257,7 @@ def test_infeasible_by_elimination_and_by_search() -> None:
         assert checked(draft).log_upper == -math.inf
         draft = Draft(model, weights)
         arrays = tree_arrays(rng, setting, order, strict=True)
-        draft.step("tree", arrays | context_arrays(rng, setting, order, share=1.0, settled=0.0))
+        draft.step("tree", arrays | context_arrays(rng, setting, order, arrays, share=1.0, settled=0.0))
         assert checked(draft).log_upper == -math.inf
         draft = Draft(model, weights)
         draft.step("propagation", {"removed": np.array([[0, 0], [0, 1]])})

@@ -26,10 +26,11 @@ def sound_draft(rng: np.random.Generator) -> Draft:
     setting = Setting.of(draft)
     order = setting.random_order(rng)
     exact = bool(rng.random() < 0.3)
-    draft.step("tree", tree_arrays(rng, setting, order, strict=True, exact=exact))
+    tree = tree_arrays(rng, setting, order, strict=True, exact=exact)
+    draft.step("tree", tree)
     if rng.random() < 0.5:
         share, settled = float(rng.choice([0.3, 1.0])), float(rng.choice([0.0, 0.3]))
-        draft.step("tree", context_arrays(rng, setting, order, share=share, settled=settled), tree=0)
+        draft.step("tree", context_arrays(rng, setting, order, tree, share=share, settled=settled), tree=0)
     if rng.random() < 0.5:
         draft.step("tree", tree_arrays(rng, setting, setting.random_order(rng)))
     if order and rng.random() < 0.5:

@@ -135,8 +135,8 @@ def tree_arrays(
 ) -> dict[str, Array]:
     """A random mini-bucket tree: random partitions, extensions, weights and shifts.
 
-    With ``exact`` one node for each variable. With ``strict`` what contexts ask for: factors with their first variable,
-    messages to the next variable's bucket, no extension beyond the bucket, shifts within a bucket.
+    With ``exact`` one node for each variable. With ``strict`` what contexts ask for: messages to the next variable's
+    bucket, none dropped, shifts within a bucket.
     """
     draft = setting.draft
     position = {v: p for p, v in enumerate(order)}
@@ -145,7 +145,7 @@ def tree_arrays(
     for k, scope in enumerate(setting.scopes):
         if scope:
             first = min(position[v] for v in scope)
-            if not strict and not exact and rng.random() < 0.15:
+            if rng.random() < 0.15:
                 first = int(rng.integers(0, first + 1))
             waiting[order[first]].append(("factor", k, scope))
     scopes: list[list[int]] = []
@@ -226,12 +226,13 @@ def split_weights(rng: np.random.Generator, total: float, least: float, count: i
     return weights
 
 
-def contexts_of(setting: Setting, order: Sequence[int], skip: Sequence[int] = ()) -> dict[int, list[int]]:
-    """The context of each variable in exact elimination, in the order of elimination; ``skip`` are factors left out."""
+def contexts_of(setting: Setting, order: Sequence[int], tree: Mapping[str, Array]) -> dict[int, list[int]]:
+    """The context of each variable that has nodes in the exact elimination of factors at their homes."""
     position = {v: p for p, v in enumerate(order)}
-    tables = [set(s) for k, s in enumerate(setting.scopes) if k not in skip]
+    firsts = tree["node_variables"][tree["node_starts"][:-1]].tolist()
+    tables = [set(s) | {firsts[h]} for s, h in zip(setting.scopes, tree["home"].tolist(), strict=True) if h >= 0]
     contexts = {}
-    for v in order:
+    for v in (v for v in order if v in firsts):
         joined = set().union(*(t for t in tables if v in t)) - {v}
         tables = [t for t in tables if v not in t] + [joined]
         contexts[v] = sorted(joined, key=lambda u: position[u])
@@ -239,16 +240,21 @@ def contexts_of(setting: Setting, order: Sequence[int], skip: Sequence[int] = ()
 
 
 def context_arrays(
-    rng: np.random.Generator, setting: Setting, order: Sequence[int], *, share: float, settled: float
+    rng: np.random.Generator,
+    setting: Setting,
+    order: Sequence[int],
+    tree: Mapping[str, Array],
+    *,
+    share: float,
+    settled: float,
 ) -> dict[str, Array]:
-    """A random share of all contexts, some of them settled."""
-    contexts = contexts_of(setting, order)
-    held = {v for s in setting.scopes for v in s}
+    """A random share of all contexts of a tree, some of them settled."""
+    contexts = contexts_of(setting, order, tree)
     variables, counts, rows, flags = [], [], [], []
-    for v in order:
+    for v in contexts:
         every = list(product(*(setting.domains[u] for u in contexts[v])))
         chosen = [row for row in every if rng.random() < share]
-        if chosen and v in held:
+        if chosen:
             variables.append(v)
             counts.append(len(chosen))
             rows += [s for row in chosen for s in row]
