@@ -71,9 +71,9 @@ def read_tree(archive: Archive, prefix: str, model: Model, question: Question, d
     if not len(parent) == len(weight) == n_nodes or len(home) != len(model.factors):
         raise BadFile(f"{prefix}parent, weight or home has not the right length")
     nodes_of: dict[int, list[int]] = {v: [] for v in order}
+    if () in scopes:
+        raise Rejected(f"node {scopes.index(())} has an empty scope")
     for node, scope in enumerate(scopes):
-        if not scope:
-            raise Rejected(f"node {node} has an empty scope")
         nodes_of[scope[0]].append(node)
         above = parent[node]
         if above >= 0 and (above <= node or position[scopes[above][0]] <= position[scope[0]]):
