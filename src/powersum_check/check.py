@@ -130,6 +130,9 @@ def _check(
     assignment = _assignment(head, model, claimed)
     lower = max((p.log_lower for p in steps.proven if _holds(p, assignment)), default=-math.inf)
     upper = min((p.log_upper for p in steps.proven if p.is_root), default=math.inf)
+    if lower > upper:
+        # Impossible, unless the machine or this program is at fault.
+        raise Rejected(f"the bounds contradict each other: {lower!r} below, {upper!r} above")
     claim_lower, claim_upper = _claim(head)
     # Written so that a number that is none could not pass.
     if not lower >= claim_lower:
