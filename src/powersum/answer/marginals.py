@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -74,8 +74,8 @@ def marginals(
     started = working_time()
     limits = Limits(time_limit=time_limit, memory=memory, threads=threads, seed=seed)
     question = Question.of(model, evidence=evidence, limits=limits)
-    # As a Markov network: barren variables, which log Z can do without, have marginals too.
-    problem = simplified(replace(question, model=replace(question.model, directed=False)))
+    # Barren variables, which log Z can do without, have marginals too.
+    problem = simplified(question, barren=False)
     if not problem.feasible:
         raise _impossible(question)
     beliefs = _of_removed(question.model, problem)
