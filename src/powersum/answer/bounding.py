@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 DEFAULT_CHANGE = 1e-6
 # For calls that say neither how many sweeps nor how long.
 DEFAULT_SWEEPS = 500
+# Options of methods that are whole numbers, and the least they may be.
+WHOLE_OPTIONS = MappingProxyType({"ibound": 0, "inner_steps": 1})
 
 
 def bound(
@@ -117,8 +120,8 @@ def bound(
     if limits.memory is not None:
         memory_left(limits.bytes)
         given["memory"] = int(limits.bytes)
-    if "ibound" in given:
-        given["ibound"] = whole_number(given["ibound"], "ibound", 0)
+    for name in given.keys() & WHOLE_OPTIONS.keys():
+        given[name] = whole_number(given[name], name, WHOLE_OPTIONS[name])
     question = Question.of(model, maximize, evidence, query=query, order=order, limits=limits)
     eliminated = checked_order(question)
     used = {
