@@ -104,8 +104,7 @@ def bound(
     _check(threads, seed)
     method = method_named(method)
     check_options(method, given)
-    if "memory" in given:
-        memory_left(given["memory"])
+    memory = memory_left(given["memory"]) if "memory" in given else None
     query = Query.asked(model, maximize, query)
     observed = observe(model, evidence)
     eliminated = None if order is None else original_order(model, query, order)
@@ -135,7 +134,8 @@ def bound(
                 reduced_order(problem, eliminated, seed=seed, time_limit=time_limit),
                 threads=threads,
                 seed=seed,
-                options=given,
+                # A method is given the bytes that it may take itself.
+                options=given if memory is None else {**given, "memory": int(memory)},
             )
             outcome = run(
                 tightener,

@@ -72,7 +72,7 @@ def solve_many(
         raise InputError(f"n_jobs is {n_jobs}: it must be 1 or more")
     # What the process holds already is held once, not by each.
     # Loaded now, for compiled modules take a good part of what each process holds.
-    import powersum.answer.stages  # noqa: F401
+    import powersum.answer.work  # noqa: F401
 
     held = min(bytes_held(), memory)
     options = {"time_limit": time_limit, "memory": (memory - held) / n_jobs + held, "gap": gap, "seed": seed}

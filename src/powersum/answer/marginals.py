@@ -14,6 +14,7 @@ from powersum.core.arrays import FloatArray
 from powersum.core.clock import deadline_at, working_time
 from powersum.core.errors import InputError
 from powersum.core.interrupt import interruptible
+from powersum.core.memory import memory_left
 from powersum.model.evidence import observe
 from powersum.model.model import Model
 from powersum.model.query import Query
@@ -83,7 +84,7 @@ def marginals(
     exact = True
     if problem.model.n_variables:
         order = elimination_order(problem.model, problem.tau, seed=seed)
-        tree = CoveringTree(problem, order, threads=threads, seed=seed, memory=int(memory))
+        tree = CoveringTree(problem, order, threads=threads, seed=seed, memory=int(memory_left(memory)))
         end = math.inf if time_limit is None else started + time_limit
         if not tree.exact and repaired(problem, tree.decode(), seconds=_search_time(time_limit), seed=seed) is None:
             raise _impossible(evidence)
