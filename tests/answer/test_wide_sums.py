@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from powersum.answer.solver import Solver, solve
+from powersum.answer.tuning import Schedule
 from powersum.assign.cutset import hold_cutset
 from powersum.assign.evaluator import Evaluator
 from powersum.assign.regions import TOO_WIDE
@@ -25,12 +27,13 @@ from tests.cases import hard_case
 from tests.data import DATA, needs_data
 from tests.oracle import assignment_value, exact_value
 
+ANYTIME = Schedule(nanoseconds_per_entry=1e12)
+"""No elimination is quick enough."""
+
 
 @pytest.fixture
 def _nothing_fits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No elimination is quick enough, and every sum is too wide."""
-    monkeypatch.setattr("powersum.answer.stages.NANOSECONDS_PER_ENTRY", 1e12)
-    monkeypatch.setattr("powersum.answer.anytime.SLICE", 0.01)
+    """Every sum is too wide, whatever the memory."""
 
     def value(self: Evaluator, assignment: IntArray, work_limit: float = np.inf) -> float:
         return TOO_WIDE
@@ -42,7 +45,7 @@ def _nothing_fits(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("seed", range(24))
 def test_partition_functions(seed: int) -> None:
     model = hard_case(seed, zeros=[0.0, 0.2, 0.4, 0.6][seed % 4]).model
-    result = solve(model, time_limit=300.0)
+    result = solve(model, time_limit=300.0, schedule=replace(ANYTIME, slice=0.01))
     truth = exact_value(model, np.ones(model.n_variables))
     if truth == -math.inf:
         assert result.status is Status.INFEASIBLE
@@ -65,10 +68,9 @@ def test_what_is_too_wide_is_no_lower_bound(seed: int, monkeypatch: pytest.Monke
         calls.append(1)
         return TOO_WIDE if len(calls) <= 2 else original(self, assignment, work_limit)
 
-    monkeypatch.setattr("powersum.answer.stages.NANOSECONDS_PER_ENTRY", 1e12)
     monkeypatch.setattr("powersum.assign.evaluator.Evaluator.value", value)
     question = hard_case(seed)
-    result = solve(question.model, query=question.query, time_limit=5.0)
+    result = solve(question.model, query=question.query, time_limit=5.0, schedule=ANYTIME)
     truth = exact_value(question.model, question.query.weights)
     assert -math.inf < result.log_lower <= truth + 1e-9
     assert result.log_upper >= truth - 1e-9
@@ -83,10 +85,10 @@ def pedigree(name: str) -> Problem:
 
 
 @pytest.mark.usefixtures("_nothing_fits")
-def test_the_result_says_when_terms_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_result_says_when_terms_are_left_out() -> None:
     # A first pass over little more than one possible configuration.
-    monkeypatch.setattr("powersum.answer.anytime.FIRST_SHARE", 0.9)
-    solver = Solver(hard_case(4).model, time_limit=300.0)
+    schedule = replace(ANYTIME, slice=0.01, first_share=0.9)
+    solver = Solver(hard_case(4).model, time_limit=300.0, schedule=schedule)
     for snapshot in solver:
         if -math.inf < snapshot.log_lower < snapshot.log_upper - 1e-6:
             assert "largest terms" in solver.result().notes[0]
@@ -115,9 +117,6 @@ def test_bounds_of_a_real_pedigree_come_closer_with_every_pass() -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_very_many_variables_have_a_cutset_held_instead(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("powersum.answer.anytime.MOST_VARIABLES", 1)
-    monkeypatch.setattr("powersum.answer.anytime.HELD_TABLE", 8.0)
-    monkeypatch.setattr("powersum.answer.stages.NANOSECONDS_PER_ENTRY", 1e12)
     original, problems = Evaluator.value, []
 
     def value(self: Evaluator, assignment: IntArray, work_limit: float = np.inf) -> float:
@@ -129,9 +128,9 @@ def test_very_many_variables_have_a_cutset_held_instead(seed: int, monkeypatch: 
         return problems[-1]
 
     monkeypatch.setattr("powersum.assign.evaluator.Evaluator.value", value)
-    monkeypatch.setattr("powersum.answer.anytime.hold_cutset", hold)
+    monkeypatch.setattr("powersum.answer.workers.local_search.hold_cutset", hold)
     model = hard_case(seed).model
-    solver = Solver(model, time_limit=600.0)
+    solver = Solver(model, time_limit=600.0, schedule=replace(ANYTIME, most_variables=1, held_table=8.0))
     for snapshot in solver:
         if snapshot.log_lower > -math.inf:
             solver.interrupt("There is a lower bound.")

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from powersum.answer.solver import DEFAULT_MEMORY, DEFAULT_TIME, Solver
+from powersum.answer.tuning import DEFAULT_SCHEDULE, Schedule
 from powersum.core.errors import InputError
 from powersum.core.interrupt import Interrupt, interruptible
 from powersum.core.memory import bytes_held
@@ -30,6 +31,7 @@ def solve_many(
     gap: float = 0.0,
     seed: int = 0,
     progress: bool | None = None,
+    schedule: Schedule = DEFAULT_SCHEDULE,
 ) -> list[Result]:
     """Answer many questions about one model.
 
@@ -49,7 +51,7 @@ def solve_many(
         Seconds for each question.
     memory
         Bytes that all jobs together may use.
-    gap, seed
+    gap, seed, schedule
         As in :func:`powersum.solve`.
     progress
         Whether to show a progress bar on stderr; on a terminal only, if not given.
@@ -75,7 +77,13 @@ def solve_many(
     import powersum.answer.work  # noqa: F401
 
     held = min(bytes_held(), memory)
-    options = {"time_limit": time_limit, "memory": (memory - held) / n_jobs + held, "gap": gap, "seed": seed}
+    options = {
+        "time_limit": time_limit,
+        "memory": (memory - held) / n_jobs + held,
+        "gap": gap,
+        "seed": seed,
+        "schedule": schedule,
+    }
     solvers: dict[Any, Solver] = {}
     asked = []
     for number, question in enumerate(listed(queries, "queries", "a list of dictionaries")):
