@@ -16,6 +16,7 @@ from powersum.assign.evaluator import Evaluator
 from powersum.assign.regions import TOO_WIDE
 from powersum.bounds.tree.covering_tree import CoveringTree
 from powersum.core.arrays import IntArray
+from powersum.core.progress import Progress
 from powersum.formats import read
 from powersum.model.query import Query
 from powersum.model.result import Status
@@ -108,7 +109,7 @@ def test_bounds_of_a_real_pedigree_come_closer_with_every_pass() -> None:
     before = -math.inf
     for _ in range(3):
         while not passes.sum.n_arcs or passes.share == before:
-            assert passes.run(math.inf, math.inf)
+            assert passes.run(math.inf, math.inf) is Progress.MORE
         before = passes.share
         assert passes.sum.log_lower + problem.log_constant <= truth + 1e-5
         assert passes.sum.log_upper + problem.log_constant >= truth - 1e-5
@@ -152,7 +153,7 @@ def test_passes_stay_within_their_memory(seed: int) -> None:
     problem = simplify(model, Query(np.ones(model.n_variables)), {})
     tree = CoveringTree(problem, elimination_order(problem.model, problem.tau), ibound=1)
     passes = SumPasses(problem, tree, memory=0.0, first_share=1e-9)
-    while passes.run(math.inf, math.inf):
+    while passes.run(math.inf, math.inf) is Progress.MORE:
         pass
     # The least that passes are given is a thousand arcs; what is under way when these are full is finished.
     assert passes.sum.n_arcs < 4000

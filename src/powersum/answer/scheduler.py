@@ -91,7 +91,7 @@ class Scheduler:
     _stage: int = field(default=0, init=False)
     _overrun: float = field(default=0.0, init=False)
 
-    def turns(self) -> Iterator[None]:
+    def turns(self) -> Generator[None]:
         """One turn after the other; the caller decides when to end."""
         assert self.crew is not None
         stages = self._stages(self.crew)
@@ -116,7 +116,7 @@ class Scheduler:
             return False
         return self.late_seconds < self.schedule.late_elimination * self.clock.left
 
-    def _stages(self, crew: Crew) -> Generator[None, None, None]:
+    def _stages(self, crew: Crew) -> Generator[None]:
         board, clock = self.board, self.clock
         while not board.proven:
             stage = self._next_stage(crew)

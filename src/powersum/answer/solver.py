@@ -18,7 +18,7 @@ from powersum.model.query import Query
 from powersum.model.result import Result, Snapshot, Status
 
 if TYPE_CHECKING:
-    from powersum.answer.board import Board
+    pass
 
 _OVER = object()
 """What stands for the end of the work."""

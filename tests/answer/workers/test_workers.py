@@ -188,7 +188,6 @@ def test_partial_sums_prove_where_nothing_is_dropped(seed: int) -> None:
     desk = Desk(Case(model, Query.of(model), {}))
     desk.tighten()
     worker = PartialSums(desk.task, desk.tightening, desk.local)
-    assert worker.useful_seconds is None
     assert not worker.begin(math.inf)
     worker.possible = np.zeros(desk.task.problem.model.n_variables, dtype=np.int64)
     assert worker.useful_seconds == math.inf

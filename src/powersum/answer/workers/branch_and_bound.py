@@ -65,14 +65,12 @@ class BranchAndBound:
         assert search is not None
         if task.board.incumbent is not None:
             search.offer(task.board.incumbent.log_value, task.board.incumbent.states)
-        search.run(deadline)
+        progress = search.run(deadline)
         task.board.offer_lower(task.problem, search.log_lower, 2.0 * task.log_error, search.assignment)
         task.board.offer_upper(task.problem, search.log_upper, search.log_error)
-        if not search.done:
-            return Progress.MORE
-        if search.log_upper <= search.log_lower + search.tolerance:
+        if progress is Progress.DONE and search.log_upper <= search.log_lower + search.tolerance:
             task.board.prove("Branch and bound: nothing better is left.")
-        return Progress.DONE
+        return progress
 
     def end(self) -> None:
         """Let go of the copy of the tree's tables, which is of no use once the tree changes."""

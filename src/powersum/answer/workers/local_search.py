@@ -98,7 +98,7 @@ class LocalSearch:
         """Search until the deadline."""
         if self.idle:
             return Progress.DONE
-        self._report(gained=self.portfolio.run(deadline))
+        self._report(gained=self.portfolio.improve(deadline))
         return Progress.MORE
 
     @contextmanager
@@ -111,7 +111,7 @@ class LocalSearch:
         def search() -> bool:
             gained = False
             while not ended.is_set():
-                gained |= portfolio.run(time.monotonic() + seconds)
+                gained |= portfolio.improve(time.monotonic() + seconds)
             return gained
 
         searching = self._pool.submit(search)

@@ -78,8 +78,9 @@ class PartialSums:
         assert passes is not None
         clock = task.clock
         deadline = min(deadline, clock.deadline_at(self._ends))
-        if not passes.run(deadline, working_time() + self._ends - clock.spent):
-            return Progress.DONE if passes.sum.exact else Progress.OUT_OF_TIME
+        progress = passes.run(deadline, working_time() + self._ends - clock.spent)
+        if progress is not Progress.MORE:
+            return progress
         error = 2.0 * task.log_error
         if self._given is not None:
             task.board.offer_lower(task.problem, passes.sum.log_lower, error, self._given)
