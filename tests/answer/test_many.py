@@ -87,7 +87,7 @@ def test_ctrl_c_keeps_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
     assert first.log_upper < math.inf
 
 
-NOT_QUICK = Schedule(nanoseconds_per_entry=1e12)
+NOT_QUICK = Schedule(elimination_cost=1e3)
 """Nothing is quick enough to be eliminated at once."""
 
 

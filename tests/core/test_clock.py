@@ -9,8 +9,9 @@ from typing import Any
 import numba
 import pytest
 
-from powersum import compiled, compiling
 from powersum.bounds.run import Limits, run
+from powersum.core import clock as compiling
+from powersum.core import jit as compiled
 from powersum.core.clock import CompilationClock, deadline_at, working_time
 from tests.bounds.test_run import Scripted
 

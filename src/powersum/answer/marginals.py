@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +14,6 @@ from powersum.core.arrays import FloatArray
 from powersum.core.clock import deadline_at, working_time
 from powersum.core.errors import InputError
 from powersum.core.interrupt import interruptible
-from powersum.core.memory import memory_left
 from powersum.model.evidence import observe
 from powersum.model.model import Model
 from powersum.model.query import Query
@@ -51,7 +50,7 @@ def marginals(
     time_limit
         Seconds for tightening the bound where an exact answer does not fit the memory; Ctrl-C ends that early.
     memory
-        Bytes that may be used.
+        Bytes that the tables of the bound may take.
     threads, seed
         As in :func:`powersum.bound`.
 
@@ -75,16 +74,15 @@ def marginals(
 
     started = working_time()
     model, observed = observe(model, evidence)
-    # As a Markov network: barren variables, which log Z can do without, have marginals too.
-    undirected = replace(model, directed=False)
-    problem = simplify(undirected, Query.of(model), observed)
+    # Barren variables, which log Z can do without, have marginals too.
+    problem = simplify(model, Query.of(model), observed, barren=False)
     if not problem.feasible:
         raise _impossible(evidence)
     beliefs = _of_removed(model, problem)
     exact = True
     if problem.model.n_variables:
         order = elimination_order(problem.model, problem.tau, seed=seed)
-        tree = CoveringTree(problem, order, threads=threads, seed=seed, memory=int(memory_left(memory)))
+        tree = CoveringTree(problem, order, threads=threads, seed=seed, memory=int(memory))
         end = math.inf if time_limit is None else started + time_limit
         if not tree.exact and repaired(problem, tree.decode(), seconds=_search_time(time_limit), seed=seed) is None:
             raise _impossible(evidence)

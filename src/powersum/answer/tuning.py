@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from powersum.core.speed import SLOW_ELIMINATION, SLOW_EVALUATION
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
@@ -21,8 +23,8 @@ class Schedule:
 
     # Exact elimination
 
-    nanoseconds_per_entry: float = 15.0
-    """What one entry of a bucket table costs at worst, for judging beforehand whether elimination is affordable."""
+    elimination_cost: float = SLOW_ELIMINATION
+    """Seconds for an entry of a bucket table at worst, for judging beforehand whether elimination is affordable."""
 
     quick: float = 0.5
     """Seconds that exact elimination may take without anything else being tried first."""
@@ -90,8 +92,8 @@ class Schedule:
 
     # Sums that are too wide
 
-    evaluated_per_second: float = 7e7
-    """Table entries of a sum that are evaluated in a second, at the least; with 0 every sum is too wide."""
+    evaluation_cost: float = SLOW_EVALUATION
+    """Seconds for an entry of the sum that an assignment leaves, at worst; with infinity every sum is too wide."""
 
     longest_evaluation: float = 0.6
     """Seconds that the sum may take once fewer variables are held: nothing looks outside before it is done."""

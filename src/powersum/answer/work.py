@@ -62,13 +62,13 @@ def work(
     order = elimination_order(problem.model, problem.tau, seed=seed, time_limit=min(0.2, 0.05 * clock.limit))
     yield
     shares = MemoryShares(memory)
-    elimination = ExactElimination(problem, order, board, nanoseconds_per_entry=schedule.nanoseconds_per_entry)
+    elimination = ExactElimination(problem, order, board, cost=schedule.elimination_cost)
     board.sizes["constrained_width"] = elimination.width
     fits = elimination.bytes <= shares.elimination
     if fits and elimination.seconds < schedule.quick:
         yield from exhaust(elimination, clock, schedule.slice)
         return
-    entries = schedule.quick / (schedule.nanoseconds_per_entry * 1e-9)
+    entries = schedule.quick / schedule.elimination_cost
     components = Components(problem, order, board, entries=entries, size=shares.components)
     yield from exhaust(components, clock, schedule.slice)
     if board.proven:

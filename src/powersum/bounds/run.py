@@ -114,7 +114,7 @@ def run(
         if stop is not None:
             break
         more = tightener.step(deadline_at(end))
-    history, notes = _settled(history, certain(tightener.bound() + log_constant, log_error))
+    history, notes = _in_line_with_recomputed(history, certain(tightener.bound() + log_constant, log_error))
     return Outcome(history[-1].log_upper, tuple(history), stop.reason, stop.interrupted, notes)
 
 
@@ -151,7 +151,7 @@ def _sweeps(number: int) -> str:
     return "1 sweep" if number == 1 else f"{number} sweeps"
 
 
-def _settled(history: list[Snapshot], recomputed: float) -> tuple[list[Snapshot], tuple[str, ...]]:
+def _in_line_with_recomputed(history: list[Snapshot], recomputed: float) -> tuple[list[Snapshot], tuple[str, ...]]:
     """Take the value computed from scratch as the answer and keep the history in line with it."""
     excess = recomputed - history[-1].log_upper if math.isfinite(recomputed) else 0.0
     if excess <= 0:

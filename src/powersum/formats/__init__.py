@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 from powersum.core.errors import InputError
 from powersum.formats.bif import read_bif
-from powersum.formats.companions import Companions, companions
+from powersum.formats.companion_files import Companions, companions
 from powersum.formats.evidence import read_evidence, write_evidence
 from powersum.formats.files import COMPRESSED_SUFFIXES, PathLike, plain_name, shown
 from powersum.formats.network_writers import write_bif, write_xmlbif

@@ -66,7 +66,7 @@ def test_elimination_proves(seed: int) -> None:
     case = hard_case(seed)
     board = Board(case.model.n_variables)
     task = task_of(case.problem(), board)
-    worker = ExactElimination(task.problem, task.order, board, nanoseconds_per_entry=15.0)
+    worker = ExactElimination(task.problem, task.order, board, cost=15e-9)
     # A deadline that has passed is a short turn, not none.
     while worker.run(-math.inf) is Progress.MORE:
         pass

@@ -22,8 +22,8 @@ class ExactElimination:
         The simplified problem and an elimination order of its variables.
     board
         Where the answer goes.
-    nanoseconds_per_entry
-        What one entry of a table costs at worst.
+    cost
+        Seconds for each entry of a table, at worst.
 
     Attributes
     ----------
@@ -33,13 +33,13 @@ class ExactElimination:
         What it takes, at worst.
     """
 
-    def __init__(self, problem: Problem, order: IntArray, board: Board, *, nanoseconds_per_entry: float) -> None:
+    def __init__(self, problem: Problem, order: IntArray, board: Board, *, cost: float) -> None:
         self._problem, self._board = problem, board
         self._elimination = Elimination(problem.model, order, problem.tau)
         self._slices: Iterator[Exact | None] | None = None
         self.width = self._elimination.width
         self.bytes = self._elimination.bytes
-        self.seconds = self._elimination.work * nanoseconds_per_entry * 1e-9
+        self.seconds = self._elimination.work * cost
 
     def run(self, deadline: float) -> Progress:
         """Go on until the deadline, some table entries at a time; the memory is taken at the first call."""

@@ -80,4 +80,4 @@ class FirstAssignment:
 
     def _affordable_entries(self) -> float:
         """Nothing looks outside during an evaluation: one that might take much longer than a slice is not begun."""
-        return self._task.schedule.evaluated_per_second * (0.5 + 0.05 * min(self._task.clock.left, 60.0))
+        return (0.5 + 0.05 * min(self._task.clock.left, 60.0)) / self._task.schedule.evaluation_cost
