@@ -117,8 +117,9 @@ def bound(
     function_of(callback, "callback")
     method = method_named(method)
     check_options(method, given)
+    memory = None
     if limits.memory is not None:
-        memory_left(limits.bytes)
+        memory = int(memory_left(limits.bytes))
         given["memory"] = int(limits.bytes)
     for name in given.keys() & WHOLE_OPTIONS.keys():
         given[name] = whole_number(given[name], name, WHOLE_OPTIONS[name])
@@ -149,7 +150,9 @@ def bound(
             chosen = reduced_order(problem, eliminated, seed=limits.seed, time_limit=limits.time_limit)
             cost = order_cost(problem.model, chosen)
             sizes.update(order_sizes(cost.width, cost.log2_total))
-            tightener = start_method(method, problem, chosen, threads=limits.threads, seed=limits.seed, options=given)
+            # A method is given the bytes that it may take itself.
+            granted = given if memory is None else {**given, "memory": memory}
+            tightener = start_method(method, problem, chosen, threads=limits.threads, seed=limits.seed, options=granted)
             outcome = run(
                 tightener,
                 limits,
