@@ -77,7 +77,7 @@ def _bound(case: Case, ends: list[str]) -> Wrong:
         asked = {**_asked(case, question), **case.options, "order": question.order}
         result = ps.bound(model, **asked, callback=callback)
         # Nothing from outside has a part in it: the number of threads must not have one either.
-        if case.options["threads"] > 1 and "time_limit" not in case.options and case.trouble == Trouble():
+        if case.options.get("threads", 1) > 1 and "time_limit" not in case.options and case.trouble == Trouble():
             alone = ps.bound(model, **{**asked, "threads": 1})
             assert alone.log_upper == result.log_upper, f"with one thread it is {alone.log_upper!r}, not {result!r}"
         return result
