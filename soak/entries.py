@@ -101,9 +101,7 @@ def _answered(case: Case, ends: list[str], ask: Callable[..., ps.Result]) -> Wro
     with road(case.road, case.trouble):
         result = ask(model, question, callback)
     ends.append(result.status.value)
-    # What bound shows while it runs may be a little too good, as its result then says; solve shows what it holds.
-    shown = seen if case.entry == "solve" else []
-    return wrong + wrong_result(case, model, question, result, truth, shown)
+    return wrong + wrong_result(case, model, question, result, truth, seen)
 
 
 def _solver(case: Case, ends: list[str]) -> Wrong:
