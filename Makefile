@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo docs test lint types pytest boundscheck clean
+.PHONY: demo docs test lint types pytest boundscheck soak clean
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -47,6 +47,12 @@ pytest: $(VENV)/.installed-test
 # The same tests with every index of every kernel checked; these kernels are cached apart from the others.
 boundscheck: $(VENV)/.installed-test
 	POWERSUM_BOUNDSCHECK=1 $(BIN)/python -m pytest -n 2 -q
+
+# Random questions against brute force for MINUTES; tests of failing cases go to out/soak.
+MINUTES ?= 10
+SEED ?= 0
+soak: $(VENV)/.installed-test
+	$(BIN)/python -m soak --minutes $(MINUTES) --seed $(SEED) --jobs 2
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache

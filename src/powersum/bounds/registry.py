@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from powersum.bounds.rivals import BOUNDS
 from powersum.core.errors import InputError
+from powersum.model.keys import as_text
 
 if TYPE_CHECKING:
     from powersum.bounds.protocol import Tightener
@@ -34,8 +35,10 @@ AUTOMATIC = "tree"
 """What ``auto`` stands for: the tree is exact where memory allows it, and the tightest bound for its time elsewhere."""
 
 
-def method_named(method: str) -> str:
+def method_named(method: Any) -> str:
     """The method behind a name: ``auto`` stands for the best one."""
+    if not isinstance(method, str):
+        raise InputError(f"method is {as_text(method)}: give the name of one: auto, {', '.join(METHODS)}")
     return AUTOMATIC if method == "auto" else method
 
 

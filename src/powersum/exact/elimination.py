@@ -59,6 +59,8 @@ class Elimination:
         cost = order_cost(model, self._order)
         self.width = cost.width
         """Induced width of the order: variables of the largest bucket, less one."""
+        self.log2_entries = cost.log2_total
+        """Entries of all buckets' tables, as a logarithm to base 2."""
         self.work = self.bytes = math.inf
         if cost.log2_total > _COUNTABLE:
             # Buckets of very large models, were they listed, would take minutes and gigabytes by themselves.

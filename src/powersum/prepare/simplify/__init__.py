@@ -8,41 +8,46 @@ from collections.abc import Mapping
 import numpy as np
 
 from powersum.core.arrays import BoolArray, FloatArray, IntArray, positions_of, starts_of
-from powersum.core.errors import InputError
 from powersum.model.graph import components
 from powersum.model.model import Model
 from powersum.model.query import Query
+from powersum.model.question import EvidenceLike, Question
 from powersum.model.rounding import elimination_error
 from powersum.prepare.problem import Problem
 from powersum.prepare.simplify.absorption import absorb
 from powersum.prepare.simplify.barren import remove_barren
+from powersum.prepare.simplify.flat import drop_flat_axes
 from powersum.prepare.simplify.restriction import restrict
 from powersum.prepare.simplify.support import possible_states
 from powersum.prepare.simplify.tables import Tables
 
-__all__ = ["simplify"]
+__all__ = ["simplified", "simplify"]
 
 
-def simplify(model: Model, query: Query, evidence: Mapping[int, int]) -> Problem:
+def simplify(model: Model, query: Query, evidence: EvidenceLike | None = None, *, barren: bool = True) -> Problem:
+    """:func:`simplified` of a question that is asked by its parts."""
+    return simplified(Question.of(model, evidence=evidence, query=query), barren=barren)
+
+
+def simplified(question: Question, *, barren: bool = True) -> Problem:
     """The smallest problem found with the same value as the question; the model itself is not touched.
 
-    Evidence is put in; states without support, barren nodes, constants, factors inside other factors, variables with
-    one state or in no factor are taken out, until nothing changes. Contradictions give an infeasible problem with the
-    constant ``-inf``.
+    Evidence is put in; states without support, axes on which a table does not depend, barren variables, constants,
+    factors inside other factors, variables with one state or in no factor are taken out, until nothing changes.
+    Contradictions give an infeasible problem with the constant ``-inf``.
 
     Every step keeps the value under any elimination order that has its max variables last, also for weights other
-    than 0 and 1 (barren nodes are left in place then, see :func:`powersum.prepare.simplify.barren.remove_barren`).
+    than 0 and 1 (barren variables are left in place then, see :func:`powersum.prepare.simplify.barren.remove_barren`).
 
     Parameters
     ----------
-    model, query
-        The question.
-    evidence
-        State index of each observed variable index. Maximised variables may be observed: that state is their answer.
+    question
+        What is asked. Maximised variables may be observed: that state is their answer.
+    barren
+        Whether variables whose sum is a constant may go; whoever asks for their marginals wants them to stay.
     """
-    tau = query.weights
-    if len(tau) != model.n_variables:
-        raise InputError(f"the query has {len(tau)} weights for {model.n_variables} variables")
+    model, evidence = question.observed
+    tau = question.query.weights
     possible = _states_of_evidence(model, evidence)
     # kept holds the original numbers of the states that are left, variable by variable.
     kept = np.arange(len(possible)) - np.repeat(starts_of(model.cardinalities)[:-1], model.cardinalities)
@@ -60,16 +65,17 @@ def simplify(model: Model, query: Query, evidence: Mapping[int, int]) -> Problem
         if np.bincount(owner[possible], minlength=model.n_variables).min(initial=1) == 0:
             return _infeasible(model, tau, evidence)
         kept = kept[possible]
-        tables = restrict(tables, possible)
+        tables = drop_flat_axes(restrict(tables, possible))
         constant, values = tables.constants()
         constants.append(math.fsum(values[constant]))
         if constants[-1] == -math.inf:
             return _infeasible(model, tau, evidence)
         tables = tables.select(~constant)
-        if first and model.directed:
-            child = _children(model)[~constant]
-            tables, removed, log_sum, log_width = remove_barren(tables, child, tau)
+        if barren:
+            tables, gone, log_sum, width = remove_barren(tables, tau)
+            removed |= gone
             constants.append(log_sum)
+            log_width += width
         if first or tables is not before:
             tables = absorb(tables)
         if tables is before:
@@ -86,23 +92,9 @@ def _states_of_evidence(model: Model, evidence: Mapping[int, int]) -> BoolArray:
     state_starts = starts_of(model.cardinalities)
     possible = np.ones(int(state_starts[-1]), dtype=np.bool_)
     for variable, state in evidence.items():
-        if not 0 <= variable < model.n_variables:
-            raise InputError(f"evidence on variable {variable}: the model has variables 0 to {model.n_variables - 1}")
-        if not 0 <= state < model.cardinalities[variable]:
-            raise InputError(
-                f"evidence on variable {variable}: state {state} is not one of its {model.cardinalities[variable]}"
-            )
         possible[state_starts[variable] : state_starts[variable + 1]] = False
         possible[state_starts[variable] + state] = True
     return possible
-
-
-def _children(model: Model) -> IntArray:
-    """The child of each factor of a Bayesian network, the last of its scope; -1 for constants."""
-    child = np.full(model.n_factors, -1, dtype=np.int64)
-    filled = np.diff(model.scope_starts) > 0
-    child[filled] = model.scope_variables[model.scope_starts[1:][filled] - 1]
-    return child
 
 
 def _infeasible(model: Model, tau: FloatArray, evidence: Mapping[int, int]) -> Problem:
