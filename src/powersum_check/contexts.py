@@ -89,19 +89,13 @@ def evaluate(
 def _buckets(tree: Tree, found: Pass, question: Question, domains: Domains) -> tuple[dict[int, Bucket], float, float]:
     """The bucket tree of exact elimination, with what leaves each subtree of the mini-bucket tree; errors of the rest.
 
-    A variable whose only node gets no message and drops its own is summed out for itself (a barren leaf): it and its
-    factors are not part of the bucket tree. What it loses is in the error of its node.
+    A variable whose only node drops its message is summed out for itself (a barren leaf): it and its node's factors are
+    not part of the bucket tree. What it loses is in the error of its node. No other table may have it.
     """
-    receives = set(tree.parent)
     up = down = 0.0
     barren: set[int] = set()
     for v, nodes in tree.nodes_of.items():
-        if (
-            len(nodes) == 1
-            and tree.parent[nodes[0]] < 0
-            and nodes[0] not in receives
-            and len(tree.scopes[nodes[0]]) > 1
-        ):
+        if len(nodes) == 1 and tree.parent[nodes[0]] < 0 and len(tree.scopes[nodes[0]]) > 1:
             barren.add(nodes[0])
             up += found.messages[nodes[0]].up
             down += found.messages[nodes[0]].down if is_exact(tree, question, domains, v) else math.inf
