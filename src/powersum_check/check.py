@@ -154,7 +154,8 @@ def _claim(head: dict[str, Any]) -> tuple[float, float]:
             value = nothing
         elif isinstance(value, str):
             value = {"inf": math.inf, "-inf": -math.inf}.get(value)
-        if type(value) not in (int, float) or math.isnan(value):
+        # Whole numbers of JSON may be too large for a double; NaN compares with nothing.
+        if type(value) not in (int, float) or not -math.inf <= value <= math.inf:
             raise BadFile(f"the claim has no {name} that is a number")
         numbers.append(value)
     return numbers[0], numbers[1]
