@@ -30,6 +30,9 @@ from powersum_check.tree import Pass, Tree, is_exact
 
 Columns = NDArray[np.int32]
 
+LARGEST_WORD = 2**62
+"""Keys of contexts have words below this."""
+
 
 @dataclass(slots=True)
 class Bucket:
@@ -177,7 +180,7 @@ def _plan(context: tuple[int, ...], domains: Domains) -> list[tuple[int, int]]:
     """For each variable of a context the word of the key that it is part of, and its factor there: mixed radix."""
     plan, word, radix = [], 0, 1
     for v in context:
-        if radix > 2**62 // len(domains[v]):
+        if radix > LARGEST_WORD // len(domains[v]):
             word, radix = word + 1, 1
         plan.append((word, radix))
         radix *= len(domains[v])

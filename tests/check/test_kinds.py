@@ -103,6 +103,21 @@ def test_contexts_with_the_same_key_do_no_harm(seed: int, monkeypatch: pytest.Mo
     assert holds(checked(draft), truth(draft))
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_contexts_of_many_words(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wide contexts, as small words make them: everything listed is exact, whatever the keys."""
+    monkeypatch.setattr(contexts_module, "LARGEST_WORD", 3)
+    rng = np.random.default_rng(seed)
+    draft = random_draft(rng, n_variables=6)
+    setting = Setting.of(draft)
+    order = setting.random_order(rng)
+    arrays = tree_arrays(rng, setting, order, strict=True)
+    draft.step("tree", arrays | context_arrays(rng, setting, order, arrays, share=1.0, settled=0.2))
+    verified, value = checked(draft), truth(draft)
+    assert holds(verified, value)
+    assert value == -math.inf or verified.log_upper - verified.log_lower < CLOSE
+
+
 def random_box(rng: np.random.Generator, draft: Draft, share: float = 0.5) -> list[list[int]]:
     """Some states of each variable, at least one of those that the evidence allows."""
     box = []
