@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from powersum_check.archive import Archive
+from powersum_check.archive import MEMORY, Archive
 from powersum_check.balls import Balls
 from powersum_check.errors import BadFile, Rejected
 from powersum_check.model import Factor, Model, Question, with_likelihoods
@@ -15,7 +15,6 @@ from powersum_check.numbers import MEASURE, Table
 from powersum_check.steps import Proven, Steps
 
 VERSION = 1
-MEMORY = 4_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
