@@ -9,13 +9,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks.instances import DATA
 
 import powersum as ps
 import powersum_check as pc
 from powersum.formats.uai import read_uai, write_uai
 from powersum_check.reading import read_evidence, read_list, read_model
 from tests.check.writer import digest
-from tests.data import DATA, needs_data
+from tests.data import needs_data
 from tests.strategies import random_model
 
 LIMIT = 10**7
