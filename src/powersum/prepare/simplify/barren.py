@@ -42,7 +42,8 @@ def remove_barren(tables: Tables, tau: FloatArray) -> tuple[Tables, BoolArray, f
         The remaining factors, which variables were summed out, the log of the product of their sums, and by how much
         that may be too large.
     """
-    free = tau[tables.cardinalities > 1]
+    # Variables in no factor stand in nobody's way.
+    free = tau[tables.scope_variables[tables.cardinalities[tables.scope_variables] > 1]]
     if not np.all((free == 0.0) | (free == 1.0)):
         return tables, np.zeros(len(tau), dtype=np.bool_), 0.0, 0.0
     places = incidence(len(tau), tables.scope_starts, tables.scope_variables)
