@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo docs test lint types pytest boundscheck clean
+.PHONY: demo docs test lint types pytest boundscheck clean clean-cache
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -40,6 +40,10 @@ pytest: $(VENV)/.installed-test
 # The same tests with every index of every kernel checked; these kernels are cached apart from the others.
 boundscheck: $(VENV)/.installed-test
 	POWERSUM_BOUNDSCHECK=1 $(BIN)/python -m pytest -n 2 -q
+
+# Compiled code of this user; it is stamped with its sources, so that this only frees space.
+clean-cache: $(VENV)/.installed
+	$(BIN)/powersum cache --clear
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache

@@ -9,8 +9,9 @@ from typing import Any
 import numba
 import pytest
 
-from powersum import compiled, compiling
 from powersum.bounds.run import Limits, run
+from powersum.core import clock as clocks
+from powersum.core import jit
 from powersum.core.clock import CompilationClock, deadline_at, working_time
 from tests.bounds.test_run import Scripted
 
@@ -19,8 +20,8 @@ from tests.bounds.test_run import Scripted
 def clock(monkeypatch: pytest.MonkeyPatch) -> CompilationClock:
     """A clock of its own, which the compiler keeps."""
     fresh = CompilationClock()
-    monkeypatch.setattr(compiling, "compilation", fresh)
-    monkeypatch.setattr(compiled, "compilation", fresh)
+    monkeypatch.setattr(clocks, "compilation", fresh)
+    monkeypatch.setattr(jit, "compilation", fresh)
     return fresh
 
 

@@ -11,6 +11,7 @@ import typer
 
 from powersum import __version__
 from powersum.cli.bound import bound_command
+from powersum.cli.cache import cache_command
 from powersum.cli.compare import compare_command
 from powersum.cli.generate import generate_app
 from powersum.cli.help import examples
@@ -64,6 +65,7 @@ app.command(
     "reproduce",
     epilog=examples("powersum reproduce --out figures", "powersum reproduce 2,3 --data shared/data --out figures"),
 )(reproduce_command)
+app.command("cache", epilog=examples("powersum cache", "powersum cache --clear"))(cache_command)
 app.add_typer(generate_app, name="generate")
 
 

@@ -82,6 +82,7 @@ class Store:
     def __init__(self) -> None:
         self._usual = cache_folder()
         self._writable = self._usual
+        self._temporary = _temporary_folder(create=False)
         self._told = False
         self._marked: set[Path] = set()
 
@@ -92,8 +93,9 @@ class Store:
 
     def read(self, stamp: str, name: str) -> bytes | None:
         """The content of a file; None where there is none, or not the one that was written."""
-        # A folder that cannot be written to, of a container's image perhaps, can still be read from.
-        for folder in dict.fromkeys((self._usual, self._writable)):
+        # A folder that cannot be written to, of a container's image perhaps, can still be read from; and what an earlier
+        # process had to write elsewhere is there.
+        for folder in (self._usual, self._temporary):
             if folder is None:
                 continue
             path = folder / NAME / stamp / name
@@ -135,9 +137,10 @@ class Store:
     def _move_on(self, error: OSError) -> None:
         """Take a temporary folder after the usual one, and none after that."""
         refused = self._writable
-        self._writable = _temporary_folder(create=True) if refused == self._usual else None
-        if self._writable == refused:
+        if refused == self._temporary:
             self._writable = None
+        else:
+            self._writable = self._temporary = _temporary_folder(create=True)
         instead = "it is not kept" if self._writable is None else f"{self._writable} is used instead"
         self._tell(f"compiled code cannot be kept in {refused} ({error.strerror or error}): {instead}")
 
