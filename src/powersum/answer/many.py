@@ -70,9 +70,9 @@ def solve_many(
     """
     if n_jobs < 1:
         raise InputError(f"n_jobs is {n_jobs}: it must be 1 or more")
-    # What the process holds already is held once, not by each.
-    # Loaded now, for compiled modules take a good part of what each process holds.
-    import powersum.answer.stages  # noqa: F401
+    if n_jobs > 1:
+        # What the process holds already is held once, not by each; compiled modules take a good part of it.
+        import powersum.answer.stages  # noqa: F401
 
     held = min(bytes_held(), memory)
     options = {"time_limit": time_limit, "memory": (memory - held) / n_jobs + held, "gap": gap, "seed": seed}

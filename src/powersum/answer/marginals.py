@@ -14,6 +14,7 @@ from powersum.core.arrays import FloatArray
 from powersum.core.clock import deadline_at, working_time
 from powersum.core.errors import InputError
 from powersum.core.interrupt import interruptible
+from powersum.exact.small import small_elimination
 from powersum.model.evidence import observe
 from powersum.model.model import Model
 from powersum.model.query import Query
@@ -67,13 +68,19 @@ def marginals(
     >>> [round(p, 3) for p in ps.marginals(rain, {1: 1}).beliefs[0].tolist()]
     [0.364, 0.636]
     """
+    model, observed = observe(model, evidence)
+    small = small_elimination(model, observed, np.ones(model.n_variables), barren=False)
+    if small is not None:
+        found = small.marginals()
+        if found is None:
+            raise _impossible(evidence)
+        return Marginals(tuple(found), exact=True)
     # Compiled modules are imported where they are used, so that ``import powersum`` stays quick.
     from powersum.bounds.tree import CoveringTree
     from powersum.prepare.ordering import elimination_order
     from powersum.prepare.simplify import simplify
 
     started = working_time()
-    model, observed = observe(model, evidence)
     # As a Markov network: barren variables, which log Z can do without, have marginals too.
     undirected = replace(model, directed=False)
     problem = simplify(undirected, Query.of(model), observed)

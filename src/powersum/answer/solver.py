@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from powersum.answer.small import small_stages
 from powersum.core.arrays import IntArray
 from powersum.core.clock import working_time
 from powersum.core.errors import InputError
 from powersum.core.interrupt import Interrupt, interruptible
 from powersum.core.memory import memory_left
+from powersum.exact.small import small_elimination
 from powersum.model.evidence import observe
 from powersum.model.model import Model, StateKey, VariableKey
 from powersum.model.query import Query
@@ -137,8 +139,10 @@ class Solver:
         self.query = _question(model, maximize, query)
         self.observed = observe(model, evidence)
         _check(time_limit, gap, threads, seed)
-        # Loaded now, for compiled modules take a good part of what the process holds.
-        import powersum.answer.stages  # noqa: F401
+        self._small = small_elimination(self.observed.model, self.observed.states, self.query.weights)
+        if self._small is None:
+            # Loaded now, for compiled modules take a good part of what the process holds.
+            import powersum.answer.stages  # noqa: F401
 
         self._memory = memory_left(memory)
         self._options: dict[str, Any] = {
@@ -192,12 +196,14 @@ class Solver:
 
     def _advance(self) -> Snapshot | None:
         """One slice of work; the snapshot if a bound moved."""
-        # Compiled modules are imported where they are used, so that ``import powersum`` stays quick.
-        from powersum.answer.stages import stages
-
         begun = working_time()
         limit = math.inf if self._options["time_limit"] is None else self._options["time_limit"]
-        if self._stages is None:
+        if self._stages is None and self._small is not None:
+            self._stages = small_stages(self._small, self.observed, self.query)
+        elif self._stages is None:
+            # Compiled modules are imported where they are used, so that ``import powersum`` stays quick.
+            from powersum.answer.stages import stages
+
             self._stages = stages(
                 self.observed.model,
                 self.query,

@@ -19,6 +19,7 @@ from powersum.cli.info import info_command
 from powersum.cli.reproduce import reproduce_command
 from powersum.cli.solve import solve_command
 from powersum.cli.uai_solver import uai_solver_command
+from powersum.cli.warmup import warmup_command
 from powersum.core.errors import InputError
 
 app = typer.Typer(
@@ -66,6 +67,7 @@ app.command(
     epilog=examples("powersum reproduce --out figures", "powersum reproduce 2,3 --data shared/data --out figures"),
 )(reproduce_command)
 app.command("cache", epilog=examples("powersum cache", "powersum cache --clear"))(cache_command)
+app.command("warmup", epilog=examples("powersum warmup", "powersum warmup --jobs 8 --quiet"))(warmup_command)
 app.add_typer(generate_app, name="generate")
 
 

@@ -93,8 +93,8 @@ class Store:
 
     def read(self, stamp: str, name: str) -> bytes | None:
         """The content of a file; None where there is none, or not the one that was written."""
-        # A folder that cannot be written to, of a container's image perhaps, can still be read from; and what an earlier
-        # process had to write elsewhere is there.
+        # A folder that cannot be written to, of a container's image perhaps, can still be read from; and what earlier
+        # processes had to write elsewhere is there.
         for folder in (self._usual, self._temporary):
             if folder is None:
                 continue
