@@ -10,8 +10,8 @@ import numba
 import pytest
 
 from powersum.bounds.run import Limits, run
-from powersum.core import clock as clocks
-from powersum.core import jit
+from powersum.core import clock as compiling
+from powersum.core import jit as compiled
 from powersum.core.clock import CompilationClock, deadline_at, working_time
 from tests.bounds.test_run import Scripted
 
@@ -20,8 +20,8 @@ from tests.bounds.test_run import Scripted
 def clock(monkeypatch: pytest.MonkeyPatch) -> CompilationClock:
     """A clock of its own, which the compiler keeps."""
     fresh = CompilationClock()
-    monkeypatch.setattr(clocks, "compilation", fresh)
-    monkeypatch.setattr(jit, "compilation", fresh)
+    monkeypatch.setattr(compiling, "compilation", fresh)
+    monkeypatch.setattr(compiled, "compilation", fresh)
     return fresh
 
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from powersum import ordering
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.errors import InputError
 from powersum.model.model import Model
 from powersum.model.query import Query
+from powersum.prepare import ordering
 from powersum.prepare.ordering import check_order, elimination_order, induced_width, order_cost
 from powersum.prepare.simplify import simplify
 from tests.data import DATA, needs_data

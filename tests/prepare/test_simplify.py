@@ -111,12 +111,14 @@ def test_restored_assignments_score_the_same(question: tuple[Model, Any, dict[in
 def test_components_are_labelled() -> None:
     pair = [[1.0, 2.0], [3.0, 5.0]]
     model = Model.from_factors([2] * 6, [((0, 3), pair), ((1, 2), pair), ((3, 5), pair), ((4,), [1.0, 2.0])])
-    problem = simplify(model, Query.of(model), {})
+    problem = simplify(model, Query.of(model, [4]), {}, barren=False)
     assert problem.component.tolist() == [0, 1, 1, 0, 2, 0]
     assert problem.n_components == 3
-    cut = simplify(model, Query.of(model), {3: 1})
+    cut = simplify(model, Query.of(model, [4]), {3: 1}, barren=False)
     assert cut.variables.tolist() == [0, 1, 2, 4, 5]
     assert cut.component.tolist() == [0, 1, 1, 2, 3]
+    # A sum over one variable alone is a number.
+    assert simplify(model, Query.of(model, [4]), {3: 1}).variables.tolist() == [1, 2, 4]
 
 
 def test_zeros_of_merged_factors_propagate() -> None:

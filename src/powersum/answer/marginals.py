@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -81,9 +81,15 @@ def marginals(
     from powersum.prepare.simplify import simplify
 
     started = working_time()
+<<<<<<< HEAD
     # As a Markov network: barren variables, which log Z can do without, have marginals too.
     undirected = replace(model, directed=False)
     problem = simplify(undirected, Query.of(model), observed)
+=======
+    model, observed = observe(model, evidence)
+    # Barren variables, which log Z can do without, have marginals too.
+    problem = simplify(model, Query.of(model), observed, barren=False)
+>>>>>>> main
     if not problem.feasible:
         raise _impossible(evidence)
     beliefs = _of_removed(model, problem)

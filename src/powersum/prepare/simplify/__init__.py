@@ -16,6 +16,7 @@ from powersum.model.rounding import elimination_error
 from powersum.prepare.problem import Problem
 from powersum.prepare.simplify.absorb import absorb
 from powersum.prepare.simplify.barren import remove_barren
+from powersum.prepare.simplify.flat import drop_flat_axes
 from powersum.prepare.simplify.restrict import restrict
 from powersum.prepare.simplify.support import possible_states
 from powersum.prepare.simplify.tables import Tables
@@ -23,15 +24,15 @@ from powersum.prepare.simplify.tables import Tables
 __all__ = ["simplify"]
 
 
-def simplify(model: Model, query: Query, evidence: Mapping[int, int]) -> Problem:
+def simplify(model: Model, query: Query, evidence: Mapping[int, int], *, barren: bool = True) -> Problem:
     """The smallest problem found with the same value as the question; the model itself is not touched.
 
-    Evidence is put in; states without support, barren nodes, constants, factors inside other factors, variables with
-    one state or in no factor are taken out, until nothing changes. Contradictions give an infeasible problem with the
-    constant ``-inf``.
+    Evidence is put in; states without support, axes on which a table does not depend, barren variables, constants,
+    factors inside other factors, variables with one state or in no factor are taken out, until nothing changes.
+    Contradictions give an infeasible problem with the constant ``-inf``.
 
     Every step keeps the value under any elimination order that has its max variables last, also for weights other
-    than 0 and 1 (barren nodes are left in place then, see :func:`powersum.prepare.simplify.barren.remove_barren`).
+    than 0 and 1 (barren variables are left in place then, see :func:`powersum.prepare.simplify.barren.remove_barren`).
 
     Parameters
     ----------
@@ -39,6 +40,8 @@ def simplify(model: Model, query: Query, evidence: Mapping[int, int]) -> Problem
         The question.
     evidence
         State index of each observed variable index. Maximised variables may be observed: that state is their answer.
+    barren
+        Whether variables whose sum is a constant may go; whoever asks for their marginals wants them to stay.
     """
     tau = query.weights
     if len(tau) != model.n_variables:
@@ -60,16 +63,17 @@ def simplify(model: Model, query: Query, evidence: Mapping[int, int]) -> Problem
         if np.bincount(owner[possible], minlength=model.n_variables).min(initial=1) == 0:
             return _infeasible(model, tau, evidence)
         kept = kept[possible]
-        tables = restrict(tables, possible)
+        tables = drop_flat_axes(restrict(tables, possible))
         constant, values = tables.constants()
         constants.append(math.fsum(values[constant]))
         if constants[-1] == -math.inf:
             return _infeasible(model, tau, evidence)
         tables = tables.select(~constant)
-        if first and model.directed:
-            child = _children(model)[~constant]
-            tables, removed, log_sum, log_width = remove_barren(tables, child, tau)
+        if barren:
+            tables, gone, log_sum, width = remove_barren(tables, tau)
+            removed |= gone
             constants.append(log_sum)
+            log_width += width
         if first or tables is not before:
             tables = absorb(tables)
         if tables is before:
@@ -95,14 +99,6 @@ def _states_of_evidence(model: Model, evidence: Mapping[int, int]) -> BoolArray:
         possible[state_starts[variable] : state_starts[variable + 1]] = False
         possible[state_starts[variable] + state] = True
     return possible
-
-
-def _children(model: Model) -> IntArray:
-    """The child of each factor of a Bayesian network, the last of its scope; -1 for constants."""
-    child = np.full(model.n_factors, -1, dtype=np.int64)
-    filled = np.diff(model.scope_starts) > 0
-    child[filled] = model.scope_variables[model.scope_starts[1:][filled] - 1]
-    return child
 
 
 def _infeasible(model: Model, tau: FloatArray, evidence: Mapping[int, int]) -> Problem:
