@@ -81,15 +81,8 @@ def marginals(
     from powersum.prepare.simplify import simplify
 
     started = working_time()
-<<<<<<< HEAD
-    # As a Markov network: barren variables, which log Z can do without, have marginals too.
-    undirected = replace(model, directed=False)
-    problem = simplify(undirected, Query.of(model), observed)
-=======
-    model, observed = observe(model, evidence)
     # Barren variables, which log Z can do without, have marginals too.
     problem = simplify(model, Query.of(model), observed, barren=False)
->>>>>>> main
     if not problem.feasible:
         raise _impossible(evidence)
     beliefs = _of_removed(model, problem)

@@ -50,10 +50,10 @@ class SmallTables:
 
 
 def small_tables(model: Model, evidence: Mapping[int, int], tau: FloatArray | None) -> SmallTables:
-    """Put the evidence in and, with weights 0 and 1 given, take barren variables of a Bayesian network out.
+    """Put the evidence in and, with weights 0 and 1 given, take barren variables out.
 
-    Barren is a leaf of the network that is summed over, and whose distribution sums to one constant; with it gone, its
-    parents may be leaves. The largest of sums that differ in their last digits is taken; how far they differ is error.
+    Barren is a variable that is summed over and lies in one table only, which sums to one constant, such as a leaf of a
+    Bayesian network; with it gone, its parents may be leaves. The largest of sums that differ in their last digits is taken; how far they differ is error.
     """
     sizes = model.cardinalities.tolist()
     scope_starts, table_starts = model.scope_starts.tolist(), model.table_starts.tolist()
@@ -76,7 +76,7 @@ def small_tables(model: Model, evidence: Mapping[int, int], tau: FloatArray | No
         model.n_factors,
         float(magnitudes(log_values, model.table_starts[:-1]).sum()) if model.n_factors else 0.0,
     )
-    if model.directed and tau is not None:
+    if tau is not None:
         gone, sums, widths = _barren(tables, tau)
         if gone:
             tables = [table for number, table in enumerate(tables) if number not in gone]
@@ -106,9 +106,7 @@ def _barren(tables: list[Table], tau: FloatArray) -> tuple[dict[int, int], list[
             continue
         (number,) = within[v]
         scope, table = tables[number]
-        if scope[-1] != v:
-            continue
-        rows = log_sum(np.moveaxis(table, -1, 0))
+        rows = log_sum(np.moveaxis(table, scope.index(v), 0))
         least, most = float(rows.min()), float(rows.max())
         if least == -math.inf or most - least > BARREN_TOLERANCE:
             continue
