@@ -52,8 +52,9 @@ class SmallTables:
 def small_tables(model: Model, evidence: Mapping[int, int], tau: FloatArray | None) -> SmallTables:
     """Put the evidence in and, with weights 0 and 1 given, take barren variables out.
 
-    Barren is a variable that is summed over and lies in one table only, which sums to one constant, such as a leaf of a
-    Bayesian network; with it gone, its parents may be leaves. The largest of sums that differ in their last digits is taken; how far they differ is error.
+    Barren is a variable that is summed over and lies in one table only, which sums to one constant, such as a leaf
+    of a Bayesian network; with it gone, its parents may be leaves. The largest of sums that differ in their last
+    digits is taken; how far they differ is error.
     """
     sizes = model.cardinalities.tolist()
     scope_starts, table_starts = model.scope_starts.tolist(), model.table_starts.tolist()
