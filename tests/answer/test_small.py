@@ -14,7 +14,8 @@ import pytest
 import powersum as ps
 from powersum.exact import small
 from tests.cases import case
-from tests.data import DATA, needs_data
+from benchmarks.instances import DATA
+from tests.data import needs_data
 from tests.exact.test_small import question, random_network
 from tests.oracle import assignment_value
 

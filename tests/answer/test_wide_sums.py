@@ -14,7 +14,6 @@ from powersum.assign.evaluator import Evaluator
 from powersum.assign.regions import TOO_WIDE
 from powersum.bounds.tree.covering_tree import CoveringTree
 from powersum.core.arrays import IntArray
-from powersum.formats import read
 from powersum.model.query import Query
 from powersum.model.result import Status
 from powersum.prepare.ordering import elimination_order
@@ -22,7 +21,6 @@ from powersum.prepare.problem import Problem
 from powersum.prepare.simplify import simplify
 from powersum.sums.passes import SumPasses
 from tests.cases import hard_case
-from tests.data import DATA, needs_data
 from tests.oracle import assignment_value, exact_value
 
 
@@ -76,12 +74,6 @@ def test_what_is_too_wide_is_no_lower_bound(seed: int, monkeypatch: pytest.Monke
     assert assignment_value(question.model, chosen) >= result.log_lower - 1e-9
 
 
-def pedigree(name: str) -> Problem:
-    """The log partition function of a real pedigree."""
-    model = read(DATA / "pedigree" / f"{name}.uai")
-    return simplify(model, Query(np.ones(model.n_variables)), {})
-
-
 @pytest.mark.usefixtures("_nothing_fits")
 def test_the_result_says_when_terms_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     # A first pass over little more than one possible configuration.
@@ -93,24 +85,6 @@ def test_the_result_says_when_terms_are_left_out(monkeypatch: pytest.MonkeyPatch
             break
     else:
         pytest.fail("the first pass was exact")
-
-
-@needs_data
-def test_bounds_of_a_real_pedigree_come_closer_with_every_pass() -> None:
-    truth = -192.802659
-    problem = pedigree("pedigree30")
-    tree = CoveringTree(problem, elimination_order(problem.model, problem.tau, restarts=4), ibound=8)
-    for _ in range(3):
-        tree.step(math.inf)
-    passes = SumPasses(problem, tree, memory=1e8)
-    before = -math.inf
-    for _ in range(3):
-        while not passes.sum.n_arcs or passes.share == before:
-            assert passes.run(math.inf, math.inf)
-        before = passes.share
-        assert passes.sum.log_lower + problem.log_constant <= truth + 1e-5
-        assert passes.sum.log_upper + problem.log_constant >= truth - 1e-5
-    assert passes.sum.log_lower + problem.log_constant > truth - 15.0
 
 
 @pytest.mark.parametrize("seed", range(4))

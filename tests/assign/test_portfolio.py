@@ -9,7 +9,7 @@ import pytest
 
 from powersum.assign.blocks import LocalSearch
 from powersum.assign.evaluator import Evaluator
-from powersum.assign.portfolio import MEMORY, NEAR, Merit, Portfolio
+from powersum.assign.portfolio import BLOCKS_REMEMBERED, NEAR, Merit, Portfolio
 from tests.cases import hard_case
 from tests.clock import Ticks
 from tests.oracle import exact_value
@@ -78,5 +78,5 @@ def test_merit_forgets_by_the_work_done_and_not_by_the_number_of_runs() -> None:
     before = short.rate
     short.add(1.0, 20.0)
     assert short.rate > 2.0 * before
-    short.add(0.0, 10.0 * MEMORY)
+    short.add(0.0, 10.0 * BLOCKS_REMEMBERED)
     assert short.rate < before

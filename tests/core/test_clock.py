@@ -9,10 +9,11 @@ from typing import Any
 import numba
 import pytest
 
-from powersum.bounds.run import Limits, run
+from powersum.bounds.run import run
 from powersum.core import clock as compiling
 from powersum.core import jit as compiled
 from powersum.core.clock import CompilationClock, deadline_at, working_time
+from powersum.model.limits import Limits
 from tests.bounds.test_run import Scripted
 
 

@@ -7,27 +7,30 @@ from collections.abc import Iterator
 
 from powersum.answer.board import State
 from powersum.exact.small import SmallElimination
-from powersum.model.evidence import Observed
-from powersum.model.query import Query
+from powersum.model.question import Question
 from powersum.prepare.problem import Problem
+from powersum.prepare.sizes import order_sizes, question_sizes
 
 
-def small_stages(elimination: SmallElimination, observed: Observed, query: Query) -> Iterator[State]:
+def small_stages(elimination: SmallElimination, question: Question) -> Iterator[State]:
     """The answer as the stages of the long road would give it."""
-    model = observed.model
-    state = State(
-        sizes={
-            "variables": model.n_variables,
-            "max_variables": len(query.max_variables),
-            "reduced_variables": elimination.n_variables,
-            "constrained_width": elimination.width,
-        }
-    )
+    tau = question.query.weights
+    problem = Problem.whole(question.observed.model, tau, question.observed.states)
     answer = elimination.run()
+    reduced = elimination.tables
+    sizes = question_sizes(question, problem)
+    sizes |= {
+        "reduced_variables": len(reduced.free),
+        "reduced_max_variables": sum(tau[v] == 0.0 for v in reduced.free),
+        "reduced_factors": len(reduced.tables),
+        "reduced_entries": sum(table.size for _, table in reduced.tables),
+        "components": answer.components,
+        **order_sizes(elimination.width, math.log2(elimination.entries) if elimination.entries else -math.inf),
+    }
+    state = State(sizes=sizes)
     if answer.log_value == -math.inf:
         state.impossible()
     else:
-        problem = Problem.whole(model, query.weights, observed.states)
         state.offer_upper(problem, answer.log_value, answer.log_error)
         state.offer_lower(problem, answer.log_value, answer.log_error, answer.states)
         state.settled, state.reason = True, f"Exact elimination, of constrained width {elimination.width}."

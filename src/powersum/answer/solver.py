@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,13 +12,13 @@ import numpy as np
 from powersum.answer.small import small_stages
 from powersum.core.arrays import IntArray
 from powersum.core.clock import working_time
-from powersum.core.errors import InputError
 from powersum.core.interrupt import Interrupt, interruptible
 from powersum.core.memory import memory_left
 from powersum.exact.small import small_elimination
-from powersum.model.evidence import observe
-from powersum.model.model import Model, StateKey, VariableKey
+from powersum.model.limits import Limits
+from powersum.model.model import VariableKey
 from powersum.model.query import Query
+from powersum.model.question import EvidenceLike, ModelLike, Question, function_of
 from powersum.model.result import Result, Snapshot, Status
 
 if TYPE_CHECKING:
@@ -36,13 +36,13 @@ GRACE, GRACE_SHARE = 1.0, 0.05
 
 
 def solve(
-    model: Model,
+    model: ModelLike,
     maximize: Iterable[VariableKey] | str | None = None,
-    evidence: Mapping[Any, Any] | None = None,
+    evidence: EvidenceLike | None = None,
     *,
     query: Query | None = None,
     time_limit: float | None = DEFAULT_TIME,
-    memory: float = DEFAULT_MEMORY,
+    memory: float | str = DEFAULT_MEMORY,
     gap: float = 0.0,
     threads: int = 1,
     seed: int = 0,
@@ -53,17 +53,19 @@ def solve(
     Parameters
     ----------
     model
-        The model; it is not changed.
+        The model, which is not changed, or the path of its file.
     maximize
-        Names or numbers of the variables to maximise; ``"all"`` for MAP, ``None`` for the log partition function.
+        Names or numbers of the variables to maximise; ``"all"`` for MAP, ``None`` for the log partition function. The
+        answer has them in this order.
     evidence
         Observed states, by names or numbers; likelihoods, as ``{"cough": {"no": 0.2, "yes": 0.8}}``, where not certain.
+        A dictionary, a list of pairs, or a row of a table (pandas Series, named tuple) without its missing values.
     query
         Weights 0 and 1, in place of ``maximize``.
     time_limit
         Seconds after which to return the best so far; ``None`` for no limit. Compilation on first use does not count.
     memory
-        Bytes that the process may hold; what it holds already is taken off.
+        Bytes that the process may hold, or a size such as ``"2G"``; what it holds already is taken off.
     gap
         Stop once upper and lower bound are this close (natural logs).
     threads
@@ -89,6 +91,7 @@ def solve(
     >>> result.status.value, dict(result.assignment)
     ('optimal', {'rain': 'yes'})
     """
+    function_of(callback, "callback")
     solver = Solver(
         model,
         maximize,
@@ -124,33 +127,28 @@ class Solver:
 
     def __init__(
         self,
-        model: Model,
+        model: ModelLike,
         maximize: Iterable[VariableKey] | str | None = None,
-        evidence: Mapping[Any, Any] | None = None,
+        evidence: EvidenceLike | None = None,
         *,
         query: Query | None = None,
         time_limit: float | None = DEFAULT_TIME,
-        memory: float = DEFAULT_MEMORY,
+        memory: float | str = DEFAULT_MEMORY,
         gap: float = 0.0,
         threads: int = 1,
         seed: int = 0,
     ) -> None:
-        self.model = model
-        self.query = _question(model, maximize, query)
-        self.observed = observe(model, evidence)
-        _check(time_limit, gap, threads, seed)
-        self._small = small_elimination(self.observed.model, self.observed.states, self.query.weights)
+        limits = Limits(time_limit=time_limit, memory=memory, gap=gap, threads=threads, seed=seed)
+        self.question = Question.of(model, maximize, evidence, query=query, limits=limits)
+        self.question.only_sums_and_maxima("solve")
+        self._small = small_elimination(*self.question.observed, self.question.query.weights)
         if self._small is None:
             # Loaded now, for compiled modules take a good part of what the process holds.
             import powersum.answer.stages  # noqa: F401
 
-        self._memory = memory_left(memory)
+        self._memory = memory_left(limits.bytes)
         self._options: dict[str, Any] = {
-            "time_limit": time_limit,
-            "memory": memory,
-            "gap": gap,
-            "threads": threads,
-            "seed": seed,
+            name: getattr(limits, name) for name in ("time_limit", "memory", "gap", "threads", "seed")
         }
         self._history: list[Snapshot] = []
         self._stages: Iterator[State] | None = None
@@ -197,17 +195,15 @@ class Solver:
     def _advance(self) -> Snapshot | None:
         """One slice of work; the snapshot if a bound moved."""
         begun = working_time()
-        limit = math.inf if self._options["time_limit"] is None else self._options["time_limit"]
+        limit = self.question.limits.seconds
         if self._stages is None and self._small is not None:
-            self._stages = small_stages(self._small, self.observed, self.query)
+            self._stages = small_stages(self._small, self.question)
         elif self._stages is None:
             # Compiled modules are imported where they are used, so that ``import powersum`` stays quick.
             from powersum.answer.stages import stages
 
             self._stages = stages(
-                self.observed.model,
-                self.query,
-                self.observed.states,
+                self.question,
                 memory=self._memory,
                 threads=self._options["threads"],
                 seed=self._options["seed"],
@@ -255,7 +251,7 @@ class Solver:
     def states(self) -> IntArray:
         """States of all original variables in the best assignment so far; -1 where a variable has none."""
         if self._state is None:
-            return np.full(self.model.n_variables, -1, dtype=np.int64)
+            return np.full(self.question.model.n_variables, -1, dtype=np.int64)
         return self._state.states
 
     def result(self) -> Result:
@@ -275,7 +271,7 @@ class Solver:
         return Result(
             log_upper=upper,
             log_lower=lower,
-            assignment={} if state is None or lower == -math.inf else self._assignment(state),
+            assignment={} if state is None or lower == -math.inf else self.question.answer(state.states),
             status=status,
             reason=reason,
             history=history,
@@ -284,6 +280,7 @@ class Solver:
             sizes={} if state is None else state.sizes,
             version=__version__,
             notes=() if state is None else state.notes,
+            question=self.question.asked(),
         )
 
     def _status(self, lower: float, upper: float) -> tuple[Status, str]:
@@ -299,26 +296,3 @@ class Solver:
         if state is not None and state.exhausted:
             return Status.BOUNDED, state.reason
         return Status.BOUNDED, f"The time limit of {self._options['time_limit']:g} s was reached."
-
-    def _assignment(self, state: State) -> dict[str, StateKey]:
-        restored = state.states
-        return {self.model.name(v): self.model.label(v, int(restored[v])) for v in self.query.max_variables.tolist()}
-
-
-def _question(model: Model, maximize: Iterable[VariableKey] | str | None, query: Query | None) -> Query:
-    """The query, which must consist of sums and maxima."""
-    query = Query.asked(model, maximize, query)
-    if query.task == "power-sum":
-        raise InputError("solve takes weights 0 and 1 only; bound takes any")
-    return query
-
-
-def _check(time_limit: float | None, gap: float, threads: int, seed: int) -> None:
-    if time_limit is not None and not time_limit > 0:
-        raise InputError(f"time_limit is {time_limit}: it must be above 0")
-    if not gap >= 0:
-        raise InputError(f"gap is {gap}: it must be 0 or more")
-    if threads < 1:
-        raise InputError(f"threads is {threads}: it must be 1 or more")
-    if seed < 0:
-        raise InputError(f"seed is {seed}: it must be 0 or more")

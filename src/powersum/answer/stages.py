@@ -6,7 +6,7 @@ Each stage yields a :class:`~powersum.answer.board.State` after a slice of work;
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -14,12 +14,12 @@ from powersum.answer.anytime import Anytime
 from powersum.answer.board import State
 from powersum.exact.components import settle_components
 from powersum.exact.elimination import Elimination
-from powersum.model.model import Model
-from powersum.model.query import Query
+from powersum.model.question import Question
 from powersum.model.rounding import elimination_error
 from powersum.prepare.ordering import elimination_order
 from powersum.prepare.problem import Problem
-from powersum.prepare.simplify import simplify
+from powersum.prepare.simplify import simplified
+from powersum.prepare.sizes import order_sizes, question_sizes
 
 NANOSECONDS_PER_ENTRY = 15.0
 """What one entry of a bucket table costs at worst, for judging beforehand whether exact elimination is affordable."""
@@ -29,9 +29,7 @@ QUICK = 0.5
 
 
 def stages(
-    model: Model,
-    query: Query,
-    evidence: Mapping[int, int],
+    question: Question,
     *,
     memory: float,
     threads: int,
@@ -43,16 +41,8 @@ def stages(
 
     ``clock`` tells the seconds spent on slices before the present one.
     """
-    problem = simplify(model, query, evidence)
-    state = State(
-        sizes={
-            "variables": model.n_variables,
-            "max_variables": len(query.max_variables),
-            "reduced_variables": problem.model.n_variables,
-            "reduced_max_variables": int((problem.tau == 0.0).sum()),
-            "components": problem.n_components,
-        }
-    )
+    problem = simplified(question)
+    state = State(sizes=question_sizes(question, problem))
     if not problem.feasible:
         state.impossible()
         yield state
@@ -69,7 +59,7 @@ def stages(
     whole = problem
     yield state
     elimination = Elimination(whole.model, order, whole.tau)
-    state.sizes["constrained_width"] = elimination.width
+    state.sizes.update(order_sizes(elimination.width, elimination.log2_entries))
     seconds = elimination.work * NANOSECONDS_PER_ENTRY * 1e-9
     fits = elimination.bytes <= 0.9 * memory
     if fits and seconds < QUICK:

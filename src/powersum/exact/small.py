@@ -15,7 +15,7 @@ import numpy as np
 
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.model.model import Model
-from powersum.prepare.small import SmallTables, Table, log_sum, position_of, small_order, small_tables
+from powersum.prepare.small import SmallTables, Table, log_sum, small_order, small_tables
 
 MOST_ENTRIES = 1_000_000
 """Table entries of all buckets together up to which a question is small: a few hundredths of a second."""
@@ -26,11 +26,15 @@ MOST_VARIABLES = 2_000
 
 @dataclass(frozen=True, slots=True)
 class SmallAnswer:
-    """The exact value, how far rounding can have moved it, and the best states of max variables not observed."""
+    """The exact value, how far rounding can have moved it, and the best states of max variables not observed.
+
+    ``components`` is the number of parts that do not depend on each other.
+    """
 
     log_value: float
     log_error: float
     states: IntArray
+    components: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,18 +51,27 @@ class SmallElimination:
 
     Attributes
     ----------
+    tables
+        What is eliminated.
     width
         Variables of the largest bucket, less one.
-    n_variables
-        Variables that are eliminated.
+    entries
+        Entries of all buckets together.
     """
 
     def __init__(
-        self, small: SmallTables, order: list[int], width: int, tau: FloatArray, evidence: Mapping[int, int]
+        self,
+        small: SmallTables,
+        order: list[int],
+        width: int,
+        entries: float,
+        tau: FloatArray,
+        evidence: Mapping[int, int],
     ) -> None:
+        self.tables = small
         self.width = width
-        self.n_variables = len(order)
-        self._small, self._order, self._tau, self._evidence = small, order, tau, evidence
+        self.entries = entries
+        self._order, self._tau, self._evidence = order, tau, evidence
         self._is_max = [tau[v] == 0.0 for v in order]
 
     def run(self) -> SmallAnswer:
@@ -73,14 +86,15 @@ class SmallElimination:
                     found[p] = int(buckets[p].table[place].argmax())
             for p, v in enumerate(self._order):
                 states[v] = found[p]
-        return SmallAnswer(log_value, self._small.log_error, states)
+        components = sum(len(bucket.scope) == 1 for bucket in buckets)
+        return SmallAnswer(log_value, self.tables.log_error, states, components)
 
     def marginals(self) -> list[FloatArray] | None:
         """The distribution of every variable, all of which must be summed over; None where nothing is possible."""
         log_value, buckets = self._eliminate()
         if log_value == -math.inf:
             return None
-        beliefs = [np.zeros(size) for size in self._small.cardinalities]
+        beliefs = [np.zeros(size) for size in self.tables.cardinalities]
         for v, state in self._evidence.items():
             beliefs[v][state] = 1.0
         joint: list[FloatArray] = [np.zeros(0)] * len(buckets)
@@ -100,8 +114,8 @@ class SmallElimination:
 
     def _eliminate(self) -> tuple[float, list[_Bucket]]:
         """The value and all buckets; scopes are places in the order from here on, and axes sorted by them."""
-        small = self._small
-        position = position_of(self._order, len(small.cardinalities)).tolist()
+        small = self.tables
+        position = {v: p for p, v in enumerate(self._order)}
         sizes = [small.cardinalities[v] for v in self._order]
         waiting: list[list[Table]] = [[] for _ in self._order]
         for scope, table in small.tables:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from powersum.core.arrays import BoolArray, FloatArray, IntArray, starts_of
+from powersum.core.arrays import BoolArray, FloatArray, IntArray, positions_of, starts_of
 from powersum.model.model import Model
 
 
@@ -97,7 +97,6 @@ class Problem:
 
     def reduced_order(self, order: IntArray) -> IntArray:
         """An elimination order of the original variables as one of the reduced variables."""
-        position = np.full(len(self.original_tau), -1, dtype=np.int64)
-        position[self.variables] = np.arange(len(self.variables))
+        position = positions_of(self.variables, len(self.original_tau))
         reduced = position[order]
         return reduced[reduced >= 0]

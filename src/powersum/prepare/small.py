@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from powersum.core.arrays import FloatArray, IntArray
+from powersum.core.arrays import FloatArray
 from powersum.model.model import Model
 from powersum.model.rounding import error_of_tables, magnitudes
 
@@ -130,8 +130,11 @@ def log_sum(table: FloatArray) -> FloatArray:
         return np.asarray(np.log(total) + safe)
 
 
-def small_order(small: SmallTables, last: set[int], most: float) -> tuple[list[int], int] | None:
-    """A greedy order, the smallest bucket next and ``last`` at the end, and its width; None beyond ``most`` entries."""
+def small_order(small: SmallTables, last: set[int], most: float) -> tuple[list[int], int, float] | None:
+    """A greedy order, the smallest bucket next and ``last`` at the end, its width, and the entries of all buckets.
+
+    None where these are more than ``most``.
+    """
     sizes = small.cardinalities
     near: dict[int, set[int]] = {v: {v} for v in small.free}
     for scope, _ in small.tables:
@@ -164,11 +167,4 @@ def small_order(small: SmallTables, last: set[int], most: float) -> tuple[list[i
                 if u in members:
                     cost[u] = math.prod([sizes[w] for w in near[u]])
                     heapq.heappush(heap, (cost[u], u))
-    return order, width
-
-
-def position_of(order: list[int], n_variables: int) -> IntArray:
-    """The place of each variable in an order; -1 for those that are not in it."""
-    position = np.full(n_variables, -1, dtype=np.int64)
-    position[order] = np.arange(len(order))
-    return position
+    return order, width, entries

@@ -97,7 +97,7 @@ class AndOr:
         self.settled = 0
         self.tolerance = tolerance
         self.log_error = 2.0 * (tree.log_error + log_error)
-        self._shape = Shape(tree.order, evaluator)
+        self._shape = Shape(evaluator, tree.order)
         self._tree, self._root = self._shape.tree, self._shape.root
         self._memory = memory
         self._values = new_values(min(memory, FIRST_BYTES))

@@ -7,24 +7,29 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from powersum.core.arrays import BoolArray, FloatArray, IntArray, starts_of
-from powersum.core.errors import InputError
+from powersum.core.arrays import BoolArray, FloatArray, IntArray, positions_of, starts_of
 from powersum.model.graph import components
 from powersum.model.model import Model
 from powersum.model.query import Query
+from powersum.model.question import EvidenceLike, Question
 from powersum.model.rounding import elimination_error
 from powersum.prepare.problem import Problem
-from powersum.prepare.simplify.absorb import absorb
+from powersum.prepare.simplify.absorption import absorb
 from powersum.prepare.simplify.barren import remove_barren
 from powersum.prepare.simplify.flat import drop_flat_axes
-from powersum.prepare.simplify.restrict import restrict
+from powersum.prepare.simplify.restriction import restrict
 from powersum.prepare.simplify.support import possible_states
 from powersum.prepare.simplify.tables import Tables
 
-__all__ = ["simplify"]
+__all__ = ["simplified", "simplify"]
 
 
-def simplify(model: Model, query: Query, evidence: Mapping[int, int], *, barren: bool = True) -> Problem:
+def simplify(model: Model, query: Query, evidence: EvidenceLike | None = None, *, barren: bool = True) -> Problem:
+    """:func:`simplified` of a question that is asked by its parts."""
+    return simplified(Question.of(model, evidence=evidence, query=query), barren=barren)
+
+
+def simplified(question: Question, *, barren: bool = True) -> Problem:
     """The smallest problem found with the same value as the question; the model itself is not touched.
 
     Evidence is put in; states without support, axes on which a table does not depend, barren variables, constants,
@@ -34,18 +39,11 @@ def simplify(model: Model, query: Query, evidence: Mapping[int, int], *, barren:
     Every step keeps the value under any elimination order that has its max variables last, also for weights other
     than 0 and 1 (barren variables are left in place then, see :func:`powersum.prepare.simplify.barren.remove_barren`).
 
-    Parameters
-    ----------
-    model, query
-        The question.
-    evidence
-        State index of each observed variable index. Maximised variables may be observed: that state is their answer.
-    barren
-        Whether variables whose sum is a constant may go; whoever asks for their marginals wants them to stay.
+    Maximised variables may be observed: that state is their answer. Without ``barren``, variables whose sum is a
+    constant stay: whoever asks for their marginals wants them.
     """
-    tau = query.weights
-    if len(tau) != model.n_variables:
-        raise InputError(f"the query has {len(tau)} weights for {model.n_variables} variables")
+    model, evidence = question.observed
+    tau = question.query.weights
     possible = _states_of_evidence(model, evidence)
     # kept holds the original numbers of the states that are left, variable by variable.
     kept = np.arange(len(possible)) - np.repeat(starts_of(model.cardinalities)[:-1], model.cardinalities)
@@ -90,12 +88,6 @@ def _states_of_evidence(model: Model, evidence: Mapping[int, int]) -> BoolArray:
     state_starts = starts_of(model.cardinalities)
     possible = np.ones(int(state_starts[-1]), dtype=np.bool_)
     for variable, state in evidence.items():
-        if not 0 <= variable < model.n_variables:
-            raise InputError(f"evidence on variable {variable}: the model has variables 0 to {model.n_variables - 1}")
-        if not 0 <= state < model.cardinalities[variable]:
-            raise InputError(
-                f"evidence on variable {variable}: state {state} is not one of its {model.cardinalities[variable]}"
-            )
         possible[state_starts[variable] : state_starts[variable + 1]] = False
         possible[state_starts[variable] + state] = True
     return possible
@@ -137,9 +129,9 @@ def _assemble(
     in_factor[tables.scope_variables] = True
     fixed = np.full(n_variables, -1, dtype=np.int64)
     # Variables with one state have no choice; a maximised one in no factor may take any.
-    settled = ~in_factor & ~removed & ((tables.cardinalities == 1) | (tau == 0.0))
+    decided = ~in_factor & ~removed & ((tables.cardinalities == 1) | (tau == 0.0))
     state_starts = starts_of(tables.cardinalities)
-    fixed[settled] = kept[state_starts[:-1][settled]]
+    fixed[decided] = kept[state_starts[:-1][decided]]
     isolated = ~in_factor & ~removed
     log_constant += math.fsum(tau[isolated] * np.log(tables.cardinalities[isolated]))
 
@@ -147,8 +139,7 @@ def _assemble(
     possible[np.repeat(starts_of(model.cardinalities)[:-1], tables.cardinalities) + kept] = True
 
     variables = np.flatnonzero(in_factor)
-    number = np.full(n_variables, -1, dtype=np.int64)
-    number[variables] = np.arange(len(variables))
+    number = positions_of(variables, n_variables)
     reduced = Model(
         cardinalities=tables.cardinalities[variables],
         scope_starts=tables.scope_starts,
