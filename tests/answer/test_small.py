@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks.instances import DATA
 
 import powersum as ps
 from powersum.exact import small
 from tests.cases import case
-from benchmarks.instances import DATA
 from tests.data import needs_data
 from tests.exact.test_small import question, random_network
 from tests.oracle import assignment_value

@@ -74,7 +74,7 @@ def marginals(
     if small is not None:
         found = small.marginals()
         if found is None:
-            raise _impossible(question)
+            raise impossible(question)
         return Marginals(tuple(found), exact=True)
     # Compiled modules are imported where they are used, so that ``import powersum`` stays quick.
     from powersum.bounds.tree import CoveringTree
@@ -84,7 +84,7 @@ def marginals(
     # Barren variables, which log Z can do without, have marginals too.
     problem = simplified(question, barren=False)
     if not problem.feasible:
-        raise _impossible(question)
+        raise impossible(question)
     beliefs = _of_removed(question.model, problem)
     exact = True
     if problem.model.n_variables:
@@ -93,13 +93,13 @@ def marginals(
         end = started + limits.seconds
         search = min(1.0, 0.1 * limits.seconds)
         if not tree.exact and repaired(problem, tree.decode(), seconds=search, seed=limits.seed) is None:
-            raise _impossible(question)
+            raise impossible(question)
         with interruptible() as interrupt:
             while not tree.exact and interrupt.cause is None and working_time() < end and tree.step(deadline_at(end)):
                 pass
         exact = tree.exact
         if tree.log_upper == -math.inf:
-            raise _impossible(question)
+            raise impossible(question)
         for reduced, belief in enumerate(tree.beliefs()):
             kept = problem.kept_states[problem.kept_state_starts[reduced] : problem.kept_state_starts[reduced + 1]]
             own = beliefs[int(problem.variables[reduced])]
@@ -108,7 +108,8 @@ def marginals(
     return Marginals(tuple(beliefs), exact)
 
 
-def _impossible(question: Question) -> InputError:
+def impossible(question: Question) -> InputError:
+    """The error of a question about distributions where nothing has positive probability."""
     known = question.all_evidence
     what = "the evidence has probability 0" if known else "every state of the model has probability 0"
     return InputError(f"{what}: there are no marginals")

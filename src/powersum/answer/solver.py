@@ -35,6 +35,14 @@ GRACE, GRACE_SHARE = 1.0, 0.05
 """Seconds, and share of the time limit, by which a first bound may be late before a run ends without any."""
 
 
+IMPOSSIBLE_REASON = "Nothing has positive probability: zeros and evidence exclude every state."
+
+
+def proven(reason: str, gap: float) -> str:
+    """What a result says of a proven answer."""
+    return f"{reason} Proven to {max(gap, 1e-16):.1g}."
+
+
 def solve(
     model: ModelLike,
     maximize: Iterable[VariableKey] | str | None = None,
@@ -286,9 +294,9 @@ class Solver:
     def _status(self, lower: float, upper: float) -> tuple[Status, str]:
         state = self._state
         if upper == -math.inf:
-            return Status.INFEASIBLE, "Nothing has positive probability: zeros and evidence exclude every state."
+            return Status.INFEASIBLE, IMPOSSIBLE_REASON
         if state is not None and lower > -math.inf and (upper - lower <= SAME or state.settled):
-            return Status.OPTIMAL, f"{state.reason} Proven to {max(upper - lower, 1e-16):.1g}."
+            return Status.OPTIMAL, proven(state.reason, upper - lower)
         if self._interrupted is not None or not self._finished:
             return Status.INTERRUPTED, self._interrupted or "Stopped before the end."
         if upper - lower <= self._options["gap"]:

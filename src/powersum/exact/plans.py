@@ -14,9 +14,9 @@ from powersum.core.arrays import BoolArray, FloatArray, IntArray
 from powersum.core.fastmath import LOWEST, exp_of
 from powersum.core.jit import compiled, inner
 from powersum.exact.kernels import ChoiceArray, Domains, Scratch, reduce_some, trace_back
-from powersum.exact.wiring import Wiring, message_sizes, place_messages, wire
+from powersum.exact.wiring import EliminationWiring, message_sizes, place_messages, wire
 from powersum.model.factors import Factors
-from powersum.prepare.ordering.min_fill import min_fill
+from powersum.prepare.ordering.fill import min_fill
 
 TRIES = 16
 """Most orders that are tried for one plan; further ones are tried only while all tries cost less than the answer."""
@@ -141,7 +141,7 @@ def make_plan(
     log2_cardinalities: FloatArray,
     is_max: BoolArray,
     given: BoolArray,
-) -> tuple[Wiring, Layout, float, float, float, int]:
+) -> tuple[EliminationWiring, Layout, float, float, float, int]:
     """The plan for observed and maximised variables; also its constant, that one's error, its work and its width."""
     active, free, log_constant, log_width = needed_factors(factors, structure, is_max, given)
     factor_ids = np.flatnonzero(active)
@@ -211,7 +211,7 @@ def bases_of(factors: Factors, structure: Structure, table_starts: IntArray, giv
 
 @compiled
 def run_plan(
-    wiring: Wiring,
+    wiring: EliminationWiring,
     layout: Layout,
     factors: Factors,
     structure: Structure,
@@ -254,7 +254,7 @@ def run_plan(
 
 @compiled
 def marginals_of(
-    wiring: Wiring,
+    wiring: EliminationWiring,
     factors: Factors,
     table_starts: IntArray,
     tau: FloatArray,
@@ -296,7 +296,7 @@ def marginals_of(
 @inner
 def spread(
     b: int,
-    wiring: Wiring,
+    wiring: EliminationWiring,
     domains: Domains,
     bases: IntArray,
     log_values: FloatArray,
