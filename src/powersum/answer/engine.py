@@ -13,7 +13,7 @@ import numpy as np
 from powersum.answer.board import State
 from powersum.answer.marginals import Marginals, impossible, marginals
 from powersum.answer.solver import DEFAULT_MEMORY, DEFAULT_TIME, IMPOSSIBLE_REASON, proven, solve
-from powersum.core.arrays import FloatArray, IntArray, frozen, positions_of
+from powersum.core.arrays import BoolArray, FloatArray, IntArray, frozen, positions_of
 from powersum.core.clock import working_time
 from powersum.exact.elimination import full_domains
 from powersum.exact.kernels import Domains, Scratch, choice_type, new_scratch
@@ -47,8 +47,6 @@ class _Plan(NamedTuple):
     log_constant: float
     log_width: float
     work: float
-    width: int
-    sizes: dict[str, int | float]
     bytes: int
 
 
@@ -105,6 +103,7 @@ class Engine:
         self._excluded = bool((model.log_values[model.table_starts[:-1][constants]] == -math.inf).any())
         # Answers are in the model's own variables; those that have no state are none of the answer.
         self._whole = Problem.whole(model, np.zeros(model.n_variables), {})
+        self._facts = question_sizes(Question.of(model), self._whole)
         self._plans: OrderedDict[tuple[bytes, bytes], _Plan] = OrderedDict()
         self._held = 0
         self._lock = threading.Lock()
@@ -202,28 +201,24 @@ class Engine:
             if plan is not None:
                 self._plans.move_to_end(key)
         if plan is None:
-            plan = self._new_plan(question, is_max, given)
+            plan = self._new_plan(is_max, given)
             self._keep(key, plan)
         needed = 8.0 * int(plan.layout.needed[0]) + self._choice_type.itemsize * float(plan.layout.needed[1])
         return plan if plan.work <= MOST_WORK and needed <= self._limits.bytes else None
 
-    def _new_plan(self, question: Question, is_max: Any, given: Any) -> _Plan:
-        wired, laid, log_constant, log_width, work, width = make_plan(
-            self._factors, self._structure, self._sizes_of, self._log2_sizes, is_max, given
+    def _new_plan(self, is_max: BoolArray, given: BoolArray) -> _Plan:
+        wired, laid, log_constant, log_width, work = make_plan(
+            self._factors,
+            self._structure,
+            self.model.table_starts,
+            self._sizes_of,
+            self._log2_sizes,
+            is_max,
+            given,
         )
         wiring, layout = EliminationWiring(*wired), Layout(*laid)
-        order = wiring.axes[wiring.axis_starts[:-1]]
-        tables = self.model.table_starts
-        sizes = question_sizes(question, self._whole) | {
-            "reduced_variables": len(order),
-            "reduced_max_variables": int(is_max[order].sum()),
-            "reduced_factors": len(layout.factor_ids),
-            "reduced_entries": int((tables[layout.factor_ids + 1] - tables[layout.factor_ids]).sum()),
-            "components": int((wiring.parents < 0).sum()),
-            **order_sizes(int(width), math.log2(work) if work else -math.inf),
-        }
-        held = sum(array.nbytes for array in (*wiring, *layout))
-        return _Plan(wiring, layout, log_constant, log_width, work, int(width), sizes, held + 2 * len(order) + 1000)
+        held = sum(array.nbytes for array in (*wiring, *layout)) + 2 * len(given) + 1000
+        return _Plan(wiring, layout, log_constant, log_width, work, held)
 
     def _keep(self, key: tuple[bytes, bytes], plan: _Plan) -> None:
         """Remember a plan, and forget those that were not asked for longest, where all take too much."""
@@ -257,20 +252,31 @@ class Engine:
 
         lower, upper = state.log_lower, state.log_upper
         known = lower > -math.inf
+        variables, maximised, entries, components, width = plan.layout.facts.tolist()
+        sizes = self._facts | {
+            "max_variables": len(question.query.answered),
+            "evidence": len(question.evidence.states),
+            "reduced_variables": variables,
+            "reduced_max_variables": maximised,
+            "reduced_factors": len(plan.layout.factor_ids),
+            "reduced_entries": entries,
+            "components": components,
+            **order_sizes(width, math.log2(plan.work) if plan.work else -math.inf),
+        }
         return Result(
             log_upper=upper,
             log_lower=lower,
             assignment=question.answer(state.states) if known else {},
             status=Status.OPTIMAL if known else Status.INFEASIBLE,
             reason=(
-                proven(f"Exact elimination, of constrained width {plan.width}.", upper - lower)
+                proven(f"Exact elimination, of constrained width {width}.", upper - lower)
                 if known
                 else IMPOSSIBLE_REASON
             ),
             history=(Snapshot(seconds, 0, upper, lower),),
             method="solve",
             options=self._options,
-            sizes=plan.sizes | {"evidence": len(question.evidence.states)},
+            sizes=sizes,
             version=__version__,
             question=question.asked(),
         )

@@ -39,13 +39,18 @@ class Structure(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """Where a plan's messages and choices lie, and how large the two buffers are."""
+    """Where a plan's messages and choices lie, how large the two buffers are, and facts to tell.
+
+    ``facts`` are the variables that are left, how many of them are maximised, the entries of the factors that are left,
+    the components, and the width of the order.
+    """
 
     factor_ids: IntArray
     factor_buckets: IntArray
     places: IntArray
     choice_places: IntArray
     needed: IntArray
+    facts: IntArray
 
 
 @inner
@@ -137,12 +142,16 @@ def graph_of(factors: Factors, factor_ids: IntArray, number: IntArray, n: int) -
 def make_plan(
     factors: Factors,
     structure: Structure,
+    table_starts: IntArray,
     cardinalities: IntArray,
     log2_cardinalities: FloatArray,
     is_max: BoolArray,
     given: BoolArray,
-) -> tuple[EliminationWiring, Layout, float, float, float, int]:
-    """The plan for observed and maximised variables; also its constant, that one's error, its work and its width."""
+) -> tuple[tuple[IntArray, ...], tuple[IntArray, ...], float, float, float]:
+    """The plan for observed and maximised variables; also its constant, that one's error, and its work.
+
+    Wiring and layout are plain tuples: to name their parts on the way to Python would take longer than all the rest.
+    """
     active, free, log_constant, log_width = needed_factors(factors, structure, is_max, given)
     factor_ids = np.flatnonzero(active)
     variables = np.flatnonzero(free)
@@ -190,12 +199,30 @@ def make_plan(
     for i in range(n):
         keep_choices[i] = is_max[order[i]]
     needed = np.zeros(2, np.int64)
-    if total > 2.0**48:
-        layout = Layout(factor_ids, factor_buckets, entries, entries, needed)
-        return wiring, layout, log_constant, log_width, np.inf, width
-    places, needed[0], choice_places, needed[1] = place_messages(wiring, entries, keep_choices)
-    layout = Layout(factor_ids, factor_buckets, places, choice_places, needed)
-    return wiring, layout, log_constant, log_width, total, width
+    facts = np.zeros(5, np.int64)
+    facts[0], facts[1], facts[4] = n, keep_choices.sum(), width
+    for f in factor_ids:
+        facts[2] += table_starts[f + 1] - table_starts[f]
+    for b in range(n):
+        facts[3] += wiring.parents[b] < 0
+    places, choice_places = entries, entries
+    if total <= 2.0**48:
+        places, needed[0], choice_places, needed[1] = place_messages(wiring, entries, keep_choices)
+    return (
+        (
+            wiring.axis_starts,
+            wiring.axes,
+            wiring.input_starts,
+            wiring.inputs,
+            wiring.stride_starts,
+            wiring.strides,
+            wiring.parents,
+        ),
+        (factor_ids, factor_buckets, places, choice_places, needed, facts),
+        log_constant,
+        log_width,
+        total,
+    )
 
 
 @inner
