@@ -71,9 +71,9 @@ class Agrum:
     def __init__(self, path: Path) -> None:
         import pyagrum
 
-        self._bn = pyagrum.loadBN(str(path))
-        self._engine: Callable[[Any], Any] = pyagrum.LazyPropagation
-        self._marginals = self._engine(self._bn)
+        self._bn: Any = pyagrum.loadBN(str(path))
+        self._engine: Any = pyagrum.LazyPropagation
+        self._marginals: Any = self._engine(self._bn)
 
     def solve(self, names: list[str], evidence: dict[str, str]) -> Any:
         """Best joint states."""
