@@ -22,6 +22,7 @@ from benchmarks.instances import DATA, model_file, model_files
 from powersum.bounds.rivals.wmb import WMB
 from powersum.bounds.tree import CoveringTree
 from powersum.core.arrays import IntArray
+from powersum.core.memory import memory_left
 from powersum.formats import read, read_evidence, read_order, read_query
 from powersum.generate import grid
 from powersum.model.query import Query
@@ -135,7 +136,7 @@ def run(row: Row, *, threads: int, auto: bool) -> str:
     problem = problem_of(row)
     begun, cpu = time.monotonic(), time.process_time()
     order = order_of(row, problem, auto=auto)
-    memory = None if row.ibound is not None else row.memory
+    memory = None if row.ibound is not None else int(memory_left(row.memory))
     tree = CoveringTree(problem, order, threads=threads, ibound=row.ibound, memory=memory)
     reached = None
     deadline = begun + row.seconds

@@ -72,8 +72,8 @@ class Agrum:
         import pyagrum
 
         self._bn: Any = pyagrum.loadBN(str(path))
-        self._engine: Any = pyagrum.LazyPropagation
-        self._marginals: Any = self._engine(self._bn)
+        self._engine: Callable[[Any], Any] = pyagrum.LazyPropagation
+        self._marginals = self._engine(self._bn)
 
     def solve(self, names: list[str], evidence: dict[str, str]) -> Any:
         """Best joint states."""

@@ -66,10 +66,10 @@ def test_one_simplification_for_all_that_it_removes(monkeypatch: pytest.MonkeyPa
 
     def counted(*arguments: Any, **options: Any) -> Any:
         calls.append(arguments)
-        return simplify(*arguments, **options)
+        return simplified(*arguments, **options)
 
-    simplify = package.simplify
-    monkeypatch.setattr(package, "simplify", counted)
+    simplified = package.simplified
+    monkeypatch.setattr(package, "simplified", counted)
     # Observed, isolated, or with one state left, in turns; nothing remains.
     n = 60
     model = ps.Model.from_factors([3] * n, [((v,), [1.0, 1.0, 0.0]) for v in range(n)])

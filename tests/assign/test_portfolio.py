@@ -29,7 +29,7 @@ def test_a_portfolio_takes_suggestions_and_reports_gains(clock: Ticks) -> None:
     evaluator = Evaluator(problem, memory=2e7)
     portfolio = Portfolio(evaluator, seed=1)
     portfolio.suggest(np.where(evaluator.is_max, 0, -1))
-    assert portfolio.run(clock.now + 1000.0)
+    assert portfolio.improve(clock.now + 1000.0)
     assert evaluator.value(portfolio.assignment) == pytest.approx(portfolio.log_value, abs=1e-8)
     assert portfolio.log_value == pytest.approx(exact_value(problem.model, problem.tau), abs=1e-8)
 
@@ -43,7 +43,7 @@ def test_states_read_off_a_bound_are_a_start_and_need_not_be_possible(seed: int,
     best = -np.inf
     for _ in range(10):
         portfolio.look_at(np.where(evaluator.is_max, rng.integers(problem.model.cardinalities), -1))
-        portfolio.run(clock.now + 50.0)
+        portfolio.improve(clock.now + 50.0)
         assert portfolio.log_value >= best
         best = portfolio.log_value
     assert evaluator.value(portfolio.assignment) == pytest.approx(best, abs=1e-8)

@@ -40,6 +40,21 @@ def test_marginal_map(command: Command, model_file: Path, tmp_path: Path) -> Non
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+def test_the_answer_knows_file_and_order_asked(command: Command, model_file: Path, tmp_path: Path) -> None:
+    for name in ("solve", "bound"):
+        words = ["--max", "3,0,2", "--evidence", "1=0", "--likelihood", "5=0.2,0.7", "--json", tmp_path / "out.json"]
+        assert command(name, model_file, *words).code == 0
+        result = ps.Result.load(tmp_path / "out.json")
+        assert list(result.assignment) == ["3", "0", "2"]
+        assert result.question is not None
+        assert result.question.model == model_file.name
+        assert result.question.digest == ps.read(model_file).digest
+        assert result.question.maximize == ("3", "0", "2")
+        assert result.question.evidence == {"1": 0}
+        assert result.question.likelihoods == {"5": (0.2, 0.7)}
+        assert result.sizes["evidence"] == 1
+
+
 def test_quiet_prints_both_bounds(command: Command, model_file: Path) -> None:
     ran = command("solve", model_file, "--quiet")
     lower, upper = map(float, ran.out.split())

@@ -19,11 +19,26 @@ from powersum.prepare.simplify import simplify
 
 COIN = Model.from_factors([2], [((0,), [0.3, 0.7])])
 
+METHOD_OF: dict[str, dict[str, Any]] = {"inner_steps": {"method": "gdd"}}
+"""The method of an option that the default method has not."""
+
 ENTRIES: dict[str, tuple[set[str], Callable[..., object]]] = {
     "Limits": ({"threads", "seed", "sweeps", "time_limit", "memory", "gap", "target", "change"}, Limits),
     "bound": (
-        {"threads", "seed", "sweeps", "time_limit", "memory", "target", "change", "ibound", "callback", "method"},
-        lambda **options: ps.bound(COIN, **options),
+        {
+            "threads",
+            "seed",
+            "sweeps",
+            "time_limit",
+            "memory",
+            "target",
+            "change",
+            "ibound",
+            "callback",
+            "method",
+            "inner_steps",
+        },
+        lambda **options: ps.bound(COIN, **(METHOD_OF.get(next(iter(options)), {}) | options)),
     ),
     "solve": (
         {"threads", "seed", "time_limit", "memory", "gap", "callback"},
@@ -41,7 +56,7 @@ ENTRIES: dict[str, tuple[set[str], Callable[..., object]]] = {
     ),
 }
 
-WHOLE = ("threads", "seed", "sweeps", "n_jobs", "ibound")
+WHOLE = ("threads", "seed", "sweeps", "n_jobs", "ibound", "inner_steps")
 REAL = ("time_limit", "memory", "gap", "target", "change")
 NOT_WHOLE: list[Any] = [1.0, 2.5, True, np.float64(1.0), "1", [1], 1j, np.array([1]), math.nan]
 NOT_REAL: list[Any] = ["ten", True, [1.0], 1j, np.complex128(1.0), math.nan, np.array([1.0]), print, np.True_]

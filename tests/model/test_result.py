@@ -209,7 +209,7 @@ def test_what_is_no_file_of_a_result(tmp_path: Path) -> None:
         Result.from_json("5")
     with pytest.raises(InputError, match=r"^result: log_upper is missing$"):
         Result.from_dict({"status": "optimal"})
-    for text in ("", "{", "[" * 100_000):
+    for text in ("", "{", "[" * 100_000, '{"log_upper": NaN}', '{"log_upper": -Infinity}'):
         (tmp_path / "wrong.json").write_text(text)
         with pytest.raises(InputError, match=r"wrong\.json: result: is no JSON"):
             Result.load(tmp_path / "wrong.json")

@@ -12,6 +12,7 @@ from powersum.assign.portfolio import Portfolio
 from powersum.bounds.tree.covering_tree import CoveringTree
 from powersum.bounds.tree.look_up import Boundary, Heuristic, heuristic_of
 from powersum.core.arrays import FloatArray, IntArray
+from powersum.core.progress import Progress
 from powersum.model.model import Model
 from powersum.model.query import Query
 from powersum.prepare.ordering import elimination_order
@@ -87,7 +88,7 @@ def test_heuristic_of_a_tree_that_chose_its_own_order(seed: int, monkeypatch: py
     heuristic, root = heuristic_of(tree, problem)
     evaluator = Evaluator(problem, memory=2e7)
     portfolio = Portfolio(evaluator, seed=seed)
-    portfolio.run(time.monotonic() + 1.0)
+    portfolio.improve(time.monotonic() + 1.0)
     best = portfolio.assignment
     search = AndOr(heuristic, tree.best_tree, evaluator, log_upper=root, log_lower=portfolio.log_value, assignment=best)
     # On the way to a good assignment a bound read from the wrong tables would soon be below its value.
@@ -170,7 +171,7 @@ def test_search_ends_at_the_optimum(seed: int, settle_work: float, monkeypatch: 
     problem = make(seed, zeros=0.15 * (seed % 2)).problem()
     truth = exact_value(problem.model, problem.tau)
     _, search, _ = searched(problem, ibound=1)
-    assert search.run(np.inf)
+    assert search.run(np.inf) is Progress.DONE
     assert search.log_lower == pytest.approx(truth, abs=1e-9)
     assert search.log_upper == pytest.approx(truth, abs=2e-9)
 
@@ -189,7 +190,7 @@ def test_bounds_hold_at_every_moment_in_little_memory(seed: int, monkeypatch: py
     clock = Ticks()
     monkeypatch.setattr("powersum.search.and_or.time", clock)
     looks = 1.0
-    while not search.run(clock.now + looks):
+    while search.run(clock.now + looks) is Progress.MORE:
         # What is forgotten between two slices must not keep the search from its end.
         looks *= 1.1
         uppers.append(search.log_upper)
@@ -214,7 +215,7 @@ def test_reading_off_the_optimum_ends_in_time(seed: int, monkeypatch: pytest.Mon
     _, search, _ = searched(problem, ibound=1, memory=1024.0)
     with monkeypatch.context() as patch:
         patch.setattr(search, "_offer_best", lambda _: False)
-        assert not search.run(np.inf)
+        assert search.run(np.inf) is Progress.MORE
     assert search.log_upper == pytest.approx(truth, abs=2e-9)
     assert search.log_lower < truth - 1e-3
     search._values = new_values(1024.0)
@@ -222,7 +223,7 @@ def test_reading_off_the_optimum_ends_in_time(seed: int, monkeypatch: pytest.Mon
     while not search.done:
         assert search.log_lower < truth - 1e-3
         begun, slices = clock.now, slices + 1
-        assert search.run(begun + length) == search.done
+        assert (search.run(begun + length) is Progress.DONE) == search.done
         # One look more in each loop that has to end.
         assert clock.now <= begun + length + 3.0
         length *= 1.05

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 DEFAULT_CHANGE = 1e-6
 # For calls that say neither how many sweeps nor how long.
 DEFAULT_SWEEPS = 500
+# Options of methods that are whole numbers, and the least they may be.
+WHOLE_OPTIONS = MappingProxyType({"ibound": 0, "inner_steps": 1})
 
 
 def bound(
@@ -114,11 +117,12 @@ def bound(
     function_of(callback, "callback")
     method = method_named(method)
     check_options(method, given)
+    memory = None
     if limits.memory is not None:
-        memory_left(limits.bytes)
+        memory = int(memory_left(limits.bytes))
         given["memory"] = int(limits.bytes)
-    if "ibound" in given:
-        given["ibound"] = whole_number(given["ibound"], "ibound", 0)
+    for name in given.keys() & WHOLE_OPTIONS.keys():
+        given[name] = whole_number(given[name], name, WHOLE_OPTIONS[name])
     question = Question.of(model, maximize, evidence, query=query, order=order, limits=limits)
     eliminated = checked_order(question)
     used = {
@@ -146,7 +150,9 @@ def bound(
             chosen = reduced_order(problem, eliminated, seed=limits.seed, time_limit=limits.time_limit)
             cost = order_cost(problem.model, chosen)
             sizes.update(order_sizes(cost.width, cost.log2_total))
-            tightener = start_method(method, problem, chosen, threads=limits.threads, seed=limits.seed, options=given)
+            # A method is given the bytes that it may take itself.
+            granted = given if memory is None else {**given, "memory": memory}
+            tightener = start_method(method, problem, chosen, threads=limits.threads, seed=limits.seed, options=granted)
             outcome = run(
                 tightener,
                 limits,

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from powersum.answer.board import State
+from powersum.answer.board import Board
 from powersum.answer.marginals import Marginals, impossible, marginals
 from powersum.answer.solver import DEFAULT_MEMORY, DEFAULT_TIME, IMPOSSIBLE_REASON, proven, solve
 from powersum.core.arrays import BoolArray, FloatArray, IntArray, frozen, positions_of
@@ -25,7 +25,7 @@ from powersum.model.limits import Limits
 from powersum.model.model import Model, VariableKey
 from powersum.model.query import Query
 from powersum.model.question import EvidenceLike, ModelLike, Question, model_of
-from powersum.model.result import Result, Snapshot, Status
+from powersum.model.result import Result, Status
 from powersum.model.rounding import elimination_error
 from powersum.prepare.ordering import elimination_order
 from powersum.prepare.problem import Problem
@@ -141,17 +141,15 @@ class Engine:
             given,
             states,
         )
-        state = State()
-        if log_value == -math.inf:
-            state.impossible()
-        else:
-            error = self._log_error + plan.log_width
-            state.offer_upper(self._whole, log_value + plan.log_constant, error)
-            state.offer_lower(self._whole, log_value + plan.log_constant, error, states)
-            if state.log_upper == math.inf:
-                # Rounding may have moved it too far; the long road has other means.
-                return solve(self.model, evidence=question.all_evidence, query=question.query, **self._options)
-        return self._result(question, state, plan, working_time() - begun)
+        board = Board(self.model.n_variables)
+        error = self._log_error + plan.log_width
+        reason = f"Exact elimination, of constrained width {int(plan.layout.facts[-1])}."
+        board.offer_exact(self._whole, log_value + plan.log_constant, error, states, reason)
+        if board.log_upper == math.inf:
+            # Rounding may have moved it too far; the long road has other means.
+            return solve(self.model, evidence=question.all_evidence, query=question.query, **self._options)
+        board.snapshot(working_time() - begun)
+        return self._result(question, board, plan)
 
     def log_z(self, evidence: EvidenceLike | None = None) -> Result:
         """The log of the sum over everything, the probability of the evidence in a Bayesian network."""
@@ -247,11 +245,9 @@ class Engine:
             found = self._own.scratch = new_scratch(self._largest)
         return found
 
-    def _result(self, question: Question, state: State, plan: _Plan, seconds: float) -> Result:
+    def _result(self, question: Question, board: Board, plan: _Plan) -> Result:
         from powersum import __version__
 
-        lower, upper = state.log_lower, state.log_upper
-        known = lower > -math.inf
         variables, maximised, entries, components, width = plan.layout.facts.tolist()
         sizes = self._facts | {
             "max_variables": len(question.query.answered),
@@ -263,17 +259,14 @@ class Engine:
             "components": components,
             **order_sizes(width, math.log2(plan.work) if plan.work else -math.inf),
         }
+        known = board.log_lower > -math.inf
         return Result(
-            log_upper=upper,
-            log_lower=lower,
-            assignment=question.answer(state.states) if known else {},
+            log_upper=board.log_upper,
+            log_lower=board.log_lower,
+            assignment=question.answer(board.states) if known else {},
             status=Status.OPTIMAL if known else Status.INFEASIBLE,
-            reason=(
-                proven(f"Exact elimination, of constrained width {width}.", upper - lower)
-                if known
-                else IMPOSSIBLE_REASON
-            ),
-            history=(Snapshot(seconds, 0, upper, lower),),
+            reason=proven(board.reason, board.gap) if known else IMPOSSIBLE_REASON,
+            history=tuple(board.history),
             method="solve",
             options=self._options,
             sizes=sizes,

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from powersum.answer.solver import DEFAULT_MEMORY, DEFAULT_TIME, Solver
+from powersum.answer.tuning import DEFAULT_SCHEDULE, Schedule
 from powersum.core.errors import InputError
 from powersum.core.interrupt import Interrupt, interruptible
 from powersum.core.memory import bytes_held
@@ -32,6 +33,7 @@ def solve_many(
     gap: float = 0.0,
     seed: int = 0,
     progress: bool | None = None,
+    schedule: Schedule = DEFAULT_SCHEDULE,
 ) -> list[Result]:
     """Answer many questions about one model.
 
@@ -51,7 +53,7 @@ def solve_many(
         Seconds for each question.
     memory
         Bytes that all jobs together may use, or a size such as ``"2G"``.
-    gap, seed
+    gap, seed, schedule
         As in :func:`powersum.solve`.
     progress
         Whether to show a progress bar on stderr; on a terminal only, if not given.
@@ -76,7 +78,7 @@ def solve_many(
     model = model_of(model)
     if n_jobs > 1:
         # What the process holds already is held once, not by each; compiled modules take a good part of it.
-        import powersum.answer.stages  # noqa: F401
+        import powersum.answer.work  # noqa: F401
 
     held = min(bytes_held(), limits.bytes)
     options = {
@@ -84,6 +86,7 @@ def solve_many(
         "memory": (limits.bytes - held) / n_jobs + held,
         "gap": limits.gap,
         "seed": limits.seed,
+        "schedule": schedule,
     }
     solvers: dict[Any, Solver] = {}
     asked = []

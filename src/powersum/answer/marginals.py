@@ -50,7 +50,7 @@ def marginals(
     time_limit
         Seconds for tightening the bound where an exact answer does not fit the memory; Ctrl-C ends that early.
     memory
-        Bytes that may be used, or a size such as ``"2G"``.
+        Bytes that the tables of the bound may take, or a size such as ``"2G"``.
     threads, seed
         As in :func:`powersum.bound`.
 

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Generator
 
-from powersum.answer.board import State
+from powersum.answer.board import Board
 from powersum.exact.small import SmallElimination
 from powersum.model.question import Question
 from powersum.prepare.problem import Problem
 from powersum.prepare.sizes import order_sizes, question_sizes
 
 
-def small_stages(elimination: SmallElimination, question: Question) -> Iterator[State]:
-    """The answer as the stages of the long road would give it."""
+def small_work(elimination: SmallElimination, question: Question, board: Board) -> Generator[None]:
+    """The answer on the board, as the work of the long road would leave it there."""
     tau = question.query.weights
     problem = Problem.whole(question.observed.model, tau, question.observed.states)
     answer = elimination.run()
     reduced = elimination.tables
-    sizes = question_sizes(question, problem)
-    sizes |= {
+    board.sizes = question_sizes(question, problem) | {
         "reduced_variables": len(reduced.free),
         "reduced_max_variables": sum(tau[v] == 0.0 for v in reduced.free),
         "reduced_factors": len(reduced.tables),
@@ -27,11 +26,6 @@ def small_stages(elimination: SmallElimination, question: Question) -> Iterator[
         "components": answer.components,
         **order_sizes(elimination.width, math.log2(elimination.entries) if elimination.entries else -math.inf),
     }
-    state = State(sizes=sizes)
-    if answer.log_value == -math.inf:
-        state.impossible()
-    else:
-        state.offer_upper(problem, answer.log_value, answer.log_error)
-        state.offer_lower(problem, answer.log_value, answer.log_error, answer.states)
-        state.settled, state.reason = True, f"Exact elimination, of constrained width {elimination.width}."
-    yield state
+    reason = f"Exact elimination, of constrained width {elimination.width}."
+    board.offer_exact(problem, answer.log_value, answer.log_error, answer.states, reason)
+    yield

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Generator, Iterable, Iterator
+from typing import Any
 
-import numpy as np
-
-from powersum.answer.small import small_stages
+from powersum.answer.board import Board
+from powersum.answer.small import small_work
+from powersum.answer.tuning import DEFAULT_SCHEDULE, Schedule
 from powersum.core.arrays import IntArray
-from powersum.core.clock import working_time
+from powersum.core.clock import Clock
 from powersum.core.interrupt import Interrupt, interruptible
 from powersum.core.memory import memory_left
 from powersum.exact.small import small_elimination
@@ -21,18 +20,14 @@ from powersum.model.query import Query
 from powersum.model.question import EvidenceLike, ModelLike, Question, function_of
 from powersum.model.result import Result, Snapshot, Status
 
-if TYPE_CHECKING:
-    from powersum.answer.board import State
+_OVER = object()
+"""What stands for the end of the work."""
 
 DEFAULT_TIME = 60.0
 DEFAULT_MEMORY = 2e9
 
 SAME = 1e-6
 """Bounds this close count as equal: the answer is then optimal. How close they are, the result says."""
-
-
-GRACE, GRACE_SHARE = 1.0, 0.05
-"""Seconds, and share of the time limit, by which a first bound may be late before a run ends without any."""
 
 
 IMPOSSIBLE_REASON = "Nothing has positive probability: zeros and evidence exclude every state."
@@ -55,6 +50,7 @@ def solve(
     threads: int = 1,
     seed: int = 0,
     callback: Callable[[Snapshot], None] | None = None,
+    schedule: Schedule = DEFAULT_SCHEDULE,
 ) -> Result:
     """Find the best states of the maximised variables, with a proof or with bounds on both sides.
 
@@ -82,6 +78,8 @@ def solve(
         Seed of all that is drawn at random.
     callback
         Called with a :class:`~powersum.model.result.Snapshot` whenever a bound has moved.
+    schedule
+        How time is shared out among the kinds of work, for experiments; no schedule can make a bound wrong.
 
     Returns
     -------
@@ -110,6 +108,7 @@ def solve(
         gap=gap,
         threads=threads,
         seed=seed,
+        schedule=schedule,
     )
     with interruptible() as interrupt:
         solver.watch(interrupt)
@@ -145,23 +144,25 @@ class Solver:
         gap: float = 0.0,
         threads: int = 1,
         seed: int = 0,
+        schedule: Schedule = DEFAULT_SCHEDULE,
     ) -> None:
         limits = Limits(time_limit=time_limit, memory=memory, gap=gap, threads=threads, seed=seed)
         self.question = Question.of(model, maximize, evidence, query=query, limits=limits)
         self.question.only_sums_and_maxima("solve")
         self._small = small_elimination(*self.question.observed, self.question.query.weights)
         if self._small is None:
-            # Loaded now, for compiled modules take a good part of what the process holds.
-            import powersum.answer.stages  # noqa: F401
+            # Compiled modules are imported where they are used, so that ``import powersum`` stays quick; but before the
+            # memory is looked at, for they take a good part of what the process holds.
+            import powersum.answer.work  # noqa: F401
 
-        self._memory = memory_left(limits.bytes)
+        self._memory = min(memory_left(limits.bytes), schedule.most_bytes)
         self._options: dict[str, Any] = {
             name: getattr(limits, name) for name in ("time_limit", "memory", "gap", "threads", "seed")
         }
-        self._history: list[Snapshot] = []
-        self._stages: Iterator[State] | None = None
-        self._state: State | None = None
-        self._spent = 0.0
+        self._schedule = schedule
+        self._clock = Clock(limits.seconds)
+        self._board = Board(self.question.model.n_variables)
+        self._work: Generator[None] | None = None
         self._finished = False
         self._interrupted: str | None = None
         self._flag: Interrupt | None = None
@@ -170,12 +171,11 @@ class Solver:
         """Snapshots, one whenever a bound has moved and one at the end."""
         while not self._finished:
             snapshot = self._advance()
-            self._let_go()
             if snapshot is not None:
                 yield snapshot
             if self._flag is not None and self._flag.cause is not None and not self._finished:
                 self.interrupt(f"Interrupted by {self._flag.cause}: the best answer until then.")
-                yield self._history[-1]
+                yield self._board.history[-1]
 
     def watch(self, flag: Interrupt) -> None:
         """End after the present slice of work once the flag of :func:`~powersum.core.interrupt.interruptible` is up."""
@@ -186,121 +186,106 @@ class Solver:
         if self._finished:
             return
         self._interrupted = reason
-        self._finished = True
-        self._let_go()
+        self._finish()
         # Bounds may not have moved for long; the last snapshot tells how long they were worked on.
-        self._remember(self.log_lower, self.log_upper)
+        self._board.snapshot(self._clock.spent, always=True)
 
-    def _let_go(self) -> None:
-        """At the end, of trees, tables and evaluators: the answer needs none of them."""
-        if self._finished:
-            self._stages = None
-
-    def _remember(self, lower: float, upper: float) -> Snapshot:
-        self._history.append(Snapshot(self._spent, len(self._history), upper, lower))
-        return self._history[-1]
+    def _finish(self) -> None:
+        """End the work and let go of trees, tables and threads: the answer needs none of them."""
+        self._finished = True
+        if self._work is not None:
+            self._work.close()
+            self._work = None
+        # What is reported has been computed from scratch, at a point that is given up by that.
+        self._board.confirm()
 
     def _advance(self) -> Snapshot | None:
-        """One slice of work; the snapshot if a bound moved."""
-        begun = working_time()
-        limit = self.question.limits.seconds
-        if self._stages is None and self._small is not None:
-            self._stages = small_stages(self._small, self.question)
-        elif self._stages is None:
-            # Compiled modules are imported where they are used, so that ``import powersum`` stays quick.
-            from powersum.answer.stages import stages
+        """One turn of work; the snapshot if a bound moved."""
+        board, clock, schedule = self._board, self._clock, self._schedule
+        try:
+            with clock.running():
+                if self._work is None and self._small is not None:
+                    self._work = small_work(self._small, self.question, board)
+                elif self._work is None:
+                    from powersum.answer.work import work
 
-            self._stages = stages(
-                self.question,
-                memory=self._memory,
-                threads=self._options["threads"],
-                seed=self._options["seed"],
-                clock=lambda: self._spent,
-                time_limit=limit,
-            )
-        state = next(self._stages, None)
-        self._spent += working_time() - begun
-        if state is None:
-            self._finished = True
+                    self._work = work(
+                        self.question,
+                        board=board,
+                        clock=clock,
+                        schedule=schedule,
+                        memory=self._memory,
+                        threads=self._options["threads"],
+                        seed=self._options["seed"],
+                    )
+                over = next(self._work, _OVER) is _OVER
+        except BaseException as error:
+            # Whatever it was, what is on the board holds. An exception without words is told by its name.
+            words = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            self._interrupted = f"Broken off by {words.rstrip('.')}."
+            self._finish()
+            if not board.contradicted:
+                board.snapshot(clock.spent, always=True)
+            raise
+        if over:
+            self._finish()
             return None
-        self._state = state
-        lower, upper = state.log_lower, state.log_upper
-        if self._history:
-            upper = min(upper, self._history[-1].log_upper)
-            lower = max(lower, self._history[-1].log_lower)
-        if not lower <= upper:
-            # Both have their rounding counted, so one of the two is wrong, and nothing tells which: no answer is better
-            # than a false proof.
-            raise RuntimeError(
-                f"the bounds contradict each other: lower {lower!r}, upper {upper!r}."
-                " This is a fault of powersum; please report it with the model."
-            )
-        if upper == math.inf:
+        if board.log_upper == math.inf:
             # Preparation is not complete: a little later there will be an answer that is worth the wait.
-            self._finished = self._spent >= limit + GRACE + GRACE_SHARE * limit
-            return self._remember(lower, upper) if self._finished else None
-        if state.settled or upper - lower <= max(self._options["gap"], SAME) or self._spent >= limit:
-            self._finished = True
-        moved = not self._history or (lower, upper) != (self._history[-1].log_lower, self._history[-1].log_upper)
-        if not moved and not self._finished:
-            return None
-        return self._remember(lower, upper)
+            if clock.spent < clock.limit + schedule.grace + schedule.grace_share * clock.limit:
+                return None
+            self._finish()
+        elif board.proven or board.gap <= max(self._options["gap"], SAME) or clock.spent >= clock.limit:
+            self._finish()
+        return board.snapshot(clock.spent, always=self._finished)
 
     @property
     def log_lower(self) -> float:
         """The certified value of the best assignment so far; ``-inf`` before there is one."""
-        return self._history[-1].log_lower if self._history else -math.inf
+        return self._board.log_lower
 
     @property
     def log_upper(self) -> float:
         """The upper bound on every assignment so far."""
-        return self._history[-1].log_upper if self._history else math.inf
+        return self._board.log_upper
 
     def states(self) -> IntArray:
         """States of all original variables in the best assignment so far; -1 where a variable has none."""
-        if self._state is None:
-            return np.full(self.question.model.n_variables, -1, dtype=np.int64)
-        return self._state.states
+        return self._board.states
 
     def result(self) -> Result:
-        """The answer as it stands."""
+        """The answer as it stands; the exception again if bounds contradicted each other."""
         from powersum import __version__
 
-        state = self._state
-        if state is not None and self._history:
-            # What is reported has been computed from scratch at a point that is still there; should that ever be more
-            # than was claimed on the way, no snapshot may claim less.
-            least = state.confirm()
-            self._history = [replace(past, log_upper=max(past.log_upper, least)) for past in self._history]
-        history = tuple(self._history)
-        upper = history[-1].log_upper if history else math.inf
-        lower = history[-1].log_lower if history else -math.inf
-        status, reason = self._status(lower, upper)
+        board = self._board
+        board.refuse()
+        board.confirm()
+        status, reason = self._status()
         return Result(
-            log_upper=upper,
-            log_lower=lower,
-            assignment={} if state is None or lower == -math.inf else self.question.answer(state.states),
+            log_upper=board.log_upper,
+            log_lower=board.log_lower,
+            assignment={} if board.log_lower == -math.inf else self.question.answer(board.states),
             status=status,
             reason=reason,
-            history=history,
+            history=tuple(board.history),
             method="solve",
             options=self._options,
-            sizes={} if state is None else state.sizes,
+            sizes=dict(board.sizes),
             version=__version__,
-            notes=() if state is None else state.notes,
+            notes=board.notes,
             question=self.question.asked(),
         )
 
-    def _status(self, lower: float, upper: float) -> tuple[Status, str]:
-        state = self._state
-        if upper == -math.inf:
+    def _status(self) -> tuple[Status, str]:
+        board = self._board
+        if board.log_upper == -math.inf:
             return Status.INFEASIBLE, IMPOSSIBLE_REASON
-        if state is not None and lower > -math.inf and (upper - lower <= SAME or state.settled):
-            return Status.OPTIMAL, proven(state.reason, upper - lower)
+        if board.log_lower > -math.inf and (board.gap <= SAME or board.proven):
+            return Status.OPTIMAL, proven(board.reason, board.gap)
         if self._interrupted is not None or not self._finished:
             return Status.INTERRUPTED, self._interrupted or "Stopped before the end."
-        if upper - lower <= self._options["gap"]:
+        if board.gap <= self._options["gap"]:
             return Status.BOUNDED, f"The gap asked for, {self._options['gap']:g}, was reached."
-        if state is not None and state.exhausted:
-            return Status.BOUNDED, state.reason
-        return Status.BOUNDED, f"The time limit of {self._options['time_limit']:g} s was reached."
+        if board.exhausted:
+            return Status.BOUNDED, board.reason
+        return Status.BOUNDED, f"The time limit of {self._clock.limit:g} s was reached."

@@ -123,7 +123,7 @@ class Portfolio:
         """States read off an upper bound that is being tightened: starts of one kind among others, the newest first."""
         self._decoded = decoded
 
-    def run(self, deadline: float) -> bool:
+    def improve(self, deadline: float) -> bool:
         """Search until the deadline; True when a better assignment was found."""
         before = self.log_value
         if not self._evaluator.is_max.any():

@@ -180,7 +180,7 @@ class Result:
     def from_json(cls, text: str | bytes) -> Result:
         """The result that :meth:`to_json` wrote."""
         try:
-            data = json.loads(text)
+            data = json.loads(text, parse_constant=_refuse)
         except (ValueError, RecursionError) as error:
             raise InputError(f"result: is no JSON ({' '.join(str(error).split())})") from None
         return cls.from_dict(data)
@@ -213,6 +213,11 @@ class Result:
         from powersum.report.curves import plot_history
 
         return plot_history(self, ax, against=against)
+
+
+def _refuse(word: str) -> None:
+    """Strict JSON has no word for what is not finite."""
+    raise ValueError(f"{word} is no number")
 
 
 def _asked(record: Record | None) -> Asked | None:

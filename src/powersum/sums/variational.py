@@ -143,7 +143,7 @@ class Variational:
             return
         layout = lay_out(parts, in_order, self._core_model.cardinalities[order])
         # Its constant, the factors outside the core, is read anew each time: ``Passes`` keeps the first.
-        self._passes = Passes(layout, self._core_model, weights, order)
+        self._passes = Passes(layout, self._core_model, order, weights)
         self._first_constant = float(self._targets[self._target_starts[:-1][lengths == 0]].sum())
         self._outside = np.flatnonzero(lengths == 0)
         self._order = order

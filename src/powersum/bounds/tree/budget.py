@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +13,7 @@ from powersum.bounds.tree.descent import STEPS_REMEMBERED
 from powersum.core.arrays import IntArray
 
 DEFAULT_BYTES = 2**30
+"""Bytes for a tree where nobody says."""
 
 _VECTORS = 2 * STEPS_REMEMBERED + 6
 """Vectors of the length of the parameters: history of the descent, point, gradient, direction, best point, …"""
@@ -98,14 +98,3 @@ def exact_within(scopes: Scopes, cardinalities: IntArray, *, entries: float, siz
     parts = partition(scopes, limits_for(float(np.log(max(size, 2.0)))))
     cost = cost_of(parts, scopes, cardinalities)
     return parts if cost.exact and cost.entries <= entries and cost.bytes <= size else None
-
-
-def bytes_in_use() -> int:
-    """The most bytes that this process has held so far; a guess where the system does not say."""
-    try:
-        for line in Path("/proc/self/status").read_text().splitlines():
-            if line.startswith("VmHWM:"):
-                return 1024 * int(line.split()[1])
-    except OSError:
-        pass
-    return 150 * 2**20

@@ -39,8 +39,12 @@ def simplified(question: Question, *, barren: bool = True) -> Problem:
     Every step keeps the value under any elimination order that has its max variables last, also for weights other
     than 0 and 1 (barren variables are left in place then, see :func:`powersum.prepare.simplify.barren.remove_barren`).
 
-    Maximised variables may be observed: that state is their answer. Without ``barren``, variables whose sum is a
-    constant stay: whoever asks for their marginals wants them.
+    Parameters
+    ----------
+    question
+        What is asked. Maximised variables may be observed: that state is their answer.
+    barren
+        Whether variables whose sum is a constant may go; whoever asks for their marginals wants them to stay.
     """
     model, evidence = question.observed
     tau = question.query.weights
