@@ -11,6 +11,7 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -65,14 +66,18 @@ def median(ask: Callable[[list[str], dict[str, str]], Any], asked: list[tuple[li
     return statistics.median(seconds)
 
 
+def _marginals(engine: ps.Engine) -> Callable[[list[str], dict[str, str]], Any]:
+    return lambda _, evidence: engine.marginals(evidence)
+
+
 class Agrum:
     """pyAgrum's lazy propagation, one engine for all questions of a kind."""
 
     def __init__(self, path: Path) -> None:
-        import pyagrum
-
-        self._bn: Any = pyagrum.loadBN(str(path))
-        self._engine: Callable[[Any], Any] = pyagrum.LazyPropagation
+        # By name, for the library's own types call its classes untyped.
+        library: Any = import_module("pyagrum")
+        self._bn = library.loadBN(str(path))
+        self._engine = library.LazyPropagation
         self._marginals = self._engine(self._bn)
 
     def solve(self, names: list[str], evidence: dict[str, str]) -> Any:
@@ -104,7 +109,7 @@ def main() -> None:
         model = ps.read(path)
         asked = questions(model, 40)
         engine = ps.Engine(model)
-        ours = [median(engine.solve, asked), median(lambda _, known: engine.marginals(known), asked)]
+        ours = [median(engine.solve, asked), median(_marginals(engine), asked)]
         theirs = [float("nan")] * 2
         if name not in options.without_agrum.split(","):
             plain = path if path.suffix == ".bif" else Path(f"/tmp/{name}.bif")
