@@ -28,6 +28,7 @@ app = typer.Typer(
     epilog=examples("powersum bound model.uai --query model.uai.query --time 10", "powersum bound --help"),
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
 )
 app.command(
     "bound",
