@@ -5,8 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Generator
 
+import numpy as np
+
 from powersum.answer.board import Board
-from powersum.exact.small import SmallElimination
+from powersum.bounds.quick import quick_bound
+from powersum.exact.small import SmallElimination, small_elimination
 from powersum.model.question import Question
 from powersum.prepare.problem import Problem
 from powersum.prepare.sizes import order_sizes, question_sizes
@@ -29,3 +32,19 @@ def small_work(elimination: SmallElimination, question: Question, board: Board) 
     reason = f"Exact elimination, of constrained width {elimination.width}."
     board.offer_exact(problem, answer.log_value, answer.log_error, answer.states, reason)
     yield
+
+
+def first_bounds(question: Question, board: Board) -> None:
+    """Bounds in plain NumPy, while compiled code is still to be loaded: loose, but there at once."""
+    model, evidence = question.observed
+    tau = question.query.weights
+    quick = quick_bound(model, evidence, tau)
+    if quick is None:
+        return
+    problem = Problem.whole(model, tau, evidence)
+    board.offer_upper(problem, quick.log_upper, quick.log_error)
+    assigned = {**evidence, **{v: int(quick.states[v]) for v in np.flatnonzero(quick.states >= 0).tolist()}}
+    evaluation = small_elimination(model, assigned, np.ones(model.n_variables))
+    if evaluation is not None:
+        value = evaluation.run()
+        board.offer_lower(problem, value.log_value, value.log_error, quick.states)

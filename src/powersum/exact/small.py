@@ -115,23 +115,14 @@ class SmallElimination:
     def _eliminate(self) -> tuple[float, list[_Bucket]]:
         """The value and all buckets; scopes are places in the order from here on, and axes sorted by them."""
         small = self.tables
-        position = {v: p for p, v in enumerate(self._order)}
         sizes = [small.cardinalities[v] for v in self._order]
-        waiting: list[list[Table]] = [[] for _ in self._order]
-        for scope, table in small.tables:
-            places = [position[v] for v in scope]
-            by_place = sorted(range(len(places)), key=places.__getitem__)
-            places.sort()
-            waiting[places[0]].append((tuple(places), table.transpose(by_place)))
+        waiting = by_bucket(small.tables, self._order)
         constants = [small.log_constant]
         buckets: list[_Bucket] = []
         for p, parts in enumerate(waiting):
-            within = tuple(sorted({p}.union(*(own for own, _ in parts))))
-            joined: FloatArray = _spread(*parts[0], within) if parts else np.zeros(sizes[p])
-            for own, part in parts[1:]:
-                joined = np.add(joined, _spread(own, part, within))
-            message = joined.max(axis=0) if self._is_max[p] else log_sum(joined)
-            buckets.append(_Bucket(within, joined, message))
+            within, table = joined(parts) if parts else ((p,), np.zeros(sizes[p]))
+            message = table.max(axis=0) if self._is_max[p] else log_sum(table)
+            buckets.append(_Bucket(within, table, message))
             if len(within) > 1:
                 waiting[within[1]].append((within[1:], message))
             else:
@@ -140,6 +131,27 @@ class SmallElimination:
             waiting[p] = []
         # Not fsum: an impossible part makes everything impossible.
         return (-math.inf if -math.inf in constants else math.fsum(constants)), buckets
+
+
+def by_bucket(tables: list[Table], order: list[int]) -> list[list[Table]]:
+    """The tables that go with each variable of an order; their scopes become places in it, ascending."""
+    position = {v: p for p, v in enumerate(order)}
+    buckets: list[list[Table]] = [[] for _ in order]
+    for scope, table in tables:
+        places = [position[v] for v in scope]
+        by_place = sorted(range(len(places)), key=places.__getitem__)
+        places.sort()
+        buckets[places[0]].append((tuple(places), table.transpose(by_place)))
+    return buckets
+
+
+def joined(tables: list[Table]) -> Table:
+    """The sum of tables whose axes follow one order, over all their variables."""
+    scope = tuple(sorted(set().union(*(own for own, _ in tables))))
+    total = _spread(*tables[0], scope)
+    for own, table in tables[1:]:
+        total = np.add(total, _spread(own, table, scope))
+    return scope, total
 
 
 def _spread(places: tuple[int, ...], table: FloatArray, scope: tuple[int, ...]) -> FloatArray:

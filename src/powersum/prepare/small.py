@@ -130,10 +130,13 @@ def log_sum(table: FloatArray) -> FloatArray:
         return np.asarray(np.log(total) + safe)
 
 
-def small_order(small: SmallTables, last: set[int], most: float) -> tuple[list[int], int, float] | None:
+def small_order(
+    small: SmallTables, last: set[int], most: float, widest: float = math.inf
+) -> tuple[list[int], int, float] | None:
     """A greedy order, the smallest bucket next and ``last`` at the end, its width, and the entries of all buckets.
 
-    None where these are more than ``most``.
+    None where these are more than ``most``. Buckets of more than ``widest`` variables are not joined: whoever splits
+    them has no use for a join, which takes long in a dense graph.
     """
     sizes = small.cardinalities
     near: dict[int, set[int]] = {v: {v} for v in small.free}
@@ -145,7 +148,7 @@ def small_order(small: SmallTables, last: set[int], most: float) -> tuple[list[i
     width = 0
     for group in ([v for v in small.free if v not in last], [v for v in small.free if v in last]):
         members = set(group)
-        cost = {v: math.prod([sizes[u] for u in near[v]]) for v in group}
+        cost = {v: math.prod([sizes[u] for u in near[v]], start=1.0) for v in group}
         heap = [(cost[v], v) for v in group]
         heapq.heapify(heap)
         while heap:
@@ -162,9 +165,10 @@ def small_order(small: SmallTables, last: set[int], most: float) -> tuple[list[i
             bucket.discard(v)
             width = max(width, len(bucket))
             for u in bucket:
-                near[u] |= bucket
+                if len(bucket) <= widest:
+                    near[u] |= bucket
                 near[u].discard(v)
                 if u in members:
-                    cost[u] = math.prod([sizes[w] for w in near[u]])
+                    cost[u] = math.prod([sizes[w] for w in near[u]], start=1.0)
                     heapq.heappush(heap, (cost[u], u))
     return order, width, entries
