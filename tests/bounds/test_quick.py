@@ -27,15 +27,12 @@ def test_never_below_the_value(entries: int, monkeypatch: pytest.MonkeyPatch) ->
         else:
             model, query, evidence = case(seed)
             tau = query.weights
-        found = quick_bound(model, evidence, tau)
-        assert found is not None
+        log_upper, log_error = quick_bound(model, evidence, tau)
         truth = exact_value(model, tau, evidence=evidence)
-        assert truth <= found.log_upper + 2 * found.log_error
-        assert found.log_error < 1e-7
-        free = np.array([tau[v] == 0.0 and v not in evidence for v in range(model.n_variables)], dtype=np.bool_)
-        assert np.all((found.states >= 0) == free)
-        assert np.all(found.states < model.cardinalities)
-        met += math.isclose(truth, found.log_upper, abs_tol=1e-9) or truth == found.log_upper
+        # The oracle has a rounding of its own, of the same size at most.
+        assert truth <= log_upper + 2 * log_error
+        assert log_error < 1e-7
+        met += math.isclose(truth, log_upper, abs_tol=1e-9) or truth == log_upper
     # With room enough nothing is split, and the bound is the value; with none it seldom is.
     assert (met == 150) == (entries == 1000)
 
@@ -43,4 +40,4 @@ def test_never_below_the_value(entries: int, monkeypatch: pytest.MonkeyPatch) ->
 def test_large_models_are_left_alone() -> None:
     n = quick.MOST_VARIABLES + 1
     model = Model.from_factors([2] * n, [((v,), [0.5, 0.5]) for v in range(n)])
-    assert quick_bound(model, {}, np.ones(n)) is None
+    assert quick_bound(model, {}, np.ones(n))[0] == math.inf

@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Generator
 
-import numpy as np
-
 from powersum.answer.board import Board
 from powersum.bounds.quick import quick_bound
-from powersum.exact.small import SmallElimination, small_elimination
+from powersum.exact.small import SmallElimination
 from powersum.model.question import Question
 from powersum.prepare.problem import Problem
 from powersum.prepare.sizes import order_sizes, question_sizes
@@ -34,17 +32,13 @@ def small_work(elimination: SmallElimination, question: Question, board: Board) 
     yield
 
 
-def first_bounds(question: Question, board: Board) -> None:
-    """Bounds in plain NumPy, while compiled code is still to be loaded: loose, but there at once."""
+def first_bound(question: Question, board: Board) -> None:
+    """An upper bound in plain NumPy, while compiled code is still to be loaded: loose, but there at once."""
     model, evidence = question.observed
-    tau = question.query.weights
-    quick = quick_bound(model, evidence, tau)
-    if quick is None:
-        return
-    problem = Problem.whole(model, tau, evidence)
-    board.offer_upper(problem, quick.log_upper, quick.log_error)
-    assigned = {**evidence, **{v: int(quick.states[v]) for v in np.flatnonzero(quick.states >= 0).tolist()}}
-    evaluation = small_elimination(model, assigned, np.ones(model.n_variables))
-    if evaluation is not None:
-        value = evaluation.run()
-        board.offer_lower(problem, value.log_value, value.log_error, quick.states)
+    log_upper, log_error = quick_bound(model, evidence, question.query.weights)
+    problem = Problem.whole(model, question.query.weights, evidence)
+    if log_upper == -math.inf:
+        board.sizes = question_sizes(question, problem)
+        board.impossible()
+    else:
+        board.offer_upper(problem, log_upper, log_error)

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from powersum.core.arrays import FloatArray, IntArray
+from powersum.core.arrays import FloatArray
 from powersum.exact.small import by_bucket, joined
 from powersum.model.model import Model
 from powersum.model.rounding import error_of_tables
@@ -29,22 +27,13 @@ WIDEST = 24
 """Buckets of more variables than this are split anyway, whatever the order makes of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class QuickBound:
-    """An upper bound on the value, how far rounding can have moved it, and states of the max variables to try.
+def quick_bound(model: Model, evidence: Mapping[int, int], tau: FloatArray) -> tuple[float, float]:
+    """A bound from above on a question with weights 0 and 1, and how far rounding can have moved it.
 
-    ``states`` is -1 for all other variables, and for those that are observed.
+    It takes about a tenth of a second; infinity where it would take longer.
     """
-
-    log_upper: float
-    log_error: float
-    states: IntArray
-
-
-def quick_bound(model: Model, evidence: Mapping[int, int], tau: FloatArray) -> QuickBound | None:
-    """A bound on a question with weights 0 and 1, in a tenth of a second; None where that is not enough."""
     if model.n_variables > MOST_VARIABLES or model.log_values.size > MOST_ENTRIES:
-        return None
+        return math.inf, 0.0
     small = small_tables(model, evidence, tau)
     last = {v for v in small.free if tau[v] == 0.0}
     found = small_order(small, last, math.inf, WIDEST)
@@ -63,23 +52,12 @@ def quick_bound(model: Model, evidence: Mapping[int, int], tau: FloatArray) -> Q
                 waiting[scope[1]].append((scope[1:], message))
             else:
                 constants.append(float(message))
-        if v not in last:
-            # Only of max variables the way back asks.
-            waiting[p] = []
-    states = np.full(model.n_variables, -1, dtype=np.int64)
-    chosen: dict[int, int] = {}
-    for p in range(len(order) - 1, -1, -1):
-        if order[p] in last:
-            row = np.zeros(small.cardinalities[order[p]])
-            for scope, table in waiting[p]:
-                place: tuple[Any, ...] = (slice(None), *(chosen[q] for q in scope[1:]))
-                row += table[place]
-            chosen[p] = int(row.argmax())
-            states[order[p]] = chosen[p]
+        # The tables are not needed again.
+        waiting[p] = []
     largest = sum(float(np.abs(table[table > -math.inf]).max(initial=0.0)) for _, table in small.tables)
     error = error_of_tables(np.array(eliminated, dtype=np.int64), len(small.tables), largest)
     log_upper = -math.inf if -math.inf in constants else math.fsum(constants)
-    return QuickBound(log_upper, error + small.log_error, states)
+    return log_upper, error + small.log_error
 
 
 def _groups(tables: list[Table], place: int, size: int) -> list[Table]:
