@@ -40,7 +40,9 @@ lint: $(VENV)/.installed-test
 types: $(VENV)/.installed-test
 	$(BIN)/mypy
 
+# Compiled beforehand, for two workers would compile the same side by side; done once, this takes a second.
 pytest: $(VENV)/.installed-test
+	$(BIN)/powersum warmup
 	$(BIN)/python -m pytest -n 2 -q
 
 # The same tests with every index of every kernel checked; these kernels are cached apart from the others.

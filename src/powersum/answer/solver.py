@@ -150,6 +150,8 @@ class Solver:
         self.question = Question.of(model, maximize, evidence, query=query, limits=limits)
         self.question.only_sums_and_maxima("solve")
         self._small = small_elimination(*self.question.observed, self.question.query.weights)
+        if self._small is not None and self._small.entries * schedule.elimination_cost >= schedule.quick:
+            self._small = None
         if self._small is None:
             # Compiled modules are imported where they are used, so that ``import powersum`` stays quick; but before the
             # memory is looked at, for they take a good part of what the process holds.

@@ -39,9 +39,9 @@ def work(
     seed: int,
 ) -> Generator[None]:
     """Work on a question; at each pause the board says what is known."""
-    first_bound(question, board)
+    impossible = first_bound(question, board)
     yield
-    if board.proven:
+    if impossible:
         return
     problem = simplified(question)
     board.sizes = question_sizes(question, problem)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from powersum.core.cache import package_stamp, store
 from powersum.core.errors import InputError
 
 WAIT = 0.05
@@ -27,16 +29,27 @@ def warmup_command(
 ) -> None:
     """Compile everything that is not compiled yet, so that no later run has to.
 
-    It takes about a minute of two processors the first time, and some seconds where nothing is left to do; the command
-    cache shows where it is kept.
+    It takes about a minute of two processors; the command cache shows where it is kept.
     """
-    waiting = list(TASKS)
+    from powersum.core.jit import ENVIRONMENT, PROCESSOR
+
+    done_before = (f"warmup-{ENVIRONMENT}-{package_stamp()}", PROCESSOR)
+    if store.read(*done_before) is not None:
+        if not quiet:
+            print("everything is compiled already")
+        return
+    _run(list(TASKS), jobs or os.cpu_count() or 1, quiet=quiet)
+    store.write(*done_before, b"all tasks")
+
+
+def _run(waiting: list[str], jobs: int, *, quiet: bool) -> None:
+    """One process for each task, so many at a time."""
     running: dict[str, subprocess.Popen[bytes]] = {}
     begun = time.monotonic()
     done = 0
     try:
         while waiting or running:
-            while waiting and len(running) < (jobs or os.cpu_count() or 1):
+            while waiting and len(running) < jobs:
                 name = waiting.pop(0)
                 command = [sys.executable, "-c", f"from powersum.cli.warmup import TASKS; TASKS[{name!r}]()"]
                 running[name] = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
@@ -58,14 +71,14 @@ def warmup_command(
             process.wait()
 
 
-def _solve(
-    maximize: str | None, *, rows: int = 18, kind: str = "mixed", seconds: float = 2.0, threads: int = 1
-) -> None:
-    """Answer a question that is too wide to be settled at once: it goes through all stages."""
+def _solve(maximize: str | None, *, rows: int = 8, kind: str = "mixed", seconds: float = 10.0, **schedule: Any) -> None:
+    """Answer a question about a grid; unless told otherwise none that is settled at once, so that all have to work."""
     import powersum as ps
+    from powersum.answer.tuning import Schedule
 
     model, query = ps.generate.grid(rows, rows, kind=kind, seed=1)
-    ps.solve(model, query if maximize == "some" else maximize, time_limit=seconds, threads=threads)
+    chosen = Schedule(**(schedule or {"elimination_cost": 1e3}))
+    ps.solve(model, query if maximize == "some" else maximize, time_limit=seconds, schedule=chosen)
 
 
 def _bound(*methods: str) -> None:
@@ -85,8 +98,31 @@ def _marginals() -> None:
         ps.marginals(ps.generate.grid(rows, rows, seed=1)[0], time_limit=0.5)
 
 
+def _engine() -> None:
+    """An engine's questions."""
+    import powersum as ps
+
+    engine = ps.Engine(ps.generate.random(20, seed=1)[0])
+    engine.solve([0, 1], {2: 0})
+    engine.marginals({2: 0})
+
+
+def _large() -> None:
+    """The order of a model too large for the usual ones."""
+    import numpy as np
+
+    import powersum as ps
+    from powersum.prepare.ordering import elimination_order
+
+    model = ps.generate.grid(101, 101, seed=1)[0]
+    elimination_order(model, np.ones(model.n_variables))
+
+
 def _paper() -> None:
+    import powersum as ps
+
     _bound("gdd", "mas", "mbe")
+    ps.bound(*ps.generate.grid(6, 6, kind="bayes", seed=1), method="gdd", sweeps=2)
 
 
 def _rivals() -> None:
@@ -100,11 +136,15 @@ TASKS: Mapping[str, Callable[[], None]] = MappingProxyType(
         "marginal MAP": lambda: _solve("some"),
         "bounds of the paper": _paper,
         "MAP": lambda: _solve("all"),
-        "zeros and exact answers": lambda: _solve("some", rows=12, kind="bayes"),
+        "zeros": lambda: _solve("some", kind="bayes"),
+        "a hard question": lambda: _solve("some", rows=18, seconds=3.0),
+        "engine": _engine,
         "other bounds": _rivals,
-        "sums": lambda: _solve(None),
-        "sums too wide": lambda: _solve(None, rows=28),
+        "sums too wide": lambda: _solve(None, seconds=2.0),
+        "sums too wide to hold": lambda: _solve("some", seconds=2.0, elimination_cost=1e3, evaluation_cost=math.inf),
+        "exact sums": lambda: _solve(None, rows=14, elimination_cost=1e-9),
         "marginals": _marginals,
+        "large models": _large,
     }
 )
 """What the processes do, the longest first: together it needs nearly every compiled function."""

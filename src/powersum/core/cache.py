@@ -175,6 +175,14 @@ def module_stamp(path: Path) -> str:
     return digest.hexdigest()[:24]
 
 
+def package_stamp() -> str:
+    """A digest of all sources of the package."""
+    digest = hashlib.sha256()
+    for path in sorted(PACKAGE.rglob("*.py")):
+        digest.update(_digest(path))
+    return digest.hexdigest()[:24]
+
+
 _digests: dict[Path, bytes] = {}
 _imported: dict[Path, tuple[Path, ...]] = {}
 

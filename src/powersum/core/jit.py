@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import llvmlite
+import llvmlite.binding
 import numba
 import numpy as np
 from numba.core import event
@@ -67,6 +68,11 @@ ENVIRONMENT = hashlib.sha256(
 ).hexdigest()[:8]
 """Stands for all but sources and processor that decides what is compiled: versions, and whether indices are checked."""
 
+
+PROCESSOR = hashlib.sha256(
+    f"{llvmlite.binding.get_host_cpu_name()} {llvmlite.binding.get_host_cpu_features().flatten()}".encode()
+).hexdigest()[:8]
+"""Stands for the processor that code is compiled for."""
 
 # Numba's own ways to take a compiled function apart and to put it together again, without their missing types.
 _rebuild: Callable[..., Any] = CompileResult._rebuild
