@@ -10,6 +10,7 @@ import numpy as np
 from powersum.answer.board import Board
 from powersum.answer.memory_shares import MemoryShares
 from powersum.answer.scheduler import Crew, Scheduler, Spell, exhaust
+from powersum.answer.small import first_bound
 from powersum.answer.tuning import Schedule
 from powersum.answer.workers.branch_and_bound import BranchAndBound
 from powersum.answer.workers.components import Components
@@ -39,6 +40,10 @@ def work(
     seed: int,
 ) -> Generator[None]:
     """Work on a question; at each pause the board says what is known."""
+    impossible = first_bound(question, board)
+    yield
+    if impossible:
+        return
     problem = simplified(question)
     board.sizes = question_sizes(question, problem)
     if not problem.feasible:

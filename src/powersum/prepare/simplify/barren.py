@@ -14,9 +14,7 @@ from powersum.core.arrays import BoolArray, FloatArray, IntArray, frozen
 from powersum.core.jit import compiled
 from powersum.model.graph import incidence
 from powersum.prepare.simplify.tables import Tables
-
-TOLERANCE = 1e-9
-"""How far the sums of a distribution may lie apart, relative to their size, and still count as one constant."""
+from powersum.prepare.small import BARREN_TOLERANCE
 
 
 def remove_barren(tables: Tables, tau: FloatArray) -> tuple[Tables, BoolArray, float, float]:
@@ -56,7 +54,7 @@ def remove_barren(tables: Tables, tau: FloatArray) -> tuple[Tables, BoolArray, f
         frozen(places.starts, np.int64),
         frozen(places.factors, np.int64),
         frozen(tau, np.float64),
-        TOLERANCE,
+        BARREN_TOLERANCE,
     )
     return tables.select(keep), removed, math.fsum(sums), math.fsum(widths)
 
