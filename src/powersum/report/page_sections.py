@@ -7,6 +7,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from powersum.core.arrays import FloatArray
+from powersum.model.interval import Interval
 from powersum.model.result import Result, Status
 from powersum.report.page_graph import WORDS, graph_svg
 from powersum.report.units import bytes_text, log_text
@@ -69,6 +70,8 @@ def headline(report: Report) -> str:
         value = f'log value ≤ <span id="upper">{number(upper, 10)}</span>'
     else:
         value = f'<span id="lower">{number(lower, 10)}</span> ≤ log value ≤ <span id="upper">{number(upper, 10)}</span>'
+    if result.probability is not None:
+        value = f'probability {_interval(result.probability)}</p><p class="facts">{value}'
     query = report.question.query
     asked = [TASKS[query.task]]
     if query.task == "MMAP":
@@ -181,6 +184,12 @@ def _table(name: str, heads: tuple[str, ...], rows: list[str], total: int) -> st
         f'{box}<div class="scroll tall" tabindex="0" role="region" aria-label="{name}"><table id="table-{name}">'
         f"<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>{cut}"
     )
+
+
+def _interval(probability: Interval) -> str:
+    """A probability as people read it, with its exact sides for machines."""
+    sides = f"{probability.lower!r} {probability.upper!r}"
+    return f'<data id="probability" value="{sides}">{escape(str(probability))}</data>'
 
 
 def _share(probability: float) -> str:
