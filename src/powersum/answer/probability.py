@@ -6,9 +6,8 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from powersum.core.errors import InputError
+from powersum.answer.shares import sum_bounds
 from powersum.model.interval import Interval
-from powersum.model.query import Query
 from powersum.model.result import Result, Status
 
 if TYPE_CHECKING:
@@ -36,34 +35,6 @@ def probability_of(result: Result, log_sum: tuple[float, float]) -> Interval:
     return Interval.ratio((result.log_lower, result.log_upper), (log_lower, max(log_sum[1], log_lower)))
 
 
-def sum_of_everything(solver: Solver, *, seconds: float) -> tuple[float, float]:
-    """Both bounds on the log of the sum over all variables, given the evidence of a solver's question."""
-    from powersum.answer.solver import Solver
-
-    question, schedule = solver.question, solver.schedule
-    weights = question.query.weights
-    sums = Solver(
-        question.model,
-        evidence=question.all_evidence,
-        query=Query(weights * 0.0 + 1.0),
-        time_limit=seconds,
-        memory=question.limits.bytes,
-        threads=question.limits.threads,
-        seed=question.limits.seed,
-        # Without any bound in time there is none: nothing is worth waiting for longer.
-        schedule=replace(schedule, grace=0.0, grace_share=0.0),
-    )
-    if solver.flag is not None:
-        sums.watch(solver.flag)
-    try:
-        for _ in sums:
-            pass
-    except (InputError, MemoryError):
-        # There is too little memory for the sum; what was found before that holds.
-        pass
-    return sums.log_lower, sums.log_upper
-
-
 def with_probability(solver: Solver) -> Result:
     """The answer of a solver that has ended, with its probability where that is worth asking for."""
     result = solver.result()
@@ -75,4 +46,5 @@ def with_probability(solver: Solver) -> Result:
     seconds = min(left, max(result.seconds, LEAST_SECONDS))
     if seconds <= 0.0:
         return result
-    return replace(result, probability=probability_of(result, sum_of_everything(solver, seconds=seconds)))
+    log_sum = sum_bounds(asked, asked.all_evidence, seconds=seconds, interrupt=solver.flag, schedule=solver.schedule)
+    return replace(result, probability=probability_of(result, log_sum))
