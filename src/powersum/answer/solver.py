@@ -12,7 +12,7 @@ from powersum.core.arrays import IntArray
 from powersum.core.clock import Clock
 from powersum.core.interrupt import Interrupt, interruptible
 from powersum.core.memory import memory_left
-from powersum.model.limits import Limits
+from powersum.model.limits import Limits, whole_number
 from powersum.model.model import VariableKey
 from powersum.model.query import Query
 from powersum.model.question import EvidenceLike, ModelLike, Question, function_of
@@ -34,6 +34,8 @@ def solve(
     evidence: EvidenceLike | None = None,
     *,
     query: Query | None = None,
+    k: int = 1,
+    distinct: int = 1,
     time_limit: float | None = DEFAULT_TIME,
     memory: float | str = DEFAULT_MEMORY,
     gap: float = 0.0,
@@ -56,6 +58,11 @@ def solve(
         A dictionary, a list of pairs, or a row of a table (pandas Series, named tuple) without its missing values.
     query
         Weights 0 and 1, in place of ``maximize``.
+    k
+        How many of the best assignments to find, in order: ``result.best``, and ``result.log_upper_next`` bounds what
+        comes after them.
+    distinct
+        Each of them is the best that differs in at least so many variables from all before it.
     time_limit
         Seconds after which to return the best so far; ``None`` for no limit. Compilation on first use does not count.
     memory
@@ -91,6 +98,7 @@ def solve(
     63.6 %
     """
     function_of(callback, "callback")
+    k, distinct = whole_number(k, "k", 1), whole_number(distinct, "distinct", 1)
     solver = Solver(
         model,
         maximize,
@@ -104,6 +112,10 @@ def solve(
         schedule=schedule,
     )
     with interruptible() as interrupt:
+        if k > 1:
+            from powersum.answer.best import best_of
+
+            return best_of(solver.question, k=k, distinct=distinct, schedule=schedule, callback=callback)
         solver.watch(interrupt)
         solver.spare_for_probability()
         for snapshot in solver:

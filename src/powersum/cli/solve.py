@@ -11,7 +11,14 @@ import typer
 
 from powersum.answer.probability import with_probability
 from powersum.answer.solver import DEFAULT_MEMORY, DEFAULT_TIME, Solver
-from powersum.cli.answer import print_assignment, print_probability, print_status, print_written, write_answer
+from powersum.cli.answer import (
+    print_assignment,
+    print_best,
+    print_probability,
+    print_status,
+    print_written,
+    write_answer,
+)
 from powersum.cli.files import (
     EvidenceFile,
     EvidencePairs,
@@ -30,8 +37,10 @@ from powersum.cli.files import (
 )
 from powersum.cli.progress import announce_compilation, output_stream, progress, two_sided_line
 from powersum.cli.result_file import AnswerWriter
+from powersum.core.errors import InputError
 from powersum.core.interrupt import interruptible
 from powersum.model.limits import Limits
+from powersum.model.question import Question
 from powersum.model.result import Result, Status
 
 
@@ -49,6 +58,13 @@ def solve_command(
     ] = DEFAULT_TIME,
     memory: Memory = None,
     gap: Annotated[float, typer.Option(metavar="X", help="Stop once upper and lower bound are this close.")] = 0.0,
+    best: Annotated[
+        int, typer.Option(metavar="K", min=1, help="Find the K best assignments in order, and a bound on the next.")
+    ] = 1,
+    distinct: Annotated[
+        int,
+        typer.Option(metavar="D", min=1, help="With --best: each differs in at least D variables from those before."),
+    ] = 1,
     threads: Annotated[
         int, typer.Option(metavar="N", min=1, help="Threads: from two on, local search has one of its own.")
     ] = 1,
@@ -70,6 +86,8 @@ def solve_command(
     limits = Limits(
         time_limit=time_limit, memory=DEFAULT_MEMORY if memory is None else memory, gap=gap, threads=threads, seed=seed
     )
+    if best > 1 and uai is not None:
+        raise InputError("give --best or --uai, not both: the competition's file has one answer")
     check_outputs([json, uai, plot, report], [model, query, evid], picture=plot)
     announce_compilation(quiet=quiet)
     question, hints = read_question(
@@ -98,15 +116,13 @@ def solve_command(
     with interruptible() as interrupt:
         solver.watch(interrupt)
         solver.spare_for_probability()
-        with ExitStack() as open_files, progress(quiet=quiet, stream=stream, line=two_sided_line) as show:
-            writer = None if uai is None else open_files.enter_context(AnswerWriter(uai, question.query))
-            for snapshot in solver:
-                # First to the file: what a person has seen must survive a kill.
-                if writer is not None:
-                    writer.improved(solver)
-                if show is not None:
-                    show(snapshot)
-        result = with_probability(solver)
+        if best > 1:
+            from powersum.answer.best import best_of
+
+            with progress(quiet=quiet, stream=stream, line=two_sided_line) as show:
+                result = best_of(question, k=best, distinct=distinct, callback=show)
+        else:
+            result = _solved(solver, question, uai, quiet=quiet, stream=stream)
         write_answer(result, json, plot)
         if report is not None:
             from powersum.cli.report import write_page
@@ -118,6 +134,19 @@ def solve_command(
             return
         _print_answer(result, stream)
         print_written((json, uai, plot, report), stream)
+
+
+def _solved(solver: Solver, question: Question, uai: Path | None, *, quiet: bool, stream: TextIO) -> Result:
+    """Run the solver to its end, with every improvement on the screen and in the competition's file."""
+    with ExitStack() as open_files, progress(quiet=quiet, stream=stream, line=two_sided_line) as show:
+        writer = None if uai is None else open_files.enter_context(AnswerWriter(uai, question.query))
+        for snapshot in solver:
+            # First to the file: what a person has seen must survive a kill.
+            if writer is not None:
+                writer.improved(solver)
+            if show is not None:
+                show(snapshot)
+    return with_probability(solver)
 
 
 def _print_answer(result: Result, stream: TextIO) -> None:
@@ -135,3 +164,4 @@ def _print_answer(result: Result, stream: TextIO) -> None:
         )
     print_status(console, result)
     print_assignment(console, result, "best states" if result.status is not Status.OPTIMAL else "optimal states")
+    print_best(console, result)

@@ -89,6 +89,11 @@ class Result:
         How probable the assignment is given the evidence, from both sides: it is at least ``probability.lower``, and no
         assignment is more probable than ``probability.upper``. One number where both are exact. None for log Z, which
         assigns nothing, and where :func:`powersum.solve` had no time for it.
+    best
+        Where several answers were asked for: the best ones in order, this one first. ``log_upper`` of each holds for
+        all that are not before it.
+    log_upper_next
+        An upper bound on the value of whatever comes after them; None where only one was asked for.
     """
 
     log_upper: float
@@ -105,6 +110,8 @@ class Result:
     notes: tuple[str, ...] = field(default=())
     question: Asked | None = None
     probability: Interval | None = None
+    best: tuple[Result, ...] = ()
+    log_upper_next: float | None = None
 
     @property
     def gap(self) -> float:
@@ -138,7 +145,8 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as dictionaries, lists, strings and numbers; infinities are the strings "inf" and "-inf"."""
-        own = {item.name: strict(getattr(self, item.name)) for item in fields(self)}
+        own = {item.name: strict(getattr(self, item.name)) for item in fields(self) if item.name != "best"}
+        own["best"] = [result.to_dict() for result in self.best]
         return {"format": FORMAT, "format_version": FORMAT_VERSION, **own, "gap": strict(self.gap)}
 
     @classmethod
@@ -180,6 +188,8 @@ class Result:
             probability=None
             if probability is None
             else Interval(probability.number("log_lower"), probability.number("log_upper")),
+            best=tuple(cls.from_dict(item) for item in record.take("best", list, [])),
+            log_upper_next=None if data.get("log_upper_next") is None else record.number("log_upper_next"),
         )
 
     def to_json(self) -> str:
