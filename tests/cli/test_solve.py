@@ -219,3 +219,10 @@ def test_several_answers(command: Command, model_file: Path) -> None:
     assert float(following.split()[-1]) == pytest.approx(values[3], abs=1e-6)
     assert "next: there are no more" in command("solve", model_file, "--max", "0", "--best", "3").out
     assert "not both" in command("solve", model_file, "--max", "0", "--best", "3", "--uai", "x").err
+
+
+def test_an_explanation(command: Command, model_file: Path) -> None:
+    ran = command("solve", model_file, "--max", "0,1", "--evidence", "5=1", "--explain")
+    told = ps.solve(ps.read(model_file), ["0", "1"], {5: 1}).explain(model_file)
+    assert ran.out.endswith(f"\n\n{told}\n")
+    assert "without" not in command("solve", model_file, "--explain").out

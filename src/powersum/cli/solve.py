@@ -65,6 +65,9 @@ def solve_command(
         int,
         typer.Option(metavar="D", min=1, help="With --best: each differs in at least D variables from those before."),
     ] = 1,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Say what the answer rests on; takes up to --time once more.")
+    ] = False,
     threads: Annotated[
         int, typer.Option(metavar="N", min=1, help="Threads: from two on, local search has one of its own.")
     ] = 1,
@@ -133,6 +136,11 @@ def solve_command(
                 print(result.log_lower, result.log_upper)
             return
         _print_answer(result, stream)
+        if explain and result.assignment:
+            told = result.explain(
+                question.model, time_limit=time_limit, memory=limits.bytes, threads=threads, seed=seed
+            )
+            print(f"\n{told}", file=stream)
         print_written((json, uai, plot, report), stream)
 
 

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from powersum.core.errors import InputError
+from powersum.model.explanation import Explanation
 from powersum.model.interval import Interval
 from powersum.model.model import StateKey
-from powersum.model.question import Asked
+from powersum.model.question import Asked, ModelLike
 from powersum.model.strict_json import Record, revived, strict, strict_json
 
 if TYPE_CHECKING:
@@ -227,6 +228,34 @@ class Result:
         from powersum.report.notebook import result_html
 
         return result_html(self)
+
+    def explain(self, model: ModelLike, **options: Any) -> Explanation:
+        """What this answer rests on; prints as a table.
+
+        For each piece of evidence the answer without it, and how probable both are then; for each maximised variable
+        its best other state and what that would cost. Everything holds from both sides.
+
+        Parameters
+        ----------
+        model
+            The model that the answer is about, which the result does not keep, or the path of its file.
+        **options
+            ``time_limit`` for all that together, ``memory``, ``threads``, ``seed``, as in :func:`powersum.solve`.
+
+        Examples
+        --------
+        >>> import powersum as ps
+        >>> rain = ps.Model.from_tables({"rain": {"no": 0.8, "yes": 0.2}, ("rain", "wet"): [[0.9, 0.1], [0.3, 0.7]]})
+        >>> print(ps.solve(rain, ["rain"], {"wet": 1}).explain(rain))
+        without  the answer is  its probability  this answer's
+        wet=1    rain=no        80 %             20 %
+        <BLANKLINE>
+        variable  instead  log value lost  times less probable
+        rain=yes  no       0.5596          1.75
+        """
+        from powersum.answer.explanation import explain
+
+        return explain(self, model, **options)
 
     def plot(self, ax: Axes | None = None, *, against: str = "seconds") -> Axes:
         """Draw the bounds against time (``"seconds"``) or sweeps (``"sweep"``); returns the axes."""
