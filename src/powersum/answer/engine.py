@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from powersum.answer.board import Board
-from powersum.answer.marginals import Marginals, impossible, marginals
+from powersum.answer.distribution import BACKWARD, Marginals, exact_marginals
+from powersum.answer.marginals import impossible, marginals
 from powersum.answer.solver import DEFAULT_MEMORY, DEFAULT_TIME, IMPOSSIBLE_REASON, proven, solve
 from powersum.core.arrays import BoolArray, FloatArray, IntArray, frozen, positions_of
 from powersum.core.clock import working_time
@@ -185,7 +186,7 @@ class Engine:
             raise impossible(question)
         bounds = starts[:-1]
         beliefs /= np.repeat(np.add.reduceat(beliefs, bounds), self._sizes_of) if len(bounds) else 1.0
-        return Marginals(tuple(np.split(beliefs, bounds[1:])) if len(bounds) else (), exact=True)
+        return exact_marginals(self.model, beliefs, BACKWARD * self._log_error)
 
     def _plan(self, question: Question) -> _Plan | None:
         """The plan of a question, made if there is none yet; None where it would take too much."""
