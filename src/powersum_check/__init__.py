@@ -1,0 +1,11 @@
+"""An independent checker of powersum's certificates: NumPy only, and nothing of powersum.
+
+See docs/certificates.md for the format, and for why each step is a proof.
+"""
+
+from powersum_check.check import Verified, check
+from powersum_check.errors import BadFile, CheckError, Rejected
+from powersum_check.model import Factor, Model, Question
+from powersum_check.reading import read_model
+
+__all__ = ["BadFile", "CheckError", "Factor", "Model", "Question", "Rejected", "Verified", "check", "read_model"]

@@ -1,0 +1,147 @@
+"""Check a certificate: recompute what it proves, and compare that with what it claims."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from powersum_check.archive import Archive
+from powersum_check.errors import BadFile, Rejected
+from powersum_check.model import Model, Question, with_likelihoods
+from powersum_check.steps import Proven, Steps
+
+VERSION = 1
+MEMORY = 4_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What has been proven, natural logs: computed here, rounded outwards, and at least as good as the claim."""
+
+    log_lower: float
+    log_upper: float
+    assignment: dict[int, int] | None = None
+    """States of the max variables that have a value of at least ``log_lower``, where the certificate gives them."""
+    n_steps: int = 0
+
+
+def question_of(archive: Archive, model: Model) -> Question:
+    """The question that a certificate says it answers."""
+    weights = tuple(archive.floats("weights").tolist())
+    evidence: dict[int, int] = {}
+    if "evidence" in archive:
+        for v, s in archive.integers("evidence", columns=2).tolist():
+            if evidence.setdefault(v, s) != s:
+                raise BadFile(f"evidence gives variable {v} two states")
+    likelihoods: dict[int, tuple[float, ...]] = {}
+    if "likelihood_variables" in archive:
+        numbers = archive.floats("likelihood_values").tolist()
+        for v in archive.integers("likelihood_variables", high=len(model.cardinalities)).tolist():
+            if v in likelihoods:
+                raise BadFile(f"variable {v} has likelihoods twice")
+            likelihoods[v] = tuple(numbers[: model.cardinalities[v]])
+            del numbers[: model.cardinalities[v]]
+        if numbers:
+            raise BadFile("likelihood_values has too many numbers")
+    order = tuple(archive.integers("order").tolist()) if "order" in archive else None
+    question = Question(weights, evidence, likelihoods, order)
+    question.refuse_if_wrong(model)
+    return question
+
+
+def check(
+    model: Model, question: Question | None, certificate: str | Path | bytes, *, memory: int = MEMORY
+) -> Verified:
+    """Check that a certificate proves its claim about a question; returns the bounds that it proves.
+
+    Parameters
+    ----------
+    model
+        The model.
+    question
+        The question; ``None`` takes that of the certificate, which the caller must then look at.
+    certificate
+        The file, or its bytes.
+    memory
+        Bytes that the certificate may take unpacked, and that each step may work with.
+
+    Raises
+    ------
+    Rejected
+        Where a step fails or the claim does not follow.
+    BadFile
+        Where the certificate is not a well-formed file, or asks for more memory.
+    """
+    archive = Archive(certificate, memory)
+    head = archive.json("head")
+    if head.get("format") != "powersum-certificate" or head.get("version") != VERSION:
+        raise BadFile(f"{archive.name}: not a powersum certificate of version {VERSION}")
+    if head.get("model") != model.digest():
+        raise Rejected("the certificate is about another model")
+    claimed = question_of(archive, model)
+    if question is not None:
+        question.refuse_if_wrong(model)
+        if claimed != question:
+            raise Rejected("the certificate answers another question (weights, evidence, likelihoods or order)")
+    todo = head.get("steps")
+    if not isinstance(todo, list):
+        raise BadFile(f"{archive.name}: steps is not a list")
+    steps = Steps(archive, with_likelihoods(model, claimed), claimed, memory)
+    for number, step in enumerate(todo):
+        try:
+            steps.check(step)
+        except Rejected as error:
+            raise Rejected(f"step {number}: {error}") from None
+    assignment = _assignment(head, model, claimed)
+    lower = max((p.log_lower for p in steps.proven if _holds(p, assignment)), default=-math.inf)
+    upper = min((p.log_upper for p in steps.proven if p.is_root), default=math.inf)
+    claim_lower, claim_upper = _claim(head)
+    # Written so that a number that is none could not pass.
+    if not lower >= claim_lower:
+        raise Rejected(f"it claims a lower bound of {claim_lower!r} and proves {lower!r}")
+    if not upper <= claim_upper:
+        raise Rejected(f"it claims an upper bound of {claim_upper!r} and proves {upper!r}")
+    return Verified(lower, upper, assignment, len(todo))
+
+
+def _claim(head: dict[str, Any]) -> tuple[float, float]:
+    """The two numbers of the claim; null claims nothing, and infinity is written as text."""
+    claim = head.get("claim")
+    if not isinstance(claim, dict):
+        raise BadFile("there is no claim")
+    numbers = []
+    for name, nothing in (("log_lower", -math.inf), ("log_upper", math.inf)):
+        value = claim.get(name, nothing)
+        if value is None:
+            value = nothing
+        elif isinstance(value, str):
+            value = {"inf": math.inf, "-inf": -math.inf}.get(value)
+        if type(value) not in (int, float) or math.isnan(value):
+            raise BadFile(f"the claim has no {name} that is a number")
+        numbers.append(value)
+    return numbers[0], numbers[1]
+
+
+def _assignment(head: dict[str, Any], model: Model, question: Question) -> dict[int, int] | None:
+    """States of all max variables, if the certificate names them."""
+    pairs = head.get("assignment")
+    if pairs is None:
+        return None
+    if not isinstance(pairs, list) or not all(
+        isinstance(p, list) and len(p) == 2 and all(type(x) is int for x in p) for p in pairs
+    ):
+        raise BadFile("the assignment is not a list of pairs (variable, state)")
+    states: dict[int, int] = dict(pairs)
+    wanted = {v for v, w in enumerate(question.weights) if w == 0.0}
+    if len(states) < len(pairs) or set(states) != wanted:
+        raise BadFile("the assignment does not name each max variable once")
+    if not all(0 <= s < model.cardinalities[v] for v, s in states.items()):
+        raise BadFile("the assignment names a state that does not exist")
+    return states
+
+
+def _holds(proven: Proven, assignment: dict[int, int] | None) -> bool:
+    """Whether a lower bound is one for the assignment: its box has no other states of the max variables."""
+    return assignment is None or all(set(proven.box[v].tolist()) <= {s} for v, s in assignment.items())

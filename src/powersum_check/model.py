@@ -1,0 +1,111 @@
+"""What is asked: a model, and a question about it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powersum_check.errors import BadFile
+from powersum_check.numbers import FloatArray, Table, logs_of
+
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """A table of natural logs with one axis for each variable of its scope."""
+
+    scope: tuple[int, ...]
+    table: Table
+    probabilities: FloatArray | None = None
+    """What the logs are of, where they were computed here: each within a relative 2**-53 of the true number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """Numbers of states and factors; the model is the product of its factors."""
+
+    cardinalities: tuple[int, ...]
+    factors: tuple[Factor, ...]
+
+    def digest(self) -> str:
+        """SHA-256 of cardinalities, scopes and zeros, which tells models apart before anything is computed."""
+        scopes = [len(f.scope) for f in self.factors]
+        variables = [v for f in self.factors for v in f.scope]
+        words = [len(self.cardinalities), *self.cardinalities, len(scopes), *scopes, *variables]
+        zeros = [np.isneginf(f.table.values).ravel() for f in self.factors]
+        bits = np.packbits(np.concatenate(zeros)) if zeros else np.zeros(0, np.uint8)
+        return hashlib.sha256(b"powersum-model-1" + np.array(words, "<i8").tobytes() + bits.tobytes()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Weights τ (1 sums a variable, 0 maximises it), evidence, likelihoods, and where it matters the order.
+
+    Without ``order`` larger weights are eliminated before smaller ones. With it, it is the order of elimination, in
+    which neighbours of equal weight may change places.
+    """
+
+    weights: tuple[float, ...]
+    evidence: Mapping[int, int] = field(default_factory=dict)
+    likelihoods: Mapping[int, tuple[float, ...]] = field(default_factory=dict)
+    order: tuple[int, ...] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        model: Model,
+        maximize: Sequence[int] = (),
+        evidence: Mapping[int, int] | None = None,
+        likelihoods: Mapping[int, Sequence[float]] | None = None,
+    ) -> Question:
+        """Maximise some variables and sum all others."""
+        weights = [1.0] * len(model.cardinalities)
+        for v in maximize:
+            weights[v] = 0.0
+        soft = {int(v): tuple(float(p) for p in row) for v, row in (likelihoods or {}).items()}
+        return cls(tuple(weights), {int(v): int(s) for v, s in (evidence or {}).items()}, soft)
+
+    def ranks(self) -> list[int]:
+        """The place of each variable in the elimination; variables of one rank may be eliminated in any order."""
+        if self.order is None:
+            place = {w: k for k, w in enumerate(sorted(set(self.weights), reverse=True))}
+            return [place[w] for w in self.weights]
+        ranks, rank, last = [0] * len(self.weights), -1, None
+        for v in self.order:
+            if self.weights[v] != last:
+                rank, last = rank + 1, self.weights[v]
+            ranks[v] = rank
+        return ranks
+
+    def refuse_if_wrong(self, model: Model) -> None:
+        """One line about the first thing in it that does not fit the model."""
+        cards = model.cardinalities
+        n = len(cards)
+        if len(self.weights) != n:
+            raise BadFile(f"the question has {len(self.weights)} weights, the model {n} variables")
+        if not all(0.0 <= w <= 1e6 for w in self.weights):
+            raise BadFile("a weight of the question is not a number from 0 to a million")
+        for v, s in self.evidence.items():
+            if not (0 <= v < n and 0 <= s < cards[v]):
+                raise BadFile(f"evidence: variable {v} has no state {s}")
+        for v, row in self.likelihoods.items():
+            if not 0 <= v < n or len(row) != cards[v] or not all(0.0 <= p < 1e300 for p in row):
+                raise BadFile(f"the likelihoods of variable {v} do not fit it")
+        if self.order is not None and sorted(self.order) != list(range(n)):
+            raise BadFile("the order of the question does not name each variable once")
+
+
+def with_likelihoods(model: Model, question: Question) -> Model:
+    """The model with one more factor for each likelihood, by rising variable."""
+    more = []
+    for v in sorted(question.likelihoods):
+        # Likelihoods are the doubles themselves: the relative error that logs_of allows is more than they need.
+        row = np.array(question.likelihoods[v])
+        logs, error = logs_of(row)
+        more.append(Factor((v,), Table(logs, error, error), row))
+    return Model(model.cardinalities, (*model.factors, *more))

@@ -1,0 +1,188 @@
+"""The user's own files: UAI models, evidence and queries, and models as arrays. Strict, and bounded in memory."""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+import math
+import re
+from decimal import Context, Decimal
+from pathlib import Path
+
+import numpy as np
+
+from powersum_check.archive import Archive
+from powersum_check.errors import BadFile
+from powersum_check.model import Factor, Model
+from powersum_check.numbers import LARGEST, MOST_AXES, FloatArray, Table, U, logs_of, magnitude
+
+_COMMENT = re.compile(rb"(?m)^[ \t\v\f]*[c#][^\r\n]*")
+_NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,6})?")
+_STRANGE = re.compile(rb"[^0-9eE+\-.\s]")
+_LEAST_NORMAL = 2.0**-1022
+
+
+def read_text(path: str | Path, limit: int) -> bytes:
+    """A file, plain or compressed by gzip or xz, without comment lines; at most ``limit`` bytes."""
+    try:
+        with open(path, "rb") as raw:
+            start = raw.read(6)
+            raw.seek(0)
+            if start[:2] == b"\x1f\x8b":
+                with gzip.open(raw) as unpacked:
+                    text = unpacked.read(limit + 1)
+            elif start == b"\xfd7zXZ\x00":
+                with lzma.open(raw) as plain:
+                    text = plain.read(limit + 1)
+            else:
+                text = raw.read(limit + 1)
+    except (OSError, EOFError, lzma.LZMAError) as error:
+        raise BadFile(f"{path}: cannot be read ({type(error).__name__})") from None
+    if len(text) > limit:
+        raise BadFile(f"{path}: more than {limit} bytes, which is what --memory allows")
+    return _COMMENT.sub(b"", text.removeprefix(b"\xef\xbb\xbf"))
+
+
+def _doubles(path: str | Path, words: list[bytes]) -> FloatArray:
+    """Correctly rounded doubles of decimal numbers. Positive ones too small for a normal double are kept apart."""
+    for word in words if _STRANGE.search(b" ".join(words)) else ():
+        if not _NUMBER.fullmatch(word):
+            raise BadFile(f"{path}: {word[:40]!r} is not a number")
+    try:
+        # Python's own conversion is correctly rounded.
+        values = np.array([float(word) for word in words], dtype=np.float64)
+    except ValueError:
+        bad = next(word for word in words if not _NUMBER.fullmatch(word))
+        raise BadFile(f"{path}: {bad[:40]!r} is not a number") from None
+    if not np.isfinite(values).all():
+        raise BadFile(f"{path}: {words[int(np.argmin(np.isfinite(values)))][:40]!r} is not a finite number")
+    return values
+
+
+def _wholes(path: str | Path, values: FloatArray, what: str) -> list[int]:
+    if not ((values >= 0) & (values <= 2.0**53) & (values == np.floor(values))).all():
+        raise BadFile(f"{path}: {what}: not a whole number")
+    return [int(v) for v in values]
+
+
+def read_uai(path: str | Path, limit: int) -> Model:
+    """A model in the UAI format: a stream of words; line breaks mean nothing."""
+    words = read_text(path, limit).split()
+    if not words or words[0].upper() not in (b"MARKOV", b"BAYES"):
+        raise BadFile(f"{path}: does not begin with MARKOV or BAYES")
+    del words[0]
+    values = _doubles(path, words)
+    at = 0
+
+    def take(count: int, what: str) -> slice:
+        nonlocal at
+        if count > len(values) - at:
+            raise BadFile(f"{path}: ends before {what}")
+        at += count
+        return slice(at - count, at)
+
+    n = _wholes(path, values[take(1, "the number of variables")], "the number of variables")[0]
+    cards = _wholes(path, values[take(n, "the numbers of states")], "a number of states")
+    if min(cards, default=1) < 1:
+        raise BadFile(f"{path}: variable {cards.index(min(cards))} has no states")
+    n_factors = _wholes(path, values[take(1, "the number of factors")], "the number of factors")[0]
+    scopes = []
+    for k in range(n_factors):
+        length = _wholes(path, values[take(1, f"the scope of factor {k}")], f"the scope of factor {k}")[0]
+        listed = _wholes(path, values[take(length, f"the scope of factor {k}")], f"the scope of factor {k}")
+        if any(v >= n for v in listed) or len(set(listed)) < length:
+            raise BadFile(f"{path}: the scope of factor {k} is not a set of the variables 0 to {n - 1}")
+        if length > MOST_AXES:
+            raise BadFile(f"{path}: factor {k} has more than {MOST_AXES} variables, which NumPy does not allow")
+        scopes.append(tuple(listed))
+    factors = []
+    for k, scope in enumerate(scopes):
+        size = math.prod(cards[v] for v in scope)
+        declared = _wholes(path, values[take(1, f"the table of factor {k}")], f"the size of table {k}")[0]
+        if declared != size:
+            raise BadFile(f"{path}: the table of factor {k} has {declared} entries, its scope asks for {size}")
+        entries = take(size, f"the table of factor {k} is complete")
+        factors.append(_factor(path, scope, [cards[v] for v in scope], values[entries], words[entries]))
+    if at < len(values):
+        raise BadFile(f"{path}: {len(values) - at} words are left after the last table")
+    return Model(tuple(cards), tuple(factors))
+
+
+def _factor(
+    path: str | Path, scope: tuple[int, ...], shape: list[int], values: FloatArray, words: list[bytes]
+) -> Factor:
+    """One factor; entries below the normal doubles have their log from the decimal digits."""
+    if values.size and values.min() < 0.0:
+        raise BadFile(f"{path}: a table entry is negative")
+    logs, error = logs_of(values)
+    exact = True
+    for k in np.flatnonzero(values < _LEAST_NORMAL).tolist():
+        if not _NUMBER.fullmatch(words[k]):
+            raise BadFile(f"{path}: {words[k][:40]!r} has too large an exponent")
+        number = Decimal(words[k].decode("ascii"))
+        if number:
+            exact = False
+            # Forty digits: the only error that counts is that of the double.
+            logs[k] = float(Context(prec=40, Emin=-999999999, Emax=999999999).ln(number))
+    error = max(error, U * (2.0 + 9.0 * magnitude(logs)))
+    return Factor(scope, Table(logs.reshape(shape), error, error), values.reshape(shape) if exact else None)
+
+
+def read_evidence(path: str | Path, limit: int) -> dict[int, int]:
+    """Evidence ``k v1 x1 … vk xk``; the older form with one sample, whose number stands alone on the first line."""
+    text = read_text(path, limit)
+    tokens = _wholes(path, _doubles(path, text.split()), "evidence")
+    lines = [line.split() for line in text.splitlines() if line.strip()]
+    if not tokens or tokens == [0]:
+        return {}
+    one_record = len(tokens) == 1 + 2 * tokens[0]
+    one_sample = len(lines) == 2 and len(lines[0]) == 1 and tokens[0] == 1 and len(tokens) == 2 + 2 * tokens[1]
+    if one_record == one_sample:
+        raise BadFile(f"{path}: is not one record of evidence: k v1 x1 … vk xk")
+    pairs = tokens[1:] if one_record else tokens[2:]
+    evidence: dict[int, int] = {}
+    for v, s in zip(pairs[::2], pairs[1::2], strict=True):
+        if evidence.setdefault(v, s) != s:
+            raise BadFile(f"{path}: variable {v} has two states")
+    return evidence
+
+
+def read_list(path: str | Path, limit: int) -> list[int]:
+    """A query or an order: a count and as many different variables."""
+    tokens = _wholes(path, _doubles(path, read_text(path, limit).split()), "a list of variables")
+    if not tokens or len(tokens) != tokens[0] + 1 or len(set(tokens[1:])) != tokens[0]:
+        raise BadFile(f"{path}: is not a count and as many different variables")
+    return tokens[1:]
+
+
+def read_arrays(path: str | Path, limit: int) -> Model:
+    """A model as ``.npz``: cardinalities, scope_starts, scope_variables, log_values (exact), first variable slowest."""
+    archive = Archive(path, limit)
+    cards = archive.integers("cardinalities", low=1).tolist()
+    starts = archive.starts("scope_starts", len(variables := archive.integers("scope_variables", high=len(cards))))
+    logs = archive.floats("log_values", infinite=True)
+    factors, at = [], 0
+    for k in range(len(starts) - 1):
+        scope = tuple(variables[starts[k] : starts[k + 1]].tolist())
+        shape = [cards[v] for v in scope]
+        size = math.prod(shape)
+        if len(scope) > MOST_AXES or len(set(scope)) < len(scope) or at + size > len(logs):
+            raise BadFile(f"{path}: factor {k} does not fit its scope")
+        table = logs[at : at + size]
+        if (table > LARGEST).any() or ((table < -LARGEST) & (table > -math.inf)).any():
+            raise BadFile(f"{path}: factor {k} has a log too large")
+        factors.append(Factor(scope, Table(table.reshape(shape))))
+        at += size
+    if at != len(logs):
+        raise BadFile(f"{path}: log_values has {len(logs) - at} entries too many")
+    return Model(tuple(cards), tuple(factors))
+
+
+def read_model(path: str | Path, limit: int) -> Model:
+    """A model by the beginning of its file: a zip of arrays, or UAI text."""
+    try:
+        with open(path, "rb") as file:
+            is_zip = file.read(4) == b"PK\x03\x04"
+    except OSError as error:
+        raise BadFile(f"{path}: cannot be read ({type(error).__name__})") from None
+    return read_arrays(path, limit) if is_zip else read_uai(path, limit)

@@ -1,0 +1,109 @@
+"""The checker stands alone: the standard library, NumPy, nothing else; and as a command."""
+
+from __future__ import annotations
+
+import ast
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import powersum_check
+from powersum.formats.evidence import write_evidence
+from powersum.formats.query import write_query
+from powersum.formats.uai import write_uai
+from powersum_check.__main__ import main
+from tests.check.helpers import random_draft, truth
+from tests.check.writer import Draft, Setting, tree_arrays
+
+SOURCES = sorted(Path(powersum_check.__file__).parent.glob("*.py"))
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
+def test_imports(path: Path) -> None:
+    allowed = {"numpy", "powersum_check", "flint"} | set(sys.stdlib_module_names)
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0
+            names = [node.module or ""]
+        for name in names:
+            assert name.split(".")[0] in allowed, name
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            assert node.func.id not in ("eval", "exec", "compile", "__import__")
+
+
+def files_of(draft: Draft, folder: Path) -> list[str]:
+    """The draft and its question as files, and the arguments that name them."""
+    write_uai(draft.model, folder / "model.uai")
+    write_query([v for v, w in enumerate(draft.weights) if w == 0.0], folder / "model.query")
+    write_evidence(draft.evidence, folder / "model.evid")
+    (folder / "proof.zip").write_bytes(draft.zip())
+    paths = [str(folder / name) for name in ("model.uai", "proof.zip", "model.query", "model.evid")]
+    return [*paths[:2], "--query", paths[2], "--evid", paths[3]]
+
+
+def plain_draft(seed: int) -> Draft:
+    """A certificate of exact elimination for a question that files can ask."""
+    rng = np.random.default_rng(seed)
+    draft = random_draft(rng, plain=True)
+    draft = Draft(draft.model, draft.weights, draft.evidence)
+    setting = Setting.of(draft)
+    draft.step("tree", tree_arrays(rng, setting, setting.random_order(rng), exact=True))
+    return draft
+
+
+def test_it_runs_beside_nothing_but_numpy(tmp_path: Path) -> None:
+    draft = plain_draft(4)
+    arguments = files_of(draft, tmp_path)
+    folder = tmp_path / "alone"
+    shutil.copytree(SOURCES[0].parent, folder / "powersum_check", ignore=shutil.ignore_patterns("__pycache__"))
+    # Isolated, without site-packages; the folder is put on the path by hand, and NumPy's behind a finder that hides
+    # everything else there.
+    parent = str(Path(np.__file__).resolve().parents[1])
+    script = (
+        "import sys, importlib.machinery as m, runpy\n"
+        "class OnlyNumpy:\n"
+        "    @staticmethod\n"
+        "    def find_spec(name, path=None, target=None):\n"
+        f"        return m.PathFinder.find_spec(name, [{parent!r}]) if name == 'numpy' else None\n"
+        "sys.meta_path.append(OnlyNumpy)\n"
+        f"sys.path.insert(0, {str(folder)!r})\n"
+        "runpy.run_module('powersum_check', run_name='__main__', alter_sys=True)\n"
+    )
+    command = [sys.executable, "-I", "-S", "-W", "error", "-c", script, *arguments]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    lower, _, _, _, _, upper = ran.stdout.removeprefix("verified: ").split()[:6]
+    assert float(lower) <= truth(draft) + 1e-9
+    assert float(upper) >= truth(draft) - 1e-9
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_exit_codes(seed: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    draft = plain_draft(seed)
+    arguments = files_of(draft, tmp_path)
+    assert main(arguments) == 0
+    assert capsys.readouterr().out.startswith("verified: ")
+    assert main([*arguments[:2], "--as-claimed"]) == 0
+    assert capsys.readouterr().out.startswith("question: maximise [")
+    draft.claim["log_lower"] = 1e6
+    files_of(draft, tmp_path)
+    assert main(arguments) == 1
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert "NOT VERIFIED: it claims a lower bound" in told.err
+    (tmp_path / "proof.zip").write_bytes(b"PK\x03\x04 and so on")
+    assert main(arguments) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+    assert main([arguments[0], arguments[0]]) == 2
+    assert main([str(tmp_path / "none.uai"), arguments[1]]) == 2
+    assert main([*arguments[:2], "--as-claimed", "--map"]) == 2
+    assert main([*arguments, "--map"]) == 2
+    assert main([*arguments, "--memory", "10"]) == 2
+    capsys.readouterr()

@@ -1,0 +1,138 @@
+"""The checker's own reader of models, evidence and queries agrees with powersum's, and refuses what is wrong."""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import powersum as ps
+import powersum_check as pc
+from powersum.formats.uai import read_uai, write_uai
+from powersum_check.reading import read_evidence, read_list, read_model
+from tests.check.writer import digest
+from tests.strategies import random_model
+
+LIMIT = 10**7
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_models_are_read_as_powersum_reads_them(seed: int, tmp_path: Path) -> None:
+    model = random_model(np.random.default_rng(seed), zeros=0.2, spread=20.0)
+    path = tmp_path / "model.uai"
+    write_uai(model, path)
+    mine, theirs = read_model(path, LIMIT), read_uai(path)
+    assert mine.cardinalities == tuple(theirs.cardinalities.tolist())
+    for own, other in zip(mine.factors, theirs.factors(), strict=True):
+        assert own.scope == other.scope
+        np.testing.assert_allclose(own.table.values, other.log_table, rtol=1e-14, atol=1e-14)
+        assert own.table.up == own.table.down < 1e-13
+    assert mine.digest() == digest(theirs)
+    for packed, name in ((gzip.compress, "model.uai.gz"), (lzma.compress, "model.uai.xz")):
+        (tmp_path / name).write_bytes(packed(path.read_bytes()))
+        assert read_model(tmp_path / name, LIMIT).digest() == mine.digest()
+
+
+def test_arrays_are_models(tmp_path: Path) -> None:
+    model = random_model(np.random.default_rng(1), zeros=0.2)
+    path = tmp_path / "model.npz"
+    names = ("cardinalities", "scope_starts", "scope_variables", "log_values")
+    np.savez(path, **{name: getattr(model, name) for name in names})
+    mine = read_model(path, LIMIT)
+    assert mine.digest() == digest(model)
+    for own, other in zip(mine.factors, model.factors(), strict=True):
+        np.testing.assert_array_equal(own.table.values, other.log_table)
+        assert own.table.up == 0.0
+    for change in ({"log_values": model.log_values[:-1]}, {"log_values": np.append(model.log_values, 0.0)}):
+        np.savez(path, **({name: getattr(model, name) for name in names} | change))
+        with pytest.raises(pc.BadFile):
+            read_model(path, LIMIT)
+
+
+def test_small_numbers_keep_their_value(tmp_path: Path) -> None:
+    path = tmp_path / "model.uai"
+    path.write_text("c a comment\nMARKOV 1 4\n# another\n 1 1 0 4 1e-400 0.0 3e-310 0e-999999")
+    table = read_model(path, LIMIT).factors[0].table
+    np.testing.assert_allclose(table.values[[0, 2]], [-400 * math.log(10.0), math.log(3.0) - 310 * math.log(10.0)])
+    assert table.values[1] == table.values[3] == -math.inf
+    assert table.up < 1e-11
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "GRAPH 0 0",
+        "MARKOV",
+        "MARKOV 1",
+        "MARKOV 1 0 0",
+        "MARKOV 1.5 2 0",
+        "MARKOV 1 2 1 1 0 2 0.5",
+        "MARKOV 1 2 1 1 0 2 0.5 0.5 0.5",
+        "MARKOV 1 2 1 1 0 3 0.5 0.5 0.5",
+        "MARKOV 1 2 1 1 1 2 0.5 0.5",
+        "MARKOV 1 2 1 2 0 0 4 1 1 1 1",
+        "MARKOV 1 2 1 1 0 2 -0.5 0.5",
+        "MARKOV 1 2 1 1 0 2 nan 0.5",
+        "MARKOV 1 2 1 1 0 2 inf 0.5",
+        "MARKOV 1 2 1 1 0 2 1e999 0.5",
+        "MARKOV 1 2 1 1 0 2 1_0 0.5",
+        "MARKOV 1 2 1 1 0 2 0x1 0.5",
+        "MARKOV 1 2 1 1 0 2 -e 0.5",
+        "MARKOV 1 2 1 1 0 2 1e-99999999999 0.5",
+        "MARKOV 99999999999 2",
+        "MARKOV 1 2 99999999999999999999 1",
+        "MARKOV 1 2 1 1 -1 2 1 1",
+    ],
+)
+def test_wrong_models_are_refused(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "model.uai"
+    path.write_text(text)
+    with pytest.raises(pc.BadFile) as caught:
+        read_model(path, LIMIT)
+    assert "\n" not in str(caught.value)
+
+
+def test_files_are_bounded(tmp_path: Path) -> None:
+    path = tmp_path / "model.uai.gz"
+    path.write_bytes(gzip.compress(b"MARKOV " + b" " * 10**7))
+    with pytest.raises(pc.BadFile, match="more than"):
+        read_model(path, 10**6)
+    path.write_bytes(gzip.compress(b"MARKOV 0 0")[:-9])
+    with pytest.raises(pc.BadFile, match="cannot be read"):
+        read_model(path, 10**6)
+    with pytest.raises(pc.BadFile, match="cannot be read"):
+        read_model(tmp_path / "none", 10**6)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [("", {}), ("0", {}), ("2 0 1 3 0", {0: 1, 3: 0}), ("1\n2 0 1 3 0\n", {0: 1, 3: 0}), ("1\n0 1", {0: 1})],
+)
+def test_evidence(text: str, found: dict[int, int], tmp_path: Path) -> None:
+    path = tmp_path / "model.evid"
+    path.write_text(text)
+    assert read_evidence(path, LIMIT) == found
+    assert ps.read_evidence(path) == found
+
+
+@pytest.mark.parametrize("text", ["1", "1 0", "2 0 1", "2\n1 0 1\n1 0 0", "2 0 1 0 0", "1 0 -1", "x", "1 0 0.5"])
+def test_wrong_evidence_is_refused(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "model.evid"
+    path.write_text(text)
+    with pytest.raises(pc.BadFile):
+        read_evidence(path, LIMIT)
+
+
+def test_queries(tmp_path: Path) -> None:
+    path = tmp_path / "model.query"
+    path.write_text("# the query\n2 3\n1")
+    assert read_list(path, LIMIT) == [3, 1]
+    for text in ("", "2 1", "2 1 1", "1 2 3", "1 x"):
+        path.write_text(text)
+        with pytest.raises(pc.BadFile):
+            read_list(path, LIMIT)
