@@ -175,7 +175,7 @@ def test_an_ibound_that_no_memory_holds(method: str, n_variables: int, n_states:
 
 
 def test_tables_too_many_to_be_counted_are_not_placed() -> None:
-    """Cliques of 47 variables, each countable by itself: their places would leave the integers sooner or later."""
+    """Cliques of 47 variables: each alone is counted, but many places one after another would leave the integers."""
     n = 47
     pairs = [(first + a, first + b) for first in (0, n, 2 * n) for a, b in itertools.combinations(range(n), 2)]
     model = ps.Model.from_factors([2] * (3 * n), [(pair, np.ones((2, 2))) for pair in pairs])

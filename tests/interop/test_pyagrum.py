@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -257,6 +258,48 @@ def test_precision(gum: Any, tmp_path: Path, suffix: str) -> None:
         model = ps.Model.from_factors([2], [((0,), [0.0, log])], log=True, directed=True)
         with pytest.raises(InputError, match=f"m{suffix}: variable x0: a table entry is beyond the doubles"):
             ps.write(model, path)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_tables_with_too_few_numbers(gum: Any, tmp_path: Path, suffix: str) -> None:
+    """Of NET and DSL pyAgrum makes the missing ones zeros, or whatever is in memory."""
+    path = tmp_path / f"m{suffix}"
+    ps.write(CLINIC, path)
+    text = path.read_text()
+    last = re.findall(r"0\.02[, ]+0\.98", text)[0]
+    for wrong in (last.partition("0.98")[0].rstrip(", "), last + last[4:]):
+        path.write_text(text.replace(last, wrong))
+        with pytest.raises(InputError, match=rf"m{suffix}: ") as caught:
+            ps.read(path)
+        assert suffix == ".xdsl" or re.search(
+            r"line \d+: variable xray: [35] numbers where 4 are needed", str(caught.value)
+        )
+
+
+def test_tables_that_are_missing(gum: Any, tmp_path: Path) -> None:
+    path = tmp_path / "m.net"
+    ps.write(CLINIC, path)
+    path.write_text(re.sub(r"data\s*=\s*\(\s*0\.7 +0\.3\s*\);", "", path.read_text()))
+    with pytest.raises(InputError, match=r"m.net: "):
+        ps.read(path)
+    ps.write(CLINIC, path)
+    text = path.read_text()
+    path.write_text(text[: text.rindex("potential")])
+    with pytest.raises(InputError, match=r"m.net: variable \w+ has no table of numbers"):
+        ps.read(path)
+
+
+def test_nodes_that_pyagrum_would_leave_out(gum: Any, tmp_path: Path) -> None:
+    ps.write(CLINIC, tmp_path / "m.xdsl")
+    text = (tmp_path / "m.xdsl").read_text()
+    (tmp_path / "m.xdsl").write_text(text.replace("<nodes>", "<nodes>\n<noisymax id='x'/>"))
+    with pytest.raises(InputError, match=r"m.xdsl: line \d+: a node of type 'noisymax' is not read, only 'cpt'"):
+        ps.read(tmp_path / "m.xdsl")
+    ps.write(CLINIC, tmp_path / "m.dsl")
+    text = (tmp_path / "m.dsl").read_text()
+    (tmp_path / "m.dsl").write_text(text.replace("TYPE = CPT", "TYPE = NOISY_MAX", 1))
+    with pytest.raises(InputError, match=r"m.dsl: line \d+: a node of type NOISY_MAX is not read, only CPT"):
+        ps.read(tmp_path / "m.dsl")
 
 
 def test_what_a_network_says_is_checked(gum: Any, tmp_path: Path) -> None:

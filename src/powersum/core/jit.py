@@ -56,7 +56,8 @@ Numba wraps negative indices before it checks, so that only those beyond the len
 
 if BOUNDSCHECK:
     # Numba does not tell by a cached function whether it checks: the two kinds must never meet in one folder.
-    numba.config.CACHE_DIR = str(Path(__file__).parent / "__pycache__" / "boundscheck")  # type: ignore[attr-defined]
+    settings: Any = numba.config
+    settings.CACHE_DIR = str(Path(__file__).parent / "__pycache__" / "boundscheck")
 
 
 def _compile(function: Function, **options: Any) -> Function:

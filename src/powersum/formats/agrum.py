@@ -4,43 +4,34 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import numpy as np
-
-from powersum.core.arrays import FloatArray
 from powersum.core.errors import InputError
-from powersum.formats.decimals import MIN_NORMAL, NOT_NUMERIC, Decimals
+from powersum.formats.agrum_checks import look
 from powersum.formats.files import PathLike, load, plain_name, saving, shown
-from powersum.formats.tokens import readable
-from powersum.formats.xml import walk
-from powersum.interop.pyagrum import as_in_the_file, from_pyagrum, import_pyagrum, to_pyagrum
+from powersum.interop.pyagrum import from_pyagrum, import_pyagrum, to_pyagrum
 from powersum.model.model import Model
 
 # Suffix of a file and the word for it in the names of pyAgrum's functions.
 SUFFIXES = {".net": "NET", ".dsl": "DSL", ".xdsl": "XDSL"}
 
 _NAME = r"[A-Za-z_][A-Za-z0-9_.-]*"
-# Numbers of NET and DSL, among what is none: strings, comments, words with digits in them.
-_NUMBER = re.compile(
-    rb"\"[^\"]*\"|%[^\r\n]*|//[^\r\n]*|/\*(?s:.*?)\*/|([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)(?![\w.])|[\w.+-]+"
-)
 
 
 def read_agrum(path: PathLike) -> Model:
     """Read a Bayesian network with its names and labels, plain or compressed; see :func:`powersum.from_pyagrum`.
 
     pyAgrum reads numbers of NET and DSL in single precision, those of XDSL in double precision. A number too small or
-    too large for that would become another one, a zero perhaps that proves what is false: it is refused.
+    too large for that would become another one, a zero perhaps that proves what is false: it is refused. So are tables
+    of NET and DSL with too few numbers, which pyAgrum fills up.
     """
     suffix, kind = _kind(path)
     gum = import_pyagrum(f"{shown(path)}: reading {suffix} files")
     data = load(path)
-    notes = _check_xdsl(data, path) if kind == "XDSL" else _check_single(data, path)
+    looked = look(kind, data, path)
     network = gum.BayesNet()
     with TemporaryDirectory() as folder:
         plain = Path(folder, "model" + suffix)
@@ -51,11 +42,12 @@ def read_agrum(path: PathLike) -> Model:
             raise InputError(f"{shown(path)}: {_message(error, plain, path)}") from None
     if not network.size():
         raise InputError(f"{shown(path)}: holds no variables")
+    looked.check(network, path)
     try:
         model = from_pyagrum(network)
     except InputError as error:
         raise InputError(f"{shown(path)}: {error}") from None
-    return replace(model, notes=(*notes, *(f"{shown(path)}: {note}" for note in model.notes)))
+    return replace(model, notes=(*looked.notes, *(f"{shown(path)}: {note}" for note in model.notes)))
 
 
 def write_agrum(model: Model, path: PathLike) -> None:
@@ -75,52 +67,6 @@ def write_agrum(model: Model, path: PathLike) -> None:
             raise InputError(f"{shown(path)}: {_message(error, plain, path)}") from None
         with saving(path) as handle:
             handle.write(plain.read_bytes())
-
-
-def _check_single(data: bytes, path: PathLike) -> tuple[str, ...]:
-    """Refuse numbers that single precision has no place for; a note if it rounds others."""
-    found = [match for match in _NUMBER.finditer(data) if match.group(1)]
-
-    def complain(index: int, message: str) -> InputError:
-        line = data.count(b"\n", 0, found[index].start()) + 1
-        return InputError(f"{shown(path)}: line {line}: {message.replace('{}', readable(found[index].group()))}")
-
-    words = [match.group() for match in found]
-    values = _watched(words, float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max), complain)
-    if np.array_equal(as_in_the_file([values.astype(np.float32).astype(np.float64)])[0], values):
-        return ()
-    return (f"{shown(path)}: pyAgrum reads this format in single precision: numbers are rounded to seven digits",)
-
-
-def _check_xdsl(data: bytes, path: PathLike) -> tuple[str, ...]:
-    """Refuse XML that is damaged, and tables of which pyAgrum would read something else, or for ever."""
-
-    def check(tag: str, text: str, line: int) -> None:
-        if tag != "probabilities":
-            return
-        words = text.encode("ascii", "replace").split()
-
-        def complain(index: int, message: str) -> InputError:
-            return InputError(f"{shown(path)}: line {line}: {message.replace('{}', readable(words[index]))}")
-
-        _watched(words, MIN_NORMAL, float(np.finfo(np.float64).max), complain)
-
-    walk(path, data, lambda *_: None, check)
-    return ()
-
-
-def _watched(
-    words: list[bytes], smallest: float, largest: float, complain: Callable[[int, str], InputError]
-) -> FloatArray:
-    """Words as doubles; refuses those that are no numbers or, but for zero, not between these two."""
-    numeric = NOT_NUMERIC.search(b" ".join(words)) is None
-    values = Decimals(complain).doubles(words, range(len(words)), numeric)
-    sizes = np.abs(values)
-    bad = (sizes != 0.0) & ((sizes <= smallest) | (sizes > largest))
-    if bad.any():
-        size = "small" if sizes[bad][0] <= smallest else "large"
-        raise complain(int(np.argmax(bad)), f"{{}} is too {size} for the precision in which pyAgrum reads this format")
-    return values
 
 
 def _check_words(model: Model, path: PathLike) -> None:

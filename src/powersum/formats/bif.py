@@ -15,7 +15,8 @@ from powersum.formats.files import PathLike, load
 from powersum.formats.network import Network, short
 from powersum.model.model import Model
 
-_COMMENT = rb"//[^\r\n]*+|/\*(?s:.*?)\*/"
+# A comment that is never closed goes on to the end, so that no part of a file is searched again and again.
+_COMMENT = rb"//[^\r\n]*+|/\*(?s:.*?)(?:\*/|\Z)"
 # What a statement is made of, up to its end: quoted words may hold anything, comments too.
 _STUFF = rb'(?:[^;{}()"/]++|"[^"\r\n]*+"|' + _COMMENT + rb"|/)*+"
 _SKIPPED = re.compile(rb"(?:\s++|" + _COMMENT + rb")*+")

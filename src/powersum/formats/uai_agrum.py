@@ -10,7 +10,7 @@ from powersum.core.arrays import IntArray
 
 # Behind each scope of a Bayesian network pyAgrum writes the name of the child, and behind each size of a Markov
 # network's table its variables, the fastest first.
-_SCOPE = re.compile(rb"^\d+(?: \d+)+   # [^\r\n]+\r?$", re.MULTILINE)
+_SCOPE = re.compile(rb"^\d++(?: \d++)++   # [^\r\n]", re.MULTILINE)
 _TABLE = re.compile(rb"^\d+ # \{([0-9, ]*)\}[ \t]*\r?$", re.MULTILINE)
 
 
@@ -26,18 +26,21 @@ def agrum_scopes(text: bytes, directed: bool, starts: IntArray, variables: IntAr
     starts, variables
         The scopes as they are written; taken as they are in a file that is not pyAgrum's.
     """
-    count = len(starts) - 1
     if b"#" not in text:
         return variables, None
-    listed = [] if directed else [match.group(1).decode() for match in _TABLE.finditer(text)]
-    if len(_SCOPE.findall(text) if directed else listed) != count:
+    # Behind the last comment there may be gigabytes.
+    line_end = text.find(b"\n", text.rfind(b"#"))
+    pattern = _SCOPE if directed else _TABLE
+    found = [match.groups() for match in pattern.finditer(text, 0, len(text) if line_end < 0 else line_end)]
+    if len(found) != len(starts) - 1:
         return variables, None
     ordered = variables.copy()
     for factor, (begin, end) in enumerate(zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)):
         if directed:
             ordered[begin : end - 1] = variables[begin : end - 1][::-1]
             continue
-        own = np.array([int(word[:18]) for word in listed[factor].replace(",", " ").split()][::-1], dtype=np.int64)
+        words = found[factor][0].replace(b",", b" ").split()
+        own = np.array([int(word[:18]) for word in reversed(words)], dtype=np.int64)
         if not np.array_equal(np.sort(own), np.sort(variables[begin:end])):
             doubt = "comments as pyAgrum writes them contradict the scopes: tables are read as the format says"
             return variables, doubt

@@ -87,8 +87,9 @@ def _rows(model: Model) -> tuple[IntArray, IntArray, FloatArray]:
     within = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
     starts = np.repeat(model.table_starts[own], counts) + within * lengths
     with np.errstate(over="ignore", under="ignore"):
-        values = np.exp(model.log_values)
         # Constants lie between tables: rows end where they end, not where the next begins.
         edges = np.column_stack((starts, starts + lengths)).ravel()
-        sums = np.add.reduceat(np.append(values, 0.0), edges)[::2]
+        if edges[-1] == model.log_values.size:
+            edges = edges[:-1]
+        sums = np.add.reduceat(np.exp(model.log_values), edges)[::2]
     return np.repeat(own, counts), lengths, sums

@@ -1,0 +1,133 @@
+"""What pyAgrum would read from a NET, DSL or XDSL file without a word, and wrongly: looked for in the text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from powersum.core.arrays import FloatArray
+from powersum.core.errors import InputError
+from powersum.formats.decimals import MIN_NORMAL, NOT_NUMERIC, Decimals
+from powersum.formats.files import PathLike, shown
+from powersum.formats.tokens import readable
+from powersum.formats.xml import walk
+from powersum.interop.pyagrum import as_in_the_file
+
+_HIDDEN = re.compile(rb'"[^"]*"|%[^\r\n]*|//[^\r\n]*|/\*(?s:.*?)(?:\*/|\Z)')
+_NUMBER = re.compile(rb"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)(?![\w.])|[\w.+-]+")
+# Where tables are: the variable, and the text with its numbers.
+_TABLES = {
+    "NET": re.compile(rb"\bpotential\s*\(\s*([^\s|)]+)[^{]*\{[^}]*?\bdata\s*=([^;}]*)"),
+    "DSL": re.compile(rb"\bnode\s+([^\s{]+)\s*\{(?:(?!\bnode\s)(?s:.))*?\bPROBABILITIES\s*=([^;}]*)"),
+}
+_DSL_TYPE = re.compile(rb"\bTYPE\s*=\s*([^\s;]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What the text of a file tells.
+
+    Parameters
+    ----------
+    notes
+        What to say about it.
+    sizes
+        Numbers in the table of each variable, and the place where they begin; ``None`` where pyAgrum counts by itself.
+    line_of
+        The line of a place.
+    """
+
+    notes: tuple[str, ...] = ()
+    sizes: dict[str, tuple[int, int]] | None = None
+    line_of: Callable[[int], int] = int
+
+    def check(self, network: Any, path: PathLike) -> None:
+        """Refuse a network with tables for which numbers are missing: they would be zeros, or what was in memory."""
+        if self.sizes is None:
+            return
+        for name in sorted(network.names()):
+            needed = network.cpt(name).domainSize()
+            if name not in self.sizes:
+                raise InputError(f"{shown(path)}: variable {name} has no table of numbers")
+            count, place = self.sizes[name]
+            if count != needed:
+                what = f"variable {name}: {count} numbers where {needed} are needed"
+                raise InputError(f"{shown(path)}: line {self.line_of(place)}: {what}")
+
+
+def look(kind: str, data: bytes, path: PathLike) -> Looked:
+    """Look through a file of this kind (``NET``, ``DSL`` or ``XDSL``); refuses what pyAgrum would get wrong."""
+    return _look_at_xdsl(data, path) if kind == "XDSL" else _look_at_text(kind, data, path)
+
+
+def _look_at_text(kind: str, data: bytes, path: PathLike) -> Looked:
+    """NET and DSL, whose numbers pyAgrum reads in single precision, as many as there are."""
+    text = _HIDDEN.sub(lambda match: re.sub(rb"[^\r\n]", b" ", match.group()), data)
+    found = [match for match in _NUMBER.finditer(text) if match.group(1)]
+
+    def line_of(place: int) -> int:
+        return data.count(b"\n", 0, place) + 1
+
+    def complain(index: int, message: str) -> InputError:
+        word = readable(found[index].group())
+        return InputError(f"{shown(path)}: line {line_of(found[index].start())}: {message.replace('{}', word)}")
+
+    for match in _DSL_TYPE.finditer(text) if kind == "DSL" else ():
+        if match.group(1) != b"CPT":
+            what = f"a node of type {readable(match.group(1))} is not read, only CPT"
+            raise InputError(f"{shown(path)}: line {line_of(match.start())}: {what}")
+    words = [match.group() for match in found]
+    values = _watched(words, float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max), complain)
+    sizes = {
+        match.group(1).decode("utf-8", "replace"): (
+            sum(1 for word in _NUMBER.finditer(match.group(2)) if word.group(1)),
+            match.start(2),
+        )
+        for match in _TABLES[kind].finditer(text)
+    }
+    if np.array_equal(as_in_the_file([values.astype(np.float32).astype(np.float64)])[0], values):
+        return Looked((), sizes, line_of)
+    note = "pyAgrum reads this format in single precision: numbers are rounded to seven digits"
+    return Looked((f"{shown(path)}: {note}",), sizes, line_of)
+
+
+def _look_at_xdsl(data: bytes, path: PathLike) -> Looked:
+    """XDSL, in double precision: damaged XML and words among numbers would be read for ever, other nodes left out."""
+    open_elements: list[str] = []
+
+    def start(tag: str, _: dict[str, str], line: int) -> None:
+        if open_elements[-1:] == ["nodes"] and tag != "cpt":
+            raise InputError(f"{shown(path)}: line {line}: a node of type {tag[:40]!r} is not read, only 'cpt'")
+        open_elements.append(tag)
+
+    def end(tag: str, text: str, line: int) -> None:
+        open_elements.pop()
+        if tag != "probabilities":
+            return
+        words = text.encode("ascii", "replace").split()
+
+        def complain(index: int, message: str) -> InputError:
+            return InputError(f"{shown(path)}: line {line}: {message.replace('{}', readable(words[index]))}")
+
+        _watched(words, MIN_NORMAL, float(np.finfo(np.float64).max), complain)
+
+    walk(path, data, start, end)
+    return Looked()
+
+
+def _watched(
+    words: list[bytes], smallest: float, largest: float, complain: Callable[[int, str], InputError]
+) -> FloatArray:
+    """Words as doubles; refuses those that are no numbers or, but for zero, not between these two."""
+    numeric = NOT_NUMERIC.search(b" ".join(words)) is None
+    values = Decimals(complain).doubles(words, range(len(words)), numeric)
+    sizes = np.abs(values)
+    bad = (sizes != 0.0) & ((sizes <= smallest) | (sizes > largest))
+    if bad.any():
+        size = "small" if sizes[bad][0] <= smallest else "large"
+        raise complain(int(np.argmax(bad)), f"{{}} is too {size} for the precision in which pyAgrum reads this format")
+    return values
