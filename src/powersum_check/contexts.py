@@ -28,7 +28,7 @@ from powersum_check.model import IntArray, Question
 from powersum_check.numbers import FloatArray, Table, U, add, power_sum
 from powersum_check.tree import Pass, Tree, is_exact
 
-Rows = NDArray[np.int64]
+Columns = NDArray[np.int32]
 
 
 @dataclass(slots=True)
@@ -47,8 +47,11 @@ class Bucket:
     """Whether that sum is the value."""
     constant: float = 0.0
     """Of the variable's own nodes."""
-    rows: Rows = field(default_factory=lambda: np.zeros((0, 0), np.int64))
-    """Contexts to compute, as places of states in the box."""
+    columns: Columns = field(default_factory=lambda: np.zeros((0, 0), np.int32))
+    """Contexts to compute, one a column, as places of states in the box; rows are the variables of the context."""
+    keys: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
+    words: list[IntArray] = field(default_factory=list)
+    """Their keys, rising, and what the keys are made of."""
     settled: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
     high: Table | None = None
     low: Table | None = None
@@ -68,7 +71,7 @@ def evaluate(
         if v not in buckets:
             continue
         bucket = buckets[v]
-        if len(bucket.rows):
+        if len(bucket.keys):
             _compute(v, buckets, question, domains, memory)
         if not bucket.context:
             table = bucket.high or Table(np.zeros(1), bucket.up)
@@ -161,11 +164,11 @@ def _read(archive: Archive, prefix: str, buckets: dict[int, Bucket], domains: Do
         size = count * len(context)
         if at + size > len(states):
             raise BadFile(f"{prefix}context_states ends too early")
-        rows = states[at : at + size].reshape(count, len(context))
-        places = np.empty_like(rows)
-        for column, u in enumerate(context):
-            places[:, column] = np.minimum(np.searchsorted(domains[u], rows[:, column]), len(domains[u]) - 1)
-            if (domains[u][places[:, column]] != rows[:, column]).any():
+        rows = states[at : at + size].reshape(count, len(context)).T
+        places = np.empty(rows.shape, np.int32)
+        for k, u in enumerate(context):
+            places[k] = np.minimum(np.searchsorted(domains[u], rows[k]), len(domains[u]) - 1)
+            if (domains[u][places[k]] != rows[k]).any():
                 raise Rejected(f"a context of variable {v} has a state of variable {u} that is not in the box")
         _merge(buckets[v], places, settled[first : first + count], domains)
         at += size
@@ -174,64 +177,75 @@ def _read(archive: Archive, prefix: str, buckets: dict[int, Bucket], domains: Do
         raise BadFile(f"{prefix}context_states has {len(states) - at} numbers too many")
 
 
-def _words(rows: Rows, context: tuple[int, ...], domains: Domains) -> list[IntArray]:
-    """Rows as numbers of mixed radix, in as many words as they need."""
-    words, radix = [np.zeros(len(rows), np.int64)], 1
-    for column, v in enumerate(context):
+def _plan(context: tuple[int, ...], domains: Domains) -> list[tuple[int, int]]:
+    """For each variable of a context the word of the key that it is part of, and its factor there: mixed radix."""
+    plan, word, radix = [], 0, 1
+    for v in context:
         if radix > 2**62 // len(domains[v]):
-            words.append(np.zeros(len(rows), np.int64))
-            radix = 1
+            word, radix = word + 1, 1
+        plan.append((word, radix))
         radix *= len(domains[v])
-        words[-1] = words[-1] * len(domains[v]) + rows[:, column]
-    return words
+    return plan
 
 
-def _numbers(words: list[IntArray]) -> IntArray:
-    """One number for each row, the same for equal rows only."""
-    numbers = words[0]
-    for word in words[1:]:
-        _, first = np.unique(numbers, return_inverse=True)
-        _, second = np.unique(word, return_inverse=True)
-        numbers = first * (int(second.max(initial=0)) + 1) + second
-    return numbers
+def _keys(words: list[IntArray]) -> IntArray:
+    """One number for each context. If there are several words, different ones may get the same number by bad luck.
+
+    Whoever looks up compares the words themselves. Contexts that are lost by bad luck are taken from the tree.
+    """
+    if len(words) == 1:
+        return words[0]
+    mixed = np.zeros(len(words[0]), np.uint64)
+    for word in words:
+        mixed = (mixed ^ word.astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+        mixed ^= mixed >> np.uint64(29)
+    return mixed.view(np.int64)
 
 
-def _merge(bucket: Bucket, rows: Rows, settled: NDArray[np.bool_], domains: Domains) -> None:
+def _merge(bucket: Bucket, columns: Columns, settled: NDArray[np.bool_], domains: Domains) -> None:
     """Add contexts to a bucket, each once."""
-    rows = np.concatenate([bucket.rows.reshape(len(bucket.rows), len(bucket.context)), rows])
+    columns = np.concatenate([bucket.columns.reshape(len(bucket.context), len(bucket.keys)), columns], axis=1)
     settled = np.concatenate([bucket.settled, settled])
-    _, first, inverse = np.unique(
-        _numbers(_words(rows, bucket.context, domains)), return_index=True, return_inverse=True
-    )
-    bucket.rows = rows[first]
+    plan = _plan(bucket.context, domains)
+    words = [np.zeros(columns.shape[1], np.int64) for _ in range(plan[-1][0] + 1 if plan else 1)]
+    for column, (word, factor) in zip(columns, plan, strict=True):
+        words[word] += column.astype(np.int64) * factor
+    bucket.keys, first, inverse = np.unique(_keys(words), return_index=True, return_inverse=True)
+    bucket.words = [word[first] for word in words]
+    bucket.columns = columns[:, first]
     bucket.settled = np.zeros(len(first), np.bool_)
     bucket.settled[inverse[settled]] = True
 
 
+def _below(v: int, child: Bucket, bucket: Bucket, chosen: NDArray[np.bool_] | None, domains: Domains) -> list[IntArray]:
+    """The words of the contexts of a child for each state of v (slowest) and each of the bucket's (chosen) contexts."""
+    m = len(domains[v])
+    columns = bucket.columns if chosen is None else bucket.columns[:, chosen]
+    place = {u: k for k, u in enumerate(bucket.context)}
+    plan = _plan(child.context, domains)
+    words: list[IntArray] = [np.zeros((m, columns.shape[1]), np.int64) for _ in range(plan[-1][0] + 1)]
+    for u, (word, factor) in zip(child.context, plan, strict=True):
+        if u == v:
+            words[word] += factor * np.arange(m)[:, None]
+        else:
+            words[word] += columns[place[u]].astype(np.int64) * factor
+    return [word.ravel() for word in words]
+
+
 def _gathered(
-    v: int, bucket: Bucket, rows: Rows, tables: list[tuple[tuple[int, ...], Table]], domains: Domains
+    v: int, bucket: Bucket, columns: Columns, tables: list[tuple[tuple[int, ...], Table]], domains: Domains
 ) -> list[Table]:
     """Tables looked up at all states of v and the given contexts: one row a state, one column a context."""
-    column = {u: k for k, u in enumerate(bucket.context)}
+    place = {u: k for k, u in enumerate(bucket.context)}
     result = []
     for scope, table in tables:
-        flat: IntArray = np.zeros(len(rows), np.int64)
+        flat: IntArray = np.zeros(columns.shape[1], np.int64)
         for u in scope:
             if u != v:
-                flat = flat * len(domains[u]) + rows[:, column[u]]
+                flat = flat * len(domains[u]) + columns[place[u]]
         values = table.values.reshape(len(domains[v]) if v in scope else 1, -1)
         result.append(Table(values[:, flat], table.up, table.down))
     return result
-
-
-def _below(v: int, child: Bucket, bucket: Bucket, rows: Rows, domains: Domains) -> Rows:
-    """The contexts of a child for each state of v (slowest) and each row."""
-    m = len(domains[v])
-    column = {u: k for k, u in enumerate(bucket.context)}
-    found = np.empty((m * len(rows), len(child.context)), np.int64)
-    for k, u in enumerate(child.context):
-        found[:, k] = np.repeat(np.arange(m), len(rows)) if u == v else np.tile(rows[:, column[u]], m)
-    return found
 
 
 def _afford(entries: int, memory: int) -> None:
@@ -242,39 +256,44 @@ def _afford(entries: int, memory: int) -> None:
 def _settle(v: int, buckets: dict[int, Bucket], domains: Domains, memory: int) -> None:
     """Put all below the settled contexts of v that is possible among the settled contexts of its children."""
     bucket = buckets[v]
-    rows = bucket.rows[bucket.settled]
-    m = len(domains[v])
+    chosen = bucket.settled
+    columns = bucket.columns[:, chosen]
+    m, count = len(domains[v]), columns.shape[1]
     children = [buckets[b] for b in bucket.children if not buckets[b].exact]
-    widest = sum(4 + len(c.context) for c in children)
-    _afford(m * len(rows) * (2 + len(bucket.factors) + widest), memory)
+    widest = max((6 + len(c.context) for c in children), default=0)
     tables = bucket.factors + [t for b in bucket.children for t in buckets[b].leaving]
-    possible = np.ones((m, len(rows)), np.bool_)
-    for table in _gathered(v, bucket, rows, tables, domains):
+    _afford(m * count * (2 + len(tables) + widest), memory)
+    possible = np.ones((m, count), np.bool_)
+    for table in _gathered(v, bucket, columns, tables, domains):
         possible &= table.values > -math.inf
+    alive = np.flatnonzero(possible)
+    place = {u: k for k, u in enumerate(bucket.context)}
     for child in children:
-        below = _below(v, child, bucket, rows, domains)[possible.ravel()]
-        _merge(child, below, np.ones(len(below), np.bool_), domains)
+        _, first = np.unique(_keys(_below(v, child, bucket, chosen, domains))[alive], return_index=True)
+        state, number = np.divmod(alive[first], max(count, 1))
+        below = [state if u == v else columns[place[u], number] for u in child.context]
+        _merge(child, np.array(below, np.int32), np.ones(len(first), np.bool_), domains)
 
 
 def _compute(v: int, buckets: dict[int, Bucket], question: Question, domains: Domains, memory: int) -> None:
     """The values of all listed contexts of v."""
     bucket = buckets[v]
-    rows, m = bucket.rows, len(domains[v])
-    widest = sum(6 + len(buckets[b].context) + len(buckets[b].leaving) for b in bucket.children)
-    _afford(m * len(rows) * (6 + len(bucket.factors) + len(bucket.leaving) + widest), memory)
-    factors = _gathered(v, bucket, rows, bucket.factors, domains)
+    columns, count, m = bucket.columns, len(bucket.keys), len(domains[v])
+    widest = max((8 + len(buckets[b].leaving) for b in bucket.children), default=0)
+    _afford(m * count * (8 + len(bucket.factors) + len(bucket.leaving) + 2 * len(bucket.children) + widest), memory)
+    factors = _gathered(v, bucket, columns, bucket.factors, domains)
     high, low = list(factors), list(factors)
-    shape = (m, len(rows))
+    shape = (m, count)
     for b in bucket.children:
         child = buckets[b]
-        from_tree = add(shape, _gathered(v, bucket, rows, child.leaving, domains))
+        from_tree = add(shape, _gathered(v, bucket, columns, child.leaving, domains))
         # The errors of the messages count once for each child, as they do for the messages of its whole subtree.
         rounding = from_tree.up - sum(t.up for _, t in child.leaving)
         values, up, down = from_tree.values.ravel(), child.up + rounding, child.down + rounding
         lower = values.copy() if child.exact else np.full(len(values), -math.inf)
         values = values.copy()
         if child.high is not None and child.low is not None:
-            place = _places(child, _below(v, child, bucket, rows, domains), domains)
+            place = _places(child, _below(v, child, bucket, None, domains))
             known = place >= 0
             values[known] = child.high.values[place[known]]
             lower[known] = child.low.values[place[known]]
@@ -283,24 +302,20 @@ def _compute(v: int, buckets: dict[int, Bucket], question: Question, domains: Do
         low.append(Table(lower.reshape(shape), down, down))
     taken_off = Table(np.array([-bucket.constant]), U * abs(bucket.constant), U * abs(bucket.constant))
     weight = question.weights[v]
-    of_rows = [add((len(rows),), [power_sum(add(shape, tables), weight), taken_off]) for tables in (high, low)]
-    tree = add((len(rows),), [Table(t.values.ravel(), t.up, t.down) for t in _column(v, bucket, domains)])
-    better: FloatArray = np.minimum(of_rows[0].values, tree.values)
-    rounding = tree.up - sum(t.up for _, t in bucket.leaving)
-    bucket.high = Table(better, max(of_rows[0].up, bucket.up + rounding))
-    bucket.low = of_rows[1]
+    of_sums = [add((count,), [power_sum(add(shape, tables), weight), taken_off]) for tables in (high, low)]
+    leaving = _gathered(v, bucket, columns, bucket.leaving, domains)
+    of_tree = add((1, count), leaving)
+    rounding = of_tree.up - sum(t.up for t in leaving)
+    better: FloatArray = np.minimum(of_sums[0].values, of_tree.values[0])
+    bucket.high = Table(better, max(of_sums[0].up, bucket.up + rounding))
+    bucket.low = of_sums[1]
 
 
-def _column(v: int, bucket: Bucket, domains: Domains) -> list[Table]:
-    """What leaves the subtree of v at its own contexts; v itself is in none of it."""
-    return _gathered(v, bucket, bucket.rows, bucket.leaving, domains)
-
-
-def _places(child: Bucket, rows: Rows, domains: Domains) -> IntArray:
-    """Where each row is among the contexts of a child; -1 where it is not."""
-    both = _words(np.concatenate([child.rows, rows]), child.context, domains)
-    numbers = _numbers(both)
-    known, asked = numbers[: len(child.rows)], numbers[len(child.rows) :]
-    by_number = np.argsort(known)
-    place = np.minimum(np.searchsorted(known[by_number], asked), len(known) - 1)
-    return np.where(known[by_number[place]] == asked, by_number[place], -1)
+def _places(child: Bucket, words: list[IntArray]) -> IntArray:
+    """Where contexts are among those of a child; -1 where they are not."""
+    asked = _keys(words)
+    place = np.minimum(np.searchsorted(child.keys, asked), len(child.keys) - 1)
+    same = child.keys[place] == asked
+    for known, word in zip(child.words, words, strict=True):
+        same &= known[place] == word
+    return np.where(same, place, -1)

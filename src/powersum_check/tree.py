@@ -41,7 +41,7 @@ class Tree:
     parent: list[int]
     weight: list[float]
     home: list[int]
-    """The node of each factor; -1 for those without a free variable."""
+    """The node of each factor; -1 for those that count with their largest entry, as those without free variables do."""
     edges: list[tuple[int, int, tuple[int, ...], FloatArray]]
     """A shift is added at the first node and taken away at the second: what is added to the model is 0, exactly."""
     nodes_of: dict[int, list[int]]
@@ -88,7 +88,7 @@ def read_tree(archive: Archive, prefix: str, model: Model, question: Question, d
             raise Rejected(f"the weights of variable {v} add up to less than that of the question")
     for k, factor in enumerate(model.factors):
         own = {v for v in factor.scope if v in free}
-        if own and (home[k] < 0 or not own <= set(scopes[home[k]])):
+        if home[k] >= 0 and not own <= set(scopes[home[k]]):
             raise Rejected(f"factor {k} is given to a node that does not hold its variables")
         if not own:
             home[k] = -1
@@ -190,7 +190,7 @@ def run(tree: Tree, model: Model, question: Question, domains: Domains, memory: 
         if tree.home[k] >= 0:
             inputs[tree.home[k]].append(placed(table, scope, tree.scopes[tree.home[k]]))
         else:
-            _fix(found, table)
+            _fix(found, without(table, tuple(range(len(scope)))))
     for v in tree.order:
         if not tree.nodes_of[v]:
             _fix(found, power_sum(Table(np.zeros(len(domains[v]))), question.weights[v]))

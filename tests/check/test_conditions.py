@@ -117,7 +117,10 @@ def test_nodes_hold_their_factors() -> None:
     """A factor at a node without one of its variables would be maximised over it, or worse."""
     refused(one(PAIR_MODEL, [1.0, 1.0], tree([0, 1], [([0], -1, 1.0), ([1], -1, 1.0)], [0])), "factor 0")
     refused(one(PAIR_MODEL, [1.0, 1.0], tree([0, 1], [([0, 1], 1, 1.0), ([1], -1, 1.0)], [1])), "factor 0")
-    refused(one(PAIR_MODEL, [1.0, 1.0], tree([0, 1], [([0, 1], 1, 1.0), ([1], -1, 1.0)], [-1])), "factor 0")
+    # Without a node it counts with its largest entry above, and with its least below.
+    draft = one(PAIR_MODEL, [1.0, 1.0], tree([0, 1], [], [-1]))
+    assert checked(draft).log_upper == pytest.approx(math.log(4 * 0.9))
+    assert checked(draft).log_lower == pytest.approx(math.log(4 * 0.2), abs=1e-7)
 
 
 def test_scopes_are_in_the_order_of_elimination() -> None:

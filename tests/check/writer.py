@@ -143,7 +143,7 @@ def tree_arrays(
     home = [-1] * len(setting.scopes)
     waiting: dict[int, list[tuple[str, int, list[int]]]] = {v: [] for v in order}
     for k, scope in enumerate(setting.scopes):
-        if scope:
+        if scope and (exact or strict or rng.random() < 0.95):
             first = min(position[v] for v in scope)
             if rng.random() < 0.15:
                 first = int(rng.integers(0, first + 1))
