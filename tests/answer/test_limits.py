@@ -148,6 +148,9 @@ def test_more_axes_than_any_array_has() -> None:
         np.zeros(n, np.int64),
         np.ones(n),
         np.ones(int(cardinalities.sum()), np.bool_),
+        np.zeros(1, np.int64),
+        np.zeros(1, np.int64),
+        np.zeros((0, 2), np.int64),
     )
     np.testing.assert_array_equal(factor_graph(problem, np.arange(n)).theta, logs)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 import powersum_check as pc
-from powersum.model import Model
+from powersum.model.model import Model
 from powersum_check.numbers import Table
 from tests.check.writer import Draft
 from tests.oracle import exact_value

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import powersum_check as pc
-from powersum.model import Model
+from powersum.model.model import Model
 from tests.check.helpers import checked, truth
 from tests.check.writer import Array, Draft, starts
 

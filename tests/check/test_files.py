@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import powersum_check as pc
-from powersum.model import Model
+from powersum.model.model import Model
 from tests.check.helpers import question_of, to_check
 from tests.check.writer import Draft, Setting, tree_arrays
 

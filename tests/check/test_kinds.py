@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import powersum_check as pc
-from powersum.model import Model
+from powersum.model.model import Model
 from tests.check.helpers import checked, random_draft, truth
 from tests.check.writer import Draft, Setting, context_arrays, contexts_of, starts, tree_arrays
 from tests.oracle import joint_log_table

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from powersum.model import Model
+from powersum.model.model import Model
 
 Array = np.ndarray[Any, Any]
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from powersum.core.arrays import IntArray
 from powersum.model.result import Residuals
+from powersum.prepare.proof import Forest
 
 
 class Tightener(Protocol):
@@ -49,4 +50,16 @@ class Tightener(Protocol):
 
     def sizes(self) -> dict[str, int | float]:
         """Facts about the structure: numbers of tables, entries, parameters, bytes."""
+        ...
+
+
+@runtime_checkable
+class Provable(Protocol):
+    """A method whose bound a certificate can express."""
+
+    def certified(self) -> tuple[Forest, float]:
+        """The best point as a certificate has it, and the bound that it proves, without the problem's constant.
+
+        That may be more than ``log_upper`` where a method knows of zeros that the certificate does not.
+        """
         ...

@@ -67,4 +67,5 @@ def _part(problem: Problem, chosen: BoolArray, order: IntArray) -> tuple[Problem
         kept_state_starts=starts_of(np.diff(problem.kept_state_starts)[chosen]),
         kept_states=problem.kept_states[kept],
         component=component.astype(np.int64),
+        table_of=np.append(np.where(inside, np.cumsum(inside) - 1, -1), -1)[problem.table_of],
     ), number[order[chosen[order]]]

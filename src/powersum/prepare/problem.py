@@ -40,6 +40,13 @@ class Problem:
     possible
         For each state of each original variable, variable after variable, False where evidence or zeros were found to
         exclude it. The possible states of a removed variable are equally likely, unless it was barren.
+    table_of
+        For each factor of the original model the reduced one that it is part of; -1 where it left as a constant or with
+        a barren variable.
+    groups
+        Factors of the original model that were added up while impossible states were looked for have the same number.
+    barren
+        Original variables that were summed out as barren and their factors, rows in this order.
     """
 
     model: Model
@@ -53,6 +60,9 @@ class Problem:
     component: IntArray
     original_tau: FloatArray
     possible: BoolArray
+    table_of: IntArray
+    groups: IntArray
+    barren: IntArray
 
     @property
     def feasible(self) -> bool:

@@ -47,7 +47,8 @@ def simplify(model: Model, query: Query, evidence: Mapping[int, int]) -> Problem
     # kept holds the original numbers of the states that are left, variable by variable.
     kept = np.arange(len(possible)) - np.repeat(starts_of(model.cardinalities)[:-1], model.cardinalities)
     tables = Tables.of(model)
-    removed = np.zeros(model.n_variables, dtype=np.bool_)
+    barren = np.zeros((0, 2), dtype=np.int64)
+    groups = np.arange(model.n_factors)
     constants: list[float] = []
     log_width = 0.0
 
@@ -58,27 +59,30 @@ def simplify(model: Model, query: Query, evidence: Mapping[int, int]) -> Problem
         possible = possible_states(tables, possible)
         owner = np.repeat(np.arange(model.n_variables), tables.cardinalities)
         if np.bincount(owner[possible], minlength=model.n_variables).min(initial=1) == 0:
-            return _infeasible(model, tau, evidence)
+            return _infeasible(model, tau, evidence, groups)
         kept = kept[possible]
         tables = restrict(tables, possible)
         constant, values = tables.constants()
         constants.append(math.fsum(values[constant]))
         if constants[-1] == -math.inf:
-            return _infeasible(model, tau, evidence)
+            return _infeasible(model, tau, evidence, groups)
         tables = tables.select(~constant)
         if first and model.directed:
             child = _children(model)[~constant]
-            tables, removed, log_sum, log_width = remove_barren(tables, child, tau)
+            tables, barren, log_sum, log_width = remove_barren(tables, child, tau)
+            # By the numbers of the model: no factor has been added to another yet.
+            barren[:, 1] = np.flatnonzero(~constant)[barren[:, 1]]
             constants.append(log_sum)
         if first or tables is not before:
             tables = absorb(tables)
+            _note_groups(tables.table_of, groups)
         if tables is before:
             break
         possible = np.ones(len(kept), dtype=np.bool_)
         first = False
     # Tables are added to each other and barren variables summed out: no more than an elimination does.
     log_error = log_width + elimination_error(model, float(tau.max(initial=1.0)))
-    return _assemble(model, tables, tau, removed, kept, math.fsum(constants), log_error)
+    return _assemble(model, tables, tau, barren, groups, kept, math.fsum(constants), log_error)
 
 
 def _states_of_evidence(model: Model, evidence: Mapping[int, int]) -> BoolArray:
@@ -97,6 +101,13 @@ def _states_of_evidence(model: Model, evidence: Mapping[int, int]) -> BoolArray:
     return possible
 
 
+def _note_groups(table_of: IntArray, groups: IntArray) -> None:
+    """Give factors that are in one table by now the number of the first of them; others keep theirs."""
+    inside = np.flatnonzero(table_of >= 0)
+    _, first, number = np.unique(table_of[inside], return_index=True, return_inverse=True)
+    groups[inside] = inside[first][number]
+
+
 def _children(model: Model) -> IntArray:
     """The child of each factor of a Bayesian network, the last of its scope; -1 for constants."""
     child = np.full(model.n_factors, -1, dtype=np.int64)
@@ -105,7 +116,7 @@ def _children(model: Model) -> IntArray:
     return child
 
 
-def _infeasible(model: Model, tau: FloatArray, evidence: Mapping[int, int]) -> Problem:
+def _infeasible(model: Model, tau: FloatArray, evidence: Mapping[int, int], groups: IntArray) -> Problem:
     """The empty problem of value ``-inf``; observed variables keep their states, no other has one."""
     fixed = np.full(model.n_variables, -1, dtype=np.int64)
     for variable, state in evidence.items():
@@ -123,6 +134,9 @@ def _infeasible(model: Model, tau: FloatArray, evidence: Mapping[int, int]) -> P
         component=none,
         original_tau=tau,
         possible=np.zeros(int(model.cardinalities.sum()), dtype=np.bool_),
+        table_of=np.full(model.n_factors, -1),
+        groups=groups,
+        barren=np.zeros((0, 2), dtype=np.int64),
     )
 
 
@@ -130,7 +144,8 @@ def _assemble(
     model: Model,
     tables: Tables,
     tau: FloatArray,
-    removed: BoolArray,
+    barren: IntArray,
+    groups: IntArray,
     kept: IntArray,
     log_constant: float,
     log_error: float,
@@ -139,6 +154,8 @@ def _assemble(
     n_variables = len(tau)
     in_factor = np.zeros(n_variables, dtype=np.bool_)
     in_factor[tables.scope_variables] = True
+    removed = np.zeros(n_variables, dtype=np.bool_)
+    removed[barren[:, 0]] = True
     fixed = np.full(n_variables, -1, dtype=np.int64)
     # Variables with one state have no choice; a maximised one in no factor may take any.
     settled = ~in_factor & ~removed & ((tables.cardinalities == 1) | (tau == 0.0))
@@ -172,4 +189,7 @@ def _assemble(
         component=components(reduced.n_variables, reduced.scope_starts, reduced.scope_variables),
         original_tau=tau,
         possible=possible,
+        table_of=tables.table_of,
+        groups=groups,
+        barren=barren,
     )

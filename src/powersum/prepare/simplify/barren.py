@@ -15,7 +15,7 @@ TOLERANCE = 1e-9
 """How far the sums of a distribution may lie apart, relative to their size, and still count as one constant."""
 
 
-def remove_barren(tables: Tables, child: IntArray, tau: FloatArray) -> tuple[Tables, BoolArray, float, float]:
+def remove_barren(tables: Tables, child: IntArray, tau: FloatArray) -> tuple[Tables, IntArray, float, float]:
     """Sum out leaves whose sum is the same for all states of their parents, again and again up the network.
 
     A leaf is a sum variable that lies in one factor only, as its child. That its distribution sums to a constant is
@@ -37,12 +37,12 @@ def remove_barren(tables: Tables, child: IntArray, tau: FloatArray) -> tuple[Tab
     Returns
     -------
     tables, removed, log_constant, log_error
-        The remaining factors, which variables were summed out, the log of the product of their sums, and by how much
-        that may be too large.
+        The remaining factors, the variables that were summed out with their factors, in this order, the log of the
+        product of their sums, and by how much that may be too large.
     """
     free = tau[tables.cardinalities > 1]
     if not np.all((free == 0.0) | (free == 1.0)):
-        return tables, np.zeros(len(tau), dtype=np.bool_), 0.0, 0.0
+        return tables, np.zeros((0, 2), dtype=np.int64), 0.0, 0.0
     places = incidence(len(tau), tables.scope_starts, tables.scope_variables)
     keep, removed, sums, widths = _remove_barren(
         tables.cardinalities,
@@ -71,10 +71,11 @@ def _remove_barren(
     child: IntArray,
     tau: FloatArray,
     tolerance: float,
-) -> tuple[BoolArray, BoolArray, FloatArray, FloatArray]:
+) -> tuple[BoolArray, IntArray, FloatArray, FloatArray]:
     n_variables = len(cardinalities)
     keep = np.ones(len(child), np.bool_)
-    removed = np.zeros(n_variables, np.bool_)
+    removed = np.empty((n_variables, 2), np.int64)
+    n_removed = 0
     sums = np.zeros(len(child), np.float64)
     widths = np.zeros(len(child), np.float64)
     degree = incident_starts[1:] - incident_starts[:-1]
@@ -109,7 +110,8 @@ def _remove_barren(
         if least == -np.inf or most - least > tolerance:
             continue
         keep[k] = False
-        removed[v] = True
+        removed[n_removed, 0], removed[n_removed, 1] = v, k
+        n_removed += 1
         sums[k] = most
         widths[k] = most - least
         for place in range(scope_starts[k], scope_starts[k + 1]):
@@ -118,4 +120,4 @@ def _remove_barren(
             if degree[u] == 1 and tau[u] == 1.0:
                 stack[height] = u
                 height += 1
-    return keep, removed, sums, widths
+    return keep, removed[:n_removed].copy(), sums, widths
