@@ -1,4 +1,4 @@
-"""The decomposed bound as a certificate has it: each region is a chain of nodes that eliminate its variables in turn."""
+"""The decomposed bound as a certificate has it: a chain of nodes for each region, one for each of its variables."""
 
 from __future__ import annotations
 
