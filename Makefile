@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo docs test lint types pytest boundscheck clean
+.PHONY: demo docs test lint types pytest boundscheck soak clean
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -27,6 +27,12 @@ docs: $(VENV)/.installed-docs
 
 test: lint types pytest
 
+# What every save should pass, under a minute once everything is compiled: no real data, no whole runs.
+.PHONY: quick
+quick: lint types
+	$(BIN)/python -m pytest -n 2 -q tests/test_layers.py tests/core tests/model tests/prepare tests/exact tests/generate \
+		tests/bounds/test_run.py tests/bounds/gdd/test_power_sums.py tests/formats/test_uai.py tests/formats/test_tokens.py
+
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -40,6 +46,12 @@ pytest: $(VENV)/.installed-test
 # The same tests with every index of every kernel checked; these kernels are cached apart from the others.
 boundscheck: $(VENV)/.installed-test
 	POWERSUM_BOUNDSCHECK=1 $(BIN)/python -m pytest -n 2 -q
+
+# Random questions against brute force for MINUTES; tests of failing cases go to out/soak.
+MINUTES ?= 10
+SEED ?= 0
+soak: $(VENV)/.installed-test
+	$(BIN)/python -m soak --minutes $(MINUTES) --seed $(SEED) --jobs 2
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache

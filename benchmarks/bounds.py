@@ -17,11 +17,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from tests.data import DATA
 
+from benchmarks.instances import DATA, model_file, model_files
 from powersum.bounds.rivals.wmb import WMB
 from powersum.bounds.tree import CoveringTree
 from powersum.core.arrays import IntArray
+from powersum.core.memory import memory_left
 from powersum.formats import read, read_evidence, read_order, read_query
 from powersum.generate import grid
 from powersum.model.query import Query
@@ -93,8 +94,8 @@ DAMPINGS = (0.05, 0.2, 0.5)
 def partition_function_rows(seconds: float) -> Iterator[Row]:
     """Rows for log Z of every pedigree and every model of the UAI 2014 PR track."""
     for family in ("pedigree", "uai2014-pr"):
-        for path in sorted((DATA / family).glob("*.uai")):
-            yield Row(family, path.stem, None, None, None, seconds)
+        for path in model_files(family):
+            yield Row(family, path.name.partition(".uai")[0], None, None, None, seconds)
 
 
 def best_known(row: Row) -> float | None:
@@ -115,7 +116,7 @@ def problem_of(row: Row) -> Problem:
         model, query = grid(rows, columns)
         return simplify(model, Query.of(model, query), {})
     folder = DATA / row.family
-    model = read(folder / f"{row.model}.uai")
+    model = read(model_file(row.family, row.model))
     evidence_path = folder / f"{row.model}.uai.evid"
     evidence = model.evidence(read_evidence(evidence_path, model)) if evidence_path.is_file() else {}
     maximize = None if row.query is None else read_query(folder / f"{row.name}.map", model)
@@ -127,7 +128,7 @@ def order_of(row: Row, problem: Problem, *, auto: bool = False) -> IntArray:
     path = DATA / row.family / f"{row.name}.vo"
     if auto or not path.is_file():
         return elimination_order(problem.model, problem.tau)
-    return problem.reduced_order(np.asarray(read_order(path, read(DATA / row.family / f"{row.model}.uai"))))
+    return problem.reduced_order(np.asarray(read_order(path, read(model_file(row.family, row.model)))))
 
 
 def run(row: Row, *, threads: int, auto: bool) -> str:
@@ -135,7 +136,7 @@ def run(row: Row, *, threads: int, auto: bool) -> str:
     problem = problem_of(row)
     begun, cpu = time.monotonic(), time.process_time()
     order = order_of(row, problem, auto=auto)
-    memory = None if row.ibound is not None else row.memory
+    memory = None if row.ibound is not None else int(memory_left(row.memory))
     tree = CoveringTree(problem, order, threads=threads, ibound=row.ibound, memory=memory)
     reached = None
     deadline = begun + row.seconds

@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from benchmarks.instances import DATA
+from benchmarks.instances import DATA, model_file
 from powersum.answer.solver import solve
 from powersum.formats import read, read_evidence, read_query
 from powersum.model.model import Model
@@ -57,12 +57,12 @@ def load(row: Row) -> tuple[Model, list[int] | str | None, dict[int, int]]:
     """Model, variables to maximise and evidence of a row."""
     folder = DATA / row.family
     if row.family.startswith("uai2014"):
-        model = read(folder / f"{row.instance}.uai")
+        model = read(model_file(row.family, row.instance))
         evidence_file = folder / f"{row.instance}.uai.evid"
         evidence = read_evidence(evidence_file, model) if evidence_file.exists() else {}
         query_file = folder / f"{row.instance}.uai.query"
     else:
-        model = read(folder / f"{row.instance.split('.Q')[0]}.uai")
+        model = read(model_file(row.family, row.instance.split(".Q")[0]))
         evidence, query_file = {}, folder / f"{row.instance}.map"
     if row.task == "MMAP":
         return model, [int(v) for v in read_query(query_file, model)], evidence

@@ -1,13 +1,9 @@
-"""Where the real instances are, and how a test says that it goes without them."""
+"""How a test says that it goes without the real instances."""
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import pytest
-
-DATA = Path(os.environ.get("POWERSUM_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
+from benchmarks.instances import DATA
 
 needs_data = pytest.mark.skipif(
     not (DATA / "reference.csv").is_file(),

@@ -33,8 +33,9 @@ LAZY_EDGES = {
     ("model/model.py", "interop"): "Model.from_tables hands over to the reader of tables",
     ("model/model.py", "report"): "Model.plot and the notebook form draw",
     ("model/certificate.py", "formats"): "Certificate.save writes a file whole or not at all",
+    ("model/question.py", "formats"): "a question about a path reads the file",
     ("model/result.py", "report"): "Result.plot and the notebook form draw",
-    ("model/result.py", "formats"): "Result.save writes a file whole or not at all",
+    ("model/result.py", "formats"): "Result.save writes a file whole or not at all, Result.load reads it",
 }
 """Imports against the direction, inside functions only, each for a method that is there for convenience."""
 
@@ -113,4 +114,25 @@ def test_the_checker_imports_nothing_of_powersum() -> None:
 def test_tests_mirror_the_rooms() -> None:
     tests = Path(__file__).resolve().parent
     folders = {path.name for path in tests.iterdir() if path.is_dir() and not path.name.startswith(("__", "."))}
-    assert folders <= set(BELOW) | {"check", "soak"}
+    assert folders <= set(BELOW) | {"check", "real_data", "soak"}
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("__init__.py")), ids=lambda path: path.parent.name)
+def test_no_function_hides_a_module(path: Path) -> None:
+    """A name in a package that is also one of its modules would be the one or the other by the order of imports."""
+    modules = {file.stem for file in path.parent.glob("*.py")}
+    modules |= {file.parent.name for file in path.parent.glob("*/__init__.py")}
+    names: set[str] = set()
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ImportFrom):
+            names |= {alias.asname or alias.name for alias in node.names}
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+    assert not names & modules
+
+
+def test_benchmarks_import_nothing_from_tests() -> None:
+    for path in (SOURCE.parent / "benchmarks").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom):
+                assert not (node.module or "").startswith("tests"), path

@@ -25,6 +25,9 @@ def _arguments() -> argparse.ArgumentParser:
     parser.add_argument(
         "--as-claimed", action="store_true", help="take the question from the certificate, and print it"
     )
+    parser.add_argument(
+        "--exact", action="store_true", help="measure all rounding in ball arithmetic (python-flint); slow"
+    )
     parser.add_argument("--memory", type=float, default=float(MEMORY), help="bytes to work with at most")
     return parser
 
@@ -42,7 +45,7 @@ def main(arguments: list[str] | None = None) -> int:
             question = _question(options, model, memory)
         elif options.query or options.evid or options.map:
             raise BadFile("--as-claimed goes with no other question")
-        verified = check(model, question, options.certificate, memory=memory)
+        verified = check(model, question, options.certificate, memory=memory, exact=options.exact)
         if question is None:
             print(_told(question_of(Archive(options.certificate, memory), model)))
     except CheckError as error:

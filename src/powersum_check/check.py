@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from powersum_check.archive import Archive
+from powersum_check.balls import Balls
 from powersum_check.errors import BadFile, Rejected
-from powersum_check.model import Model, Question, with_likelihoods
+from powersum_check.model import Factor, Model, Question, with_likelihoods
+from powersum_check.numbers import MEASURE, Table
 from powersum_check.steps import Proven, Steps
 
 VERSION = 1
@@ -52,7 +54,12 @@ def question_of(archive: Archive, model: Model) -> Question:
 
 
 def check(
-    model: Model, question: Question | None, certificate: str | Path | bytes, *, memory: int = MEMORY
+    model: Model,
+    question: Question | None,
+    certificate: str | Path | bytes,
+    *,
+    memory: int = MEMORY,
+    exact: bool = False,
 ) -> Verified:
     """Check that a certificate proves its claim about a question; returns the bounds that it proves.
 
@@ -66,6 +73,8 @@ def check(
         The file, or its bytes.
     memory
         Bytes that the certificate may take unpacked, and that each step may work with.
+    exact
+        Measure the rounding of every operation in ball arithmetic: slow, needs python-flint.
 
     Raises
     ------
@@ -74,6 +83,27 @@ def check(
     BadFile
         Where the certificate is not a well-formed file, or asks for more memory.
     """
+    if not exact:
+        return _check(model, question, certificate, memory, None)
+    balls = Balls()
+    token = MEASURE.set(balls)
+    try:
+        return _check(model, question, certificate, memory, balls)
+    finally:
+        MEASURE.reset(token)
+
+
+def _measured(factor: Factor, balls: Balls) -> Factor:
+    """The factor with the measured error of its logs."""
+    if factor.probabilities is None:
+        return factor
+    error = balls.of_logs(factor.probabilities, factor.table.values)
+    return replace(factor, table=Table(factor.table.values, error, error))
+
+
+def _check(
+    model: Model, question: Question | None, certificate: str | Path | bytes, memory: int, balls: Balls | None
+) -> Verified:
     archive = Archive(certificate, memory)
     head = archive.json("head")
     if head.get("format") != "powersum-certificate" or head.get("version") != VERSION:
@@ -88,7 +118,10 @@ def check(
     todo = head.get("steps")
     if not isinstance(todo, list):
         raise BadFile(f"{archive.name}: steps is not a list")
-    steps = Steps(archive, with_likelihoods(model, claimed), claimed, memory)
+    whole = with_likelihoods(model, claimed)
+    if balls is not None:
+        whole = replace(whole, factors=tuple(_measured(factor, balls) for factor in whole.factors))
+    steps = Steps(archive, whole, claimed, memory)
     for number, step in enumerate(todo):
         try:
             steps.check(step)
@@ -97,6 +130,9 @@ def check(
     assignment = _assignment(head, model, claimed)
     lower = max((p.log_lower for p in steps.proven if _holds(p, assignment)), default=-math.inf)
     upper = min((p.log_upper for p in steps.proven if p.is_root), default=math.inf)
+    if lower > upper:
+        # Impossible, unless the machine or this program is at fault.
+        raise Rejected(f"the bounds contradict each other: {lower!r} below, {upper!r} above")
     claim_lower, claim_upper = _claim(head)
     # Written so that a number that is none could not pass.
     if not lower >= claim_lower:

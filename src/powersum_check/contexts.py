@@ -63,9 +63,12 @@ def evaluate(
     """Constants of the lower and of the upper bound, and the errors of both: down, up."""
     buckets, up, down = _buckets(tree, found, question, domains)
     _read(archive, prefix, buckets, domains)
+    held = sum(bucket.columns.size for bucket in buckets.values())
     for v in reversed(tree.order):
         if v in buckets and buckets[v].settled.any():
             _settle(v, buckets, domains, memory)
+            held += sum(buckets[b].columns.size for b in buckets[v].children)
+            _afford(held, memory)
     high, low = [], []
     for v in tree.order:
         if v not in buckets:
@@ -103,7 +106,6 @@ def _buckets(tree: Tree, found: Pass, question: Question, domains: Domains) -> t
             up += found.messages[nodes[0]].up
             down += found.messages[nodes[0]].down if is_exact(tree, question, domains, v) else math.inf
     active = {v for v, nodes in tree.nodes_of.items() if nodes and nodes[0] not in barren}
-    position = {v: p for p, v in enumerate(tree.order)}
     buckets = {v: Bucket() for v in tree.order if v in active}
     context: dict[int, set[int]] = {v: set() for v in buckets}
     for k, (scope, table) in enumerate(found.factors):
@@ -115,7 +117,7 @@ def _buckets(tree: Tree, found: Pass, question: Question, domains: Domains) -> t
         buckets[first].factors.append((scope, table))
         context[first].update(v for v in scope if v != first)
     for v, bucket in buckets.items():
-        bucket.context = tuple(sorted(context[v], key=lambda u: position[u]))
+        bucket.context = tuple(sorted(context[v], key=lambda u: tree.position[u]))
         if bucket.context:
             above = bucket.context[0]
             buckets[above].children.append(v)
@@ -150,7 +152,7 @@ def _buckets(tree: Tree, found: Pass, question: Question, domains: Domains) -> t
 
 def _read(archive: Archive, prefix: str, buckets: dict[int, Bucket], domains: Domains) -> None:
     """The contexts of the certificate: for some variables, rows of states in the order of elimination."""
-    variables = archive.integers(prefix + "context_variables", high=max(len(domains), 1)).tolist()
+    variables = archive.integers(prefix + "context_variables", high=len(domains)).tolist()
     counts = archive.integers(prefix + "context_counts").tolist()
     states = archive.integers(prefix + "context_states")
     settled = archive.integers(prefix + "context_settled", high=2).astype(np.bool_)

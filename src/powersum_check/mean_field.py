@@ -15,10 +15,11 @@ import math
 import numpy as np
 
 from powersum_check.archive import Archive
+from powersum_check.balls import Balls
 from powersum_check.box import Domains
 from powersum_check.errors import BadFile, Rejected
 from powersum_check.model import Model, Question
-from powersum_check.numbers import TINY, FloatArray, U, magnitude, outward
+from powersum_check.numbers import MEASURE, TINY, FloatArray, U, magnitude, outward
 
 
 def mean_field(archive: Archive, prefix: str, model: Model, question: Question, domains: Domains) -> float:
@@ -32,6 +33,7 @@ def mean_field(archive: Archive, prefix: str, model: Model, question: Question, 
     if len(numbers) != sum(len(d) for d in domains):
         raise BadFile(f"{prefix}q has not one number for each state of the box")
     shares: list[FloatArray] = []
+    tables = []
     terms: list[float] = []
     error = 0.0
     at = 0
@@ -55,6 +57,7 @@ def mean_field(archive: Archive, prefix: str, model: Model, question: Question, 
         values = factor.table.values
         if factor.scope:
             values = values[np.ix_(*(domains[v] for v in factor.scope))]
+        tables.append((factor.scope, values, factor.table.down))
         used = weight > 0.0
         if (values[used] == -math.inf).any():
             return -math.inf
@@ -66,6 +69,8 @@ def mean_field(archive: Archive, prefix: str, model: Model, question: Question, 
         error += 4.0 * U * (len(factor.scope) + 1) * size + factor.table.down + TINY * values.size * (1.0 + size)
         if weight[~used].size and not _truly_zero(shares, factor.scope, used):
             raise Rejected(f"q is too small on factor {k}: round the smallest shares to 0")
+    if isinstance(measure := MEASURE.get(), Balls):
+        return measure.mean_field(shares, question.weights, tables)
     return outward(terms, error, error)[0]
 
 

@@ -18,7 +18,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +51,16 @@ class Table:
     def worse(self, values: FloatArray, local: float) -> Table:
         """The result of an operation that has its own local error."""
         return Table(values, self.up + local, self.down + local)
+
+
+class Measure(Protocol):
+    """Measures the local errors of operations, in place of the proofs here; see :mod:`powersum_check.balls`."""
+
+    def of_sum(self, tables: Sequence[FloatArray], total: FloatArray) -> float: ...
+    def of_power_sum(self, values: FloatArray, weight: float, result: FloatArray) -> float: ...
+
+
+MEASURE: ContextVar[Measure | None] = ContextVar("MEASURE", default=None)
 
 
 def magnitude(values: FloatArray) -> float:
@@ -90,6 +102,8 @@ def add(shape: Sequence[int], tables: Sequence[Table]) -> Table:
         up += table.up
         down += table.down
     local = 2.0 * U * len(tables) * size + TINY if len(tables) > 1 else 0.0
+    if local and (measure := MEASURE.get()):
+        local = measure.of_sum([table.values for table in tables], total)
     return Table(total, up + local, down + local)
 
 
@@ -112,6 +126,8 @@ def power_sum(table: Table, weight: float) -> Table:
         sums = np.exp((values - top) / weight).sum(axis=0)
     result = np.where(dead, -math.inf, top + weight * np.log(np.where(dead, 1.0, sums)))
     local = U * (weight * (2.0 * m + 10.0 + 10.0 * math.log(m)) + 2.0 * magnitude(result)) + TINY
+    if measure := MEASURE.get():
+        local = measure.of_power_sum(values, weight, result)
     return table.worse(result, local)
 
 
@@ -121,7 +137,10 @@ def normalised(table: Table) -> tuple[Table, float]:
     if constant in (0.0, -math.inf):
         return table, 0.0
     values = table.values - constant
-    return table.worse(values, 2.0 * U * magnitude(values) + TINY), constant
+    local = 2.0 * U * magnitude(values) + TINY
+    if measure := MEASURE.get():
+        local = measure.of_sum([table.values, np.array(-constant)], values)
+    return table.worse(values, local), constant
 
 
 def without(table: Table, axes: tuple[int, ...]) -> Table:

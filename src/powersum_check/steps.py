@@ -65,7 +65,8 @@ class Steps:
             if not _within(box, self.proven[step["tree"]].box, None):
                 raise Rejected("its box does not lie within that of its tree")
             # What is impossible in the larger box is so in the smaller one.
-            domains = [np.intersect1d(d, own) for d, own in zip(domains, tree.domains, strict=True)]
+            pairs = zip(domains, tree.domains, strict=True)
+            domains = [d if d is own else np.intersect1d(d, own) for d, own in pairs]
             if is_empty(domains):
                 return -math.inf, -math.inf
         else:

@@ -37,6 +37,8 @@ class Tree:
 
     domains: Domains
     order: tuple[int, ...]
+    position: dict[int, int]
+    """Where each free variable is in the order."""
     scopes: list[tuple[int, ...]]
     parent: list[int]
     weight: list[float]
@@ -65,9 +67,9 @@ def read_tree(archive: Archive, prefix: str, model: Model, question: Question, d
     position = {v: p for p, v in enumerate(order)}
     scopes = _scopes(archive, prefix + "node_starts", prefix + "node_variables", position)
     n_nodes = len(scopes)
-    parent = archive.integers(prefix + "parent", low=-1, high=max(n_nodes, 1)).tolist()
+    parent = archive.integers(prefix + "parent", low=-1, high=n_nodes).tolist()
     weight = archive.floats(prefix + "weight").tolist()
-    home = archive.integers(prefix + "home", low=-1, high=max(n_nodes, 1)).tolist()
+    home = archive.integers(prefix + "home", low=-1, high=n_nodes).tolist()
     if not len(parent) == len(weight) == n_nodes or len(home) != len(model.factors):
         raise BadFile(f"{prefix}parent, weight or home has not the right length")
     nodes_of: dict[int, list[int]] = {v: [] for v in order}
@@ -93,7 +95,7 @@ def read_tree(archive: Archive, prefix: str, model: Model, question: Question, d
         if not own:
             home[k] = -1
     edges = _edges(archive, prefix, scopes, position, domains)
-    return Tree(domains, tuple(order), scopes, parent, weight, home, edges, nodes_of)
+    return Tree(domains, tuple(order), position, scopes, parent, weight, home, edges, nodes_of)
 
 
 def _scopes(archive: Archive, starts_name: str, variables_name: str, position: dict[int, int]) -> list[tuple[int, ...]]:
@@ -114,14 +116,14 @@ def _edges(
     """The shifts, if there are any: pairs of nodes, scopes that lie in both, tables one after another."""
     if prefix + "edges" not in archive:
         return []
-    pairs = archive.integers(prefix + "edges", high=max(len(scopes), 1), columns=2).tolist()
+    pairs = archive.integers(prefix + "edges", high=len(scopes), columns=2).tolist()
     shared = _scopes(archive, prefix + "edge_starts", prefix + "edge_variables", position)
     shifts = archive.floats(prefix + "shifts")
     if len(shared) != len(pairs):
         raise BadFile(f"{prefix}edges and their scopes are not equally many")
     edges, at = [], 0
     for (a, b), scope in zip(pairs, shared, strict=True):
-        if not scopes or not set(scope) <= set(scopes[a]) & set(scopes[b]):
+        if not set(scope) <= set(scopes[a]) & set(scopes[b]):
             raise Rejected(f"the shift between nodes {a} and {b} has variables that one of them lacks")
         shape = [len(domains[v]) for v in scope]
         size = math.prod(shape)
@@ -147,8 +149,7 @@ def local(factor: Factor, tree: Tree, domains: Domains) -> tuple[tuple[int, ...]
     values = values[tuple(slice(None) if len(tree.domains[v]) > 1 else int(domains[v][0]) for v in factor.scope)]
     if any(len(domains[v]) < n for v, n in zip(free, values.shape, strict=True)):
         values = values[np.ix_(*(domains[v] for v in free))]
-    position = {v: p for p, v in enumerate(tree.order)} if len(free) > 1 else {}
-    axes = sorted(range(len(free)), key=lambda a: position.get(free[a], 0))
+    axes = sorted(range(len(free)), key=lambda a: tree.position[free[a]])
     return tuple(free[a] for a in axes), Table(np.transpose(values, axes), factor.table.up, factor.table.down)
 
 
@@ -194,14 +195,16 @@ def run(tree: Tree, model: Model, question: Question, domains: Domains, memory: 
     for v in tree.order:
         if not tree.nodes_of[v]:
             _fix(found, power_sum(Table(np.zeros(len(domains[v]))), question.weights[v]))
-    position = {v: np.searchsorted(tree.domains[v], domains[v]) for v in tree.order}
+    place = {v: np.searchsorted(tree.domains[v], domains[v]) for v in tree.order}
     for a, b, scope, shift in tree.edges:
         values = shift
         if scope and any(len(domains[v]) < n for v, n in zip(scope, shift.shape, strict=True)):
-            values = shift[np.ix_(*(position[v] for v in scope))]
+            values = shift[np.ix_(*(place[v] for v in scope))]
         magnitude(values)
         inputs[a].append(placed(Table(values), scope, tree.scopes[a]))
         inputs[b].append(placed(Table(-values), scope, tree.scopes[b]))
+    # Bytes of messages that are kept: those that wait at each node, and all of them.
+    received = [0] * len(tree.scopes)
     held = 0
     for node, scope in enumerate(tree.scopes):
         shape = [len(domains[v]) for v in scope]
@@ -210,6 +213,8 @@ def run(tree: Tree, model: Model, question: Question, domains: Domains, memory: 
             raise BadFile(f"node {node} takes {6 * size} bytes more, and --memory allows {memory}")
         message = power_sum(add(shape, inputs[node]), tree.weight[node])
         inputs[node] = []
+        if not keep:
+            held -= received[node]
         message, constant = normalised(message)
         if float(message.values.max()) == -math.inf:
             found.dead = True
@@ -222,6 +227,7 @@ def run(tree: Tree, model: Model, question: Question, domains: Domains, memory: 
         message = without(message, tuple(a for a, v in enumerate(scope[1:]) if v not in target))
         if above >= 0:
             inputs[above].append(placed(message, kept, target))
+            received[above] += message.values.nbytes
         else:
             found.up += message.up
             found.down += message.down

@@ -6,6 +6,7 @@ import gc
 import math
 import signal
 import weakref
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import pytest
 import powersum as ps
 from powersum import InputError, Status
 from powersum.answer.solver import Solver
+from powersum.answer.tuning import Schedule
 from powersum.assign.evaluator import Evaluator
 from tests.interop.networks import CLINIC
 
@@ -85,12 +87,22 @@ def test_ctrl_c_keeps_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
     assert first.log_upper < math.inf
 
 
+NOT_QUICK = Schedule(elimination_cost=1e3)
+"""Nothing is quick enough to be eliminated at once."""
+
+
+@pytest.fixture
+def _no_collector() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
 class Remembered:
     """Weak references to all evaluators, which stand for the arrays of a question at work."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        # Nothing is quick enough to be eliminated at once.
-        monkeypatch.setattr("powersum.answer.stages.NANOSECONDS_PER_ENTRY", 1e12)
         self.begun: list[weakref.ref[Evaluator]] = []
         self.alive_when_one_began: list[int] = []
         begin = Evaluator.__init__
@@ -104,10 +116,11 @@ class Remembered:
 
     @property
     def alive(self) -> int:
-        gc.collect()
+        """How many there are; the collector of cycles is off, for nothing may wait for it."""
         return sum(one() is not None for one in self.begun)
 
 
+@pytest.mark.usefixtures("_no_collector")
 def test_what_a_finished_question_took_is_free_again(monkeypatch: pytest.MonkeyPatch) -> None:
     remembered = Remembered(monkeypatch)
     solvers: list[weakref.ref[Solver]] = []
@@ -119,17 +132,18 @@ def test_what_a_finished_question_took_is_free_again(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(Solver, "__init__", noted)
     model, query = ps.generate.grid(4, 4, seed=1)
-    results = ps.solve_many(model, [{"maximize": query[k:]} for k in range(4)])
+    results = ps.solve_many(model, [{"maximize": query[k:]} for k in range(4)], schedule=NOT_QUICK)
     assert all(result.status is Status.OPTIMAL for result in results)
     assert remembered.alive_when_one_began == [0, 0, 0, 0]
     assert remembered.alive == 0
     assert all(solver() is None for solver in solvers)
 
 
+@pytest.mark.usefixtures("_no_collector")
 def test_a_finished_solver_holds_its_answer_only(monkeypatch: pytest.MonkeyPatch) -> None:
     remembered = Remembered(monkeypatch)
     model, query = ps.generate.grid(4, 4, seed=1)
-    ended, stopped = Solver(model, query), Solver(model, query[1:])
+    ended, stopped = Solver(model, query, schedule=NOT_QUICK), Solver(model, query[1:], schedule=NOT_QUICK)
     snapshots = list(ended)
     assert remembered.alive == 0
     for _ in stopped:

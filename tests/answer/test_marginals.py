@@ -60,16 +60,16 @@ def test_impossible_without_being_inconsistent(exact: bool, monkeypatch: pytest.
 
 
 def test_one_simplification_for_all_that_it_removes(monkeypatch: pytest.MonkeyPatch) -> None:
-    from powersum import simplify as package
+    from powersum.prepare import simplify as package
 
     calls = []
 
-    def counted(*arguments: Any) -> Any:
+    def counted(*arguments: Any, **options: Any) -> Any:
         calls.append(arguments)
-        return simplify(*arguments)
+        return simplified(*arguments, **options)
 
-    simplify = package.simplify
-    monkeypatch.setattr(package, "simplify", counted)
+    simplified = package.simplified
+    monkeypatch.setattr(package, "simplified", counted)
     # Observed, isolated, or with one state left, in turns; nothing remains.
     n = 60
     model = ps.Model.from_factors([3] * n, [((v,), [1.0, 1.0, 0.0]) for v in range(n)])

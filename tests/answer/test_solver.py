@@ -3,36 +3,39 @@
 from __future__ import annotations
 
 import math
-import sys
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Generator
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
 
 import powersum as ps
-from powersum.answer.anytime import Anytime
-from powersum.answer.board import State
+from powersum.answer.board import Board
 from powersum.answer.bounding import bound
 from powersum.answer.solver import Solver, solve
-from powersum.answer.stages import eliminated
+from powersum.answer.tuning import Schedule
 from powersum.assign.evaluator import Evaluator
 from powersum.assign.regions import TOO_WIDE
-from powersum.bounds.tree.covering_tree import CoveringTree
 from powersum.core.arrays import IntArray
+from powersum.core.clock import Clock
 from powersum.core.errors import InputError
 from powersum.core.interrupt import Interrupt
-from powersum.exact.elimination import Elimination
 from powersum.model.model import Model
 from powersum.model.query import Query
 from powersum.model.result import Result, Snapshot, Status
-from powersum.prepare.ordering import elimination_order
 from powersum.prepare.simplify import simplify
 from tests.cases import Case, case, hard_case
 from tests.clock import Ticks
 from tests.oracle import assignment_value, exact_value
 
-SOLVE = sys.modules["powersum.answer.solver"]
-"""The module: the package's attribute of this name is the function."""
+ANYTIME = Schedule(elimination_cost=1e3)
+"""No elimination is quick enough to be done at once."""
+
+SHORT = replace(ANYTIME, slice=0.01)
+"""The same, with short turns."""
 
 
 def check(question: Case, result: Result) -> None:
@@ -65,31 +68,25 @@ def test_agrees_with_brute_force(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_agrees_with_brute_force_without_the_exact_shortcut(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("powersum.answer.stages.NANOSECONDS_PER_ENTRY", 1e12)
-    monkeypatch.setattr("powersum.answer.anytime.SLICE", 0.01)
+def test_agrees_with_brute_force_without_the_exact_shortcut(seed: int) -> None:
     question = hard_case(seed, zeros=[0.0, 0.1, 0.3, 0.5][seed % 4])
-    check(question, solve(question.model, query=question.query, time_limit=30))
+    check(question, solve(question.model, query=question.query, time_limit=30, schedule=SHORT))
 
 
 @pytest.mark.parametrize("maximize", [None, "all"])
-def test_no_query_and_full_query_without_the_exact_shortcut(
-    maximize: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("powersum.answer.stages.NANOSECONDS_PER_ENTRY", 1e12)
+def test_no_query_and_full_query_without_the_exact_shortcut(maximize: str | None) -> None:
     model = hard_case(1).model
-    result = solve(model, maximize, time_limit=20)
+    result = solve(model, maximize, time_limit=20, schedule=ANYTIME)
     truth = exact_value(model, Query.of(model, maximize).weights)
     assert result.log_lower == pytest.approx(truth, abs=1e-6)
     assert result.log_upper >= truth - 1e-9
 
 
 def test_where_sums_are_too_wide_the_lower_bound_is_one_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("powersum.answer.stages.NANOSECONDS_PER_ENTRY", 1e12)
-    monkeypatch.setattr("powersum.answer.anytime.HELD_TABLE", 8.0)
     monkeypatch.setattr("powersum.assign.evaluator.Evaluator.value", _too_wide_at({0})[0])
     question = hard_case(4)
-    result = solve(question.model, query=question.query, time_limit=4.0)
+    schedule = replace(ANYTIME, held_table=8.0)
+    result = solve(question.model, query=question.query, time_limit=4.0, schedule=schedule)
     truth = exact_value(question.model, question.query.weights)
     assert -math.inf < result.log_lower <= truth + 1e-9
     assert result.log_upper >= truth - 1e-9
@@ -100,8 +97,6 @@ def test_where_sums_are_too_wide_the_lower_bound_is_one_and_says_so(monkeypatch:
 
 @pytest.mark.parametrize("first", [False, True])
 def test_an_assignment_too_wide_to_evaluate_proves_nothing(first: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("powersum.answer.stages.NANOSECONDS_PER_ENTRY", 1e12)
-    monkeypatch.setattr("powersum.answer.anytime.SLICE", 0.01)
     value, numbers = _too_wide_at({0, 1} if first else {1, 2})
     monkeypatch.setattr("powersum.assign.evaluator.Evaluator.value", value)
     # Local search takes such an assignment for better than anything.
@@ -111,7 +106,7 @@ def test_an_assignment_too_wide_to_evaluate_proves_nothing(first: bool, monkeypa
         lambda self, *rest: TOO_WIDE if next(parts) % 50 == 49 else part(self, *rest),
     )
     question = hard_case(4)
-    result = solve(question.model, query=question.query, time_limit=4.0)
+    result = solve(question.model, query=question.query, time_limit=4.0, schedule=SHORT)
     truth = exact_value(question.model, question.query.weights)
     assert len(numbers) > 2
     assert -math.inf < result.log_lower <= truth + 1e-9
@@ -130,10 +125,9 @@ def _too_wide_at(wide: set[int]) -> tuple[object, list[int]]:
     return value, numbers
 
 
-def test_snapshots_can_be_stopped_and_gone_on_with(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("powersum.answer.stages.NANOSECONDS_PER_ENTRY", 1e12)
+def test_snapshots_can_be_stopped_and_gone_on_with() -> None:
     question = hard_case(9)
-    solver = Solver(question.model, query=question.query, time_limit=30)
+    solver = Solver(question.model, query=question.query, time_limit=30, schedule=ANYTIME)
     first = next(iter(solver))
     early = solver.result()
     assert early.log_upper == first.log_upper
@@ -144,10 +138,9 @@ def test_snapshots_can_be_stopped_and_gone_on_with(monkeypatch: pytest.MonkeyPat
     check(question, solver.result())
 
 
-def test_an_interruption_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("powersum.answer.stages.NANOSECONDS_PER_ENTRY", 1e12)
+def test_an_interruption_is_told() -> None:
     question = hard_case(9)
-    solver = Solver(question.model, query=question.query)
+    solver = Solver(question.model, query=question.query, schedule=ANYTIME)
     next(iter(solver))
     solver.interrupt("Stopped by the user.")
     assert list(solver) == []
@@ -156,14 +149,18 @@ def test_an_interruption_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert result.reason == "Stopped by the user."
 
 
-def scripted(bounds: list[tuple[float, float]]) -> Callable[..., Iterator[State]]:
-    """Stages that have these bounds one after the other."""
+def scripted(bounds: list[tuple[float, float]]) -> Callable[..., Generator[None]]:
+    """Work that reports these bounds one after the other."""
+    problem = replace(simplify(COIN, Query.of(COIN, "all"), {}), log_constant=0.0, log_error=0.0)
+    states = np.zeros(0, dtype=np.int64)
 
-    def stages(*_: object, **__: object) -> Iterator[State]:
+    def work(*_: object, board: Board, **__: object) -> Generator[None]:
         for lower, upper in bounds:
-            yield State(log_lower=lower, log_upper=upper, states=np.zeros(1, dtype=np.int64))
+            board.offer_upper(problem, upper, 0.0)
+            board.offer_lower(problem, lower, 0.0, states)
+            yield
 
-    return stages
+    return work
 
 
 COIN = Model.from_factors([2], [((0,), [0.3, 0.7])])
@@ -172,8 +169,8 @@ COIN = Model.from_factors([2], [((0,), [0.3, 0.7])])
 @pytest.mark.parametrize("slices", [1, 2, 7])
 def test_no_slice_begins_after_the_time_limit(slices: int, monkeypatch: pytest.MonkeyPatch) -> None:
     # A slice takes one look at the clock to begin and one to end.
-    monkeypatch.setattr(SOLVE, "working_time", Ticks())
-    monkeypatch.setattr("powersum.answer.stages.stages", scripted([(-9.0 + k, -1.0) for k in range(8)]))
+    monkeypatch.setattr("powersum.answer.work.work", scripted([(-9.0 + k, -1.0) for k in range(8)]))
+    monkeypatch.setattr("powersum.answer.solver.Clock", partial(Clock, monotonic=Ticks()))
     result = solve(COIN, "all", time_limit=slices)
     assert result.seconds == slices
     assert len(result.history) == slices
@@ -182,7 +179,8 @@ def test_no_slice_begins_after_the_time_limit(slices: int, monkeypatch: pytest.M
     assert result.reason == f"The time limit of {slices} s was reached."
 
 
-def test_a_large_question_has_an_answer_when_time_is_up() -> None:
+def test_a_large_question_has_an_answer_when_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "monotonic", Ticks(0.01))
     model, maximize = ps.generate.grid(40, 40, strength=3.0, seed=2)
     seen: list[Snapshot] = []
     # No time is enough for this one.
@@ -195,7 +193,7 @@ def test_a_large_question_has_an_answer_when_time_is_up() -> None:
 
 def test_a_gap_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "powersum.answer.stages.stages", scripted([(-10.0, -1.0), (-8.0, -2.0), (-8.0, -4.0), (-5.0, -5.0)])
+        "powersum.answer.work.work", scripted([(-10.0, -1.0), (-8.0, -2.0), (-8.0, -4.0), (-5.0, -5.0)])
     )
     for gap, gaps in [(9.0, [9.0]), (7.0, [9.0, 6.0]), (5.0, [9.0, 6.0, 4.0])]:
         result = solve(COIN, "all", gap=gap)
@@ -242,17 +240,14 @@ def test_a_budget_that_the_process_already_exceeds_is_refused(monkeypatch: pytes
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_local_search_beside_the_rest(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("powersum.answer.stages.NANOSECONDS_PER_ENTRY", 1e12)
-    monkeypatch.setattr("powersum.answer.anytime.SLICE", 0.01)
+def test_local_search_beside_the_rest(seed: int) -> None:
     question = hard_case(seed, zeros=[0.0, 0.2][seed % 2])
-    check(question, solve(question.model, query=question.query, time_limit=30, threads=2))
+    check(question, solve(question.model, query=question.query, time_limit=30, threads=2, schedule=SHORT))
 
 
-def test_an_interrupted_history_ends_when_the_work_did(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("powersum.answer.stages.NANOSECONDS_PER_ENTRY", 1e12)
+def test_an_interrupted_history_ends_when_the_work_did() -> None:
     question = hard_case(9)
-    solver = Solver(question.model, query=question.query)
+    solver = Solver(question.model, query=question.query, schedule=ANYTIME)
     flag = Interrupt()
     solver.watch(flag)
     seen = []
@@ -268,16 +263,6 @@ def test_an_interrupted_history_ends_when_the_work_did(monkeypatch: pytest.Monke
     assert solver.result() == result
 
 
-def test_an_exact_answer_takes_back_the_note_about_wide_sums() -> None:
-    question = hard_case(9)
-    problem = simplify(question.model, Query.of(question.model), {})
-    elimination = Elimination(problem.model, elimination_order(problem.model, problem.tau), problem.tau)
-    state = State(notes=("Summing is too wide.",))
-    assert list(eliminated(elimination, problem, state))[-1] is state
-    assert state.settled
-    assert state.notes == ()
-
-
 def test_an_evaluation_beyond_the_work_allowed_is_not_begun() -> None:
     question = hard_case(9)
     problem = simplify(question.model, Query.of(question.model), {})
@@ -287,10 +272,9 @@ def test_an_evaluation_beyond_the_work_allowed_is_not_begun() -> None:
     assert evaluator.value(nothing, 10.0) == TOO_WIDE
 
 
-def test_a_run_may_end_before_there_is_any_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(SOLVE, "GRACE", 0.0)
+def test_a_run_may_end_before_there_is_any_bound() -> None:
     question = hard_case(9)
-    late = solve(question.model, query=question.query, time_limit=1e-9)
+    late = solve(question.model, query=question.query, time_limit=1e-9, schedule=Schedule(grace=0.0))
     assert (late.log_lower, late.log_upper) == (-math.inf, math.inf)
     assert late.status is Status.BOUNDED
     assert "time limit" in late.reason
@@ -314,23 +298,46 @@ def test_any_gap_still_means_a_bound() -> None:
     assert math.isfinite(solve(question.model, query=question.query, gap=math.inf).log_upper)
 
 
-def test_bounds_that_contradict_each_other_are_no_proof(monkeypatch: pytest.MonkeyPatch) -> None:
-    def contradiction(*_: object, **__: object) -> Iterator[State]:
-        yield State(log_lower=-1.0, log_upper=-1.5, settled=True)
-
-    monkeypatch.setattr("powersum.answer.stages.stages", contradiction)
+def test_bounds_that_contradict_each_other_are_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("powersum.answer.work.work", scripted([(-2.0, -1.5), (-1.0, -1.5), (-1.0, -1.0)]))
+    solver = Solver(COIN, maximize="all")
     with pytest.raises(RuntimeError, match="contradict"):
-        solve(COIN, maximize="all")
+        list(solver)
+    assert list(solver) == []
+    with pytest.raises(RuntimeError, match="contradict"):
+        solver.result()
 
 
-def test_search_begins_with_the_assignment_that_has_the_value() -> None:
-    problem = hard_case(1).problem()
-    state = State()
-    work = Anytime(problem, elimination_order(problem.model, problem.tau), state, memory=1e8, threads=1, seed=0)
-    good = np.where(work.evaluator.is_max, 1, -1)
-    work._record(work.evaluator.value(good), good)
-    # Local search stands elsewhere, as after search has found something better.
-    work.portfolio.assignment = np.where(work.evaluator.is_max, 0, -1)
-    work._begin_search(CoveringTree(problem, work.order, ibound=1))
-    assert work.search is not None
-    np.testing.assert_array_equal(work.search.assignment, good)
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), MemoryError(), InputError("there is too little memory")])
+@pytest.mark.parametrize("time_limit", [None, 60.0])
+@pytest.mark.parametrize("when", [0, 1])
+def test_an_exception_ends_the_run_and_says_so(
+    error: BaseException, time_limit: float | None, when: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = scripted([(-3.0, -1.0)] * when)
+
+    def work(**options: Any) -> Generator[None]:
+        yield from before(**options)
+        raise error
+
+    monkeypatch.setattr("powersum.answer.work.work", lambda *_, **options: work(**options))
+    solver = Solver(COIN, maximize="all", time_limit=time_limit)
+    with pytest.raises(type(error)):
+        list(solver)
+    assert list(solver) == []
+    result = solver.result()
+    assert result.status is Status.INTERRUPTED
+    assert result.reason.startswith(f"Broken off by {type(error).__name__}")
+    assert (result.log_lower, result.log_upper) == ((-3.0, -1.0) if when else (-math.inf, math.inf))
+    assert (result.history[-1].log_lower, result.history[-1].log_upper) == (result.log_lower, result.log_upper)
+
+
+def test_elimination_is_done_late_where_nothing_else_proves_the_answer() -> None:
+    model = hard_case(9).model
+    # Every sum is too wide and partial sums are not allowed; elimination seems to take longer than "at once".
+    schedule = Schedule(quick=0.0, slice=0.01, first_stage=0.01, evaluation_cost=math.inf, most_variables=0, ibound=0)
+    result = solve(model, time_limit=600.0, schedule=schedule)
+    assert result.status is Status.OPTIMAL
+    assert result.reason.startswith("Exact elimination, of constrained width")
+    assert result.notes == ()
+    assert result.log_lower == pytest.approx(exact_value(model, np.ones(model.n_variables)), abs=1e-9)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from powersum.answer.solver import Solver, solve
+from powersum.answer.tuning import Schedule
 from powersum.assign.cutset import hold_cutset
 from powersum.assign.evaluator import Evaluator
 from powersum.assign.regions import TOO_WIDE
 from powersum.bounds.tree.covering_tree import CoveringTree
 from powersum.core.arrays import IntArray
-from powersum.formats import read
+from powersum.core.progress import Progress
 from powersum.model.query import Query
 from powersum.model.result import Status
 from powersum.prepare.ordering import elimination_order
@@ -22,15 +24,15 @@ from powersum.prepare.problem import Problem
 from powersum.prepare.simplify import simplify
 from powersum.sums.passes import SumPasses
 from tests.cases import hard_case
-from tests.data import DATA, needs_data
 from tests.oracle import assignment_value, exact_value
+
+ANYTIME = Schedule(elimination_cost=1e3)
+"""No elimination is quick enough."""
 
 
 @pytest.fixture
 def _nothing_fits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No elimination is quick enough, and every sum is too wide."""
-    monkeypatch.setattr("powersum.answer.stages.NANOSECONDS_PER_ENTRY", 1e12)
-    monkeypatch.setattr("powersum.answer.anytime.SLICE", 0.01)
+    """Every sum is too wide, whatever the memory."""
 
     def value(self: Evaluator, assignment: IntArray, work_limit: float = np.inf) -> float:
         return TOO_WIDE
@@ -42,7 +44,7 @@ def _nothing_fits(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("seed", range(24))
 def test_partition_functions(seed: int) -> None:
     model = hard_case(seed, zeros=[0.0, 0.2, 0.4, 0.6][seed % 4]).model
-    result = solve(model, time_limit=300.0)
+    result = solve(model, time_limit=300.0, schedule=replace(ANYTIME, slice=0.01))
     truth = exact_value(model, np.ones(model.n_variables))
     if truth == -math.inf:
         assert result.status is Status.INFEASIBLE
@@ -65,10 +67,9 @@ def test_what_is_too_wide_is_no_lower_bound(seed: int, monkeypatch: pytest.Monke
         calls.append(1)
         return TOO_WIDE if len(calls) <= 2 else original(self, assignment, work_limit)
 
-    monkeypatch.setattr("powersum.answer.stages.NANOSECONDS_PER_ENTRY", 1e12)
     monkeypatch.setattr("powersum.assign.evaluator.Evaluator.value", value)
     question = hard_case(seed)
-    result = solve(question.model, query=question.query, time_limit=5.0)
+    result = solve(question.model, query=question.query, time_limit=5.0, schedule=ANYTIME)
     truth = exact_value(question.model, question.query.weights)
     assert -math.inf < result.log_lower <= truth + 1e-9
     assert result.log_upper >= truth - 1e-9
@@ -76,17 +77,11 @@ def test_what_is_too_wide_is_no_lower_bound(seed: int, monkeypatch: pytest.Monke
     assert assignment_value(question.model, chosen) >= result.log_lower - 1e-9
 
 
-def pedigree(name: str) -> Problem:
-    """The log partition function of a real pedigree."""
-    model = read(DATA / "pedigree" / f"{name}.uai")
-    return simplify(model, Query(np.ones(model.n_variables)), {})
-
-
 @pytest.mark.usefixtures("_nothing_fits")
-def test_the_result_says_when_terms_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_result_says_when_terms_are_left_out() -> None:
     # A first pass over little more than one possible configuration.
-    monkeypatch.setattr("powersum.answer.anytime.FIRST_SHARE", 0.9)
-    solver = Solver(hard_case(4).model, time_limit=300.0)
+    schedule = replace(ANYTIME, slice=0.01, first_share=0.9)
+    solver = Solver(hard_case(4).model, time_limit=300.0, schedule=schedule)
     for snapshot in solver:
         if -math.inf < snapshot.log_lower < snapshot.log_upper - 1e-6:
             assert "largest terms" in solver.result().notes[0]
@@ -95,29 +90,8 @@ def test_the_result_says_when_terms_are_left_out(monkeypatch: pytest.MonkeyPatch
         pytest.fail("the first pass was exact")
 
 
-@needs_data
-def test_bounds_of_a_real_pedigree_come_closer_with_every_pass() -> None:
-    truth = -192.802659
-    problem = pedigree("pedigree30")
-    tree = CoveringTree(problem, elimination_order(problem.model, problem.tau, restarts=4), ibound=8)
-    for _ in range(3):
-        tree.step(math.inf)
-    passes = SumPasses(problem, tree, memory=1e8)
-    before = -math.inf
-    for _ in range(3):
-        while not passes.sum.n_arcs or passes.share == before:
-            assert passes.run(math.inf, math.inf)
-        before = passes.share
-        assert passes.sum.log_lower + problem.log_constant <= truth + 1e-5
-        assert passes.sum.log_upper + problem.log_constant >= truth - 1e-5
-    assert passes.sum.log_lower + problem.log_constant > truth - 15.0
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_very_many_variables_have_a_cutset_held_instead(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("powersum.answer.anytime.MOST_VARIABLES", 1)
-    monkeypatch.setattr("powersum.answer.anytime.HELD_TABLE", 8.0)
-    monkeypatch.setattr("powersum.answer.stages.NANOSECONDS_PER_ENTRY", 1e12)
     original, problems = Evaluator.value, []
 
     def value(self: Evaluator, assignment: IntArray, work_limit: float = np.inf) -> float:
@@ -129,9 +103,9 @@ def test_very_many_variables_have_a_cutset_held_instead(seed: int, monkeypatch: 
         return problems[-1]
 
     monkeypatch.setattr("powersum.assign.evaluator.Evaluator.value", value)
-    monkeypatch.setattr("powersum.answer.anytime.hold_cutset", hold)
+    monkeypatch.setattr("powersum.answer.workers.local_search.hold_cutset", hold)
     model = hard_case(seed).model
-    solver = Solver(model, time_limit=600.0)
+    solver = Solver(model, time_limit=600.0, schedule=replace(ANYTIME, most_variables=1, held_table=8.0))
     for snapshot in solver:
         if snapshot.log_lower > -math.inf:
             solver.interrupt("There is a lower bound.")
@@ -153,7 +127,7 @@ def test_passes_stay_within_their_memory(seed: int) -> None:
     problem = simplify(model, Query(np.ones(model.n_variables)), {})
     tree = CoveringTree(problem, elimination_order(problem.model, problem.tau), ibound=1)
     passes = SumPasses(problem, tree, memory=0.0, first_share=1e-9)
-    while passes.run(math.inf, math.inf):
+    while passes.run(math.inf, math.inf) is Progress.MORE:
         pass
     # The least that passes are given is a thousand arcs; what is under way when these are full is finished.
     assert passes.sum.n_arcs < 4000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import math
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def test_completion_finds_a_possible_configuration_or_proves_there_is_none(seed:
     evaluator = Evaluator(problem, memory=2e7)
     rng = np.random.default_rng(seed)
     ended, states = complete(
-        evaluator, rng.random(int(evaluator.supports.state_starts[-1])), deadline=time.monotonic() + 60, seed=seed
+        evaluator, rng.random(int(evaluator.supports.state_starts[-1])), deadline=math.inf, seed=seed
     )
     joint = joint_log_table(problem.model)
     if np.isfinite(joint).any():
@@ -36,7 +36,7 @@ def test_completion_finds_a_possible_configuration_or_proves_there_is_none(seed:
 def test_preferred_states_are_kept_where_nothing_forbids_them() -> None:
     evaluator = Evaluator(hard_case(1).problem(), memory=2e7)
     wanted = np.ones(len(evaluator.is_max), dtype=np.int64)
-    _, states = complete(evaluator, preferring(evaluator, wanted), deadline=time.monotonic() + 60)
+    _, states = complete(evaluator, preferring(evaluator, wanted), deadline=math.inf)
     assert (states == wanted).all()
 
 
@@ -44,9 +44,7 @@ def test_preferred_states_are_kept_where_nothing_forbids_them() -> None:
 def test_local_search_keeps_count_and_ends_at_the_optimum_of_small_problems(seed: int) -> None:
     problem = hard_case(seed, zeros=0.2 * (seed % 2)).problem()
     evaluator = Evaluator(problem, memory=2e7)
-    _, states = complete(
-        evaluator, np.zeros(int(evaluator.supports.state_starts[-1])), deadline=time.monotonic() + 60, seed=seed
-    )
+    _, states = complete(evaluator, np.zeros(int(evaluator.supports.state_starts[-1])), deadline=math.inf, seed=seed)
     search = LocalSearch(evaluator, states, seed=seed)
     values = [search.log_value]
     for _ in range(30):
@@ -77,9 +75,7 @@ def test_crossing_takes_the_better_pieces() -> None:
 def test_a_kick_keeps_count_and_violates_no_zero(seed: int) -> None:
     problem = hard_case(seed, zeros=0.2 * (seed % 2)).problem()
     evaluator = Evaluator(problem, memory=2e7)
-    _, states = complete(
-        evaluator, np.zeros(int(evaluator.supports.state_starts[-1])), deadline=time.monotonic() + 60, seed=seed
-    )
+    _, states = complete(evaluator, np.zeros(int(evaluator.supports.state_starts[-1])), deadline=math.inf, seed=seed)
     search = LocalSearch(evaluator, states, seed=seed)
     seen = set()
     for _ in range(10):
@@ -106,9 +102,7 @@ def test_the_same_seed_gives_the_same_search() -> None:
 def test_a_region_too_wide_is_thinned_out(seed: int) -> None:
     problem = hard_case(seed, zeros=0.2 * (seed % 2)).problem()
     evaluator = Evaluator(problem, memory=2e7)
-    _, states = complete(
-        evaluator, np.zeros(int(evaluator.supports.state_starts[-1])), deadline=time.monotonic() + 60, seed=seed
-    )
+    _, states = complete(evaluator, np.zeros(int(evaluator.supports.state_starts[-1])), deadline=math.inf, seed=seed)
     start = np.where(evaluator.is_max, states, -1)
     variables, factors, _ = evaluator.region(np.flatnonzero(evaluator.is_max))
     values = set()

@@ -9,7 +9,7 @@ import pytest
 
 from powersum.assign.blocks import LocalSearch
 from powersum.assign.evaluator import Evaluator
-from powersum.assign.portfolio import MEMORY, NEAR, Merit, Portfolio
+from powersum.assign.portfolio import BLOCKS_REMEMBERED, NEAR, Merit, Portfolio
 from tests.cases import hard_case
 from tests.clock import Ticks
 from tests.oracle import exact_value
@@ -29,7 +29,7 @@ def test_a_portfolio_takes_suggestions_and_reports_gains(clock: Ticks) -> None:
     evaluator = Evaluator(problem, memory=2e7)
     portfolio = Portfolio(evaluator, seed=1)
     portfolio.suggest(np.where(evaluator.is_max, 0, -1))
-    assert portfolio.run(clock.now + 1000.0)
+    assert portfolio.improve(clock.now + 1000.0)
     assert evaluator.value(portfolio.assignment) == pytest.approx(portfolio.log_value, abs=1e-8)
     assert portfolio.log_value == pytest.approx(exact_value(problem.model, problem.tau), abs=1e-8)
 
@@ -43,7 +43,7 @@ def test_states_read_off_a_bound_are_a_start_and_need_not_be_possible(seed: int,
     best = -np.inf
     for _ in range(10):
         portfolio.look_at(np.where(evaluator.is_max, rng.integers(problem.model.cardinalities), -1))
-        portfolio.run(clock.now + 50.0)
+        portfolio.improve(clock.now + 50.0)
         assert portfolio.log_value >= best
         best = portfolio.log_value
     assert evaluator.value(portfolio.assignment) == pytest.approx(best, abs=1e-8)
@@ -78,5 +78,5 @@ def test_merit_forgets_by_the_work_done_and_not_by_the_number_of_runs() -> None:
     before = short.rate
     short.add(1.0, 20.0)
     assert short.rate > 2.0 * before
-    short.add(0.0, 10.0 * MEMORY)
+    short.add(0.0, 10.0 * BLOCKS_REMEMBERED)
     assert short.rate < before

@@ -10,8 +10,8 @@ import pytest
 import powersum_check as pc
 from powersum.model.model import Model
 from tests.check.helpers import checked, random_draft, truth
-from tests.check.writer import Draft, Setting, context_arrays, contexts_of, starts, tree_arrays
-from tests.oracle import joint_log_table
+from tests.check.writer import Draft, Setting, context_arrays, contexts_of, split_weights, starts, tree_arrays
+from tests.oracle import joint_log_table, power_sum
 
 CLOSE = 1e-9
 SEEDS = range(60)
@@ -321,6 +321,69 @@ def test_mean_field_is_a_lower_bound(seed: int) -> None:
     if seed % 2:
         joint = truth(draft, [d[:1] for d in setting.domains])
         assert abs(verified.log_lower - joint) < CLOSE or joint == verified.log_lower == -math.inf
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_decomposed_bounds_are_trees_of_chains(seed: int) -> None:
+    """The bound of the paper (gdd): a factor graph with shifts and weights, against its own formula."""
+    rng = np.random.default_rng(seed)
+    n = 4
+    cards = rng.integers(2, 4, n).tolist()
+    order = rng.permutation(n).tolist()
+    weights = [0.0] * n
+    for v in order[:2]:
+        weights[v] = 1.0
+    position = {v: p for p, v in enumerate(order)}
+    clusters = [sorted(rng.permutation(n)[:2].tolist(), key=lambda v: position[v]) for _ in range(4)]
+    model = Model.from_factors(cards, [(c, rng.random([cards[v] for v in c]) + 0.05) for c in clusters])
+    regions = clusters + [[v] for v in range(n)]
+    shares: list[dict[int, float]] = [{} for _ in regions]
+    for v in range(n):
+        holders = [r for r, scope in enumerate(regions) if v in scope]
+        for r, w in zip(holders, split_weights(rng, weights[v], weights[v], len(holders)), strict=True):
+            shares[r][v] = w
+    links = [(len(clusters) + v, c, rng.normal(0.0, 1.0, cards[v])) for c, scope in enumerate(clusters) for v in scope]
+    # The formula: each region by itself, along the order.
+    tables = [np.array(f.log_table) for f in model.factors()] + [np.zeros(c) for c in cards]
+    for separator, cluster, delta in links:
+        tables[separator] = tables[separator] + delta
+        axis = regions[cluster].index(separator - len(clusters))
+        tables[cluster] = tables[cluster] - delta.reshape([-1 if a == axis else 1 for a in range(2)])
+    bound = 0.0
+    for r, scope in enumerate(regions):
+        for v in scope:
+            tables[r] = power_sum(tables[r], 0, shares[r][v])
+        bound += float(tables[r])
+    # The certificate.
+    scopes: list[list[int]] = []
+    parent: list[int] = []
+    weight: list[float] = []
+    first: list[int] = []
+    for r, scope in enumerate(regions):
+        first.append(len(scopes))
+        for k, v in enumerate(scope):
+            scopes.append(scope[k:])
+            parent.append(len(scopes) if k + 1 < len(scope) else -1)
+            weight.append(shares[r][v])
+    draft = Draft(model, weights)
+    draft.step(
+        "tree",
+        {
+            "order": np.array(order),
+            "node_starts": starts(scopes),
+            "node_variables": np.array([v for s in scopes for v in s]),
+            "parent": np.array(parent),
+            "weight": np.array(weight),
+            "home": np.array(first[: len(clusters)]),
+            "edges": np.array([(first[a], first[b]) for a, b, _ in links]),
+            "edge_starts": np.arange(len(links) + 1),
+            "edge_variables": np.array([a - len(clusters) for a, _, _ in links]),
+            "shifts": np.concatenate([delta for _, _, delta in links]),
+        },
+    )
+    verified = checked(draft)
+    assert holds(verified, truth(draft))
+    assert abs(verified.log_upper - bound) < CLOSE
 
 
 def test_mean_field_is_tight_for_independent_variables() -> None:

@@ -9,9 +9,11 @@ from typing import Any
 import numba
 import pytest
 
-from powersum import compiled, compiling
-from powersum.bounds.run import Limits, run
-from powersum.core.clock import CompilationClock, deadline_at, working_time
+from powersum.bounds.run import run
+from powersum.core import clock as compiling
+from powersum.core import jit as compiled
+from powersum.core.clock import Clock, CompilationClock, deadline_at, working_time
+from powersum.model.limits import Limits
 from tests.bounds.test_run import Scripted
 
 
@@ -76,3 +78,52 @@ def test_a_time_limit_leaves_compilation_out(clock: CompilationClock) -> None:
     outcome = run(Scripted([3, 2, 1]), Limits(sweeps=2, time_limit=500.0), started=started)
     assert [snapshot.log_upper for snapshot in outcome.history] == [3, 2, 1]
     assert deadline_at(math.inf) == math.inf
+
+
+class TestClock:
+    """The clock of one question."""
+
+    def test_it_stands_still_between_two_stretches_of_work(self) -> None:
+        time_now = [5.0]
+        clock = Clock(10.0, monotonic=lambda: time_now[0])
+        assert (clock.spent, clock.left) == (0.0, 10.0)
+        for _ in range(2):
+            with clock.running():
+                time_now[0] += 3.0
+            time_now[0] += 100.0
+        assert (clock.spent, clock.left) == (6.0, 4.0)
+
+    def test_it_goes_while_work_is_done_and_after_an_exception_stands(self) -> None:
+        time_now = [5.0]
+        clock = Clock(monotonic=lambda: time_now[0])
+
+        def broken_work() -> None:
+            with clock.running():
+                time_now[0] += 2.0
+                assert clock.spent == 2.0
+                raise ZeroDivisionError
+
+        with pytest.raises(ZeroDivisionError):
+            broken_work()
+        time_now[0] += 9.0
+        assert clock.spent == 2.0
+        assert clock.left == math.inf
+
+    def test_deadlines(self) -> None:
+        time_now = [5.0]
+        clock = Clock(monotonic=lambda: time_now[0])
+        with clock.running():
+            time_now[0] += 2.0
+            assert clock.deadline(3.0) == 10.0
+            assert clock.deadline_at(3.0) == 8.0
+            assert clock.deadline_at(math.inf) == math.inf
+
+    def test_compilation_does_not_count(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        compiler = CompilationClock()
+        monkeypatch.setattr("powersum.core.clock.compilation", compiler)
+        time_now = [0.0]
+        clock = Clock(monotonic=lambda: time_now[0])
+        with clock.running():
+            time_now[0] += 60.0
+            compiler.seconds += 50.0
+        assert clock.spent == 10.0

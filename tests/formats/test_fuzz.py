@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks.instances import DATA
 
 from powersum.core.errors import InputError
 from powersum.formats import read, read_evidence, read_order, read_query, read_result, tokens, write, write_order
 from powersum.model.model import Model
-from tests.data import DATA
 from tests.formats.helpers import by_child, random_network
 from tests.strategies import random_model
 

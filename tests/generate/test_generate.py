@@ -9,7 +9,7 @@ import pytest
 
 import powersum as ps
 from powersum.generate import Instance
-from powersum.generate.pedigree import _parents
+from powersum.generate.pedigrees import _parents
 from tests.oracle import exact_value
 
 SMALL: dict[str, Callable[[int], Instance]] = {

@@ -98,7 +98,7 @@ def test_no_evidence_is_guessed(entry: str, model: Model) -> None:
         # What holds many values is taken for likelihoods.
         if not isinstance(key, tuple):
             refused(["evidence", start_of(key), "is no state of variable"], call, model, {0: key})
-    for evidence in ([(0, 1)], "rain", 0, 0.9, False, {0}, np.array([0, 1]), []):
+    for evidence in ([0], [(0, 1, 1)], ["01"], "rain", 0, 0.9, False, {0}, {(0, 1)}, np.array([0, 1]), np.array(0)):
         refused([f"evidence is {start_of(evidence)}"], call, model, evidence)
 
 

@@ -82,8 +82,28 @@ def test_nearly_equal_sums_are_rounded_up() -> None:
     assert exact_value(model, [0.0, 1.0, 1.0]) <= found <= exact_value(model, [0.0, 1.0, 1.0]) + 1e-9
 
 
-def test_undirected_models_and_other_weights_keep_their_leaves() -> None:
-    model = chain([[0.5, 0.5], [0.1, 0.9]], directed=False)
-    assert simplify(model, Query.of(model), {}).variables.tolist() == [0, 1, 2]
+def test_a_network_written_as_a_markov_network_loses_its_leaves() -> None:
+    """Nothing but the numbers says that these are distributions, and the child is not always the last of its table."""
+    rng = np.random.default_rng(0)
+    for _ in range(40):
+        n = 7
+        cards = rng.integers(2, 4, n)
+        factors = []
+        for child in range(n):
+            parents = rng.permutation(child)[: int(rng.integers(0, 3))]
+            table = rng.dirichlet(np.ones(cards[child]), size=tuple(cards[parents]))
+            axes = rng.permutation(len(parents) + 1)
+            scope = np.append(parents, child)[axes]
+            factors.append((scope.tolist(), np.transpose(table, axes)))
+        model = Model.from_factors(cards.tolist(), factors)
+        problem = simplify(model, Query.of(model), {})
+        assert problem.model.n_variables == 0
+        assert abs(problem.log_constant) <= problem.log_error < 1e-9
+        kept = simplify(model, Query.of(model, [n - 1]), {0: 0})
+        truth = exact_value(model, np.where(np.arange(n) == n - 1, 0.0, 1.0), evidence={0: 0})
+        assert kept.log_constant + exact_value(kept.model, kept.tau) == pytest.approx(truth, abs=1e-11)
+
+
+def test_other_weights_keep_their_leaves() -> None:
     directed = chain([[0.5, 0.5], [0.1, 0.9]])
     assert simplify(directed, Query(np.array([0.5, 1.0, 1.0])), {}).variables.tolist() == [0, 1, 2]

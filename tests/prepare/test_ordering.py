@@ -10,14 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from powersum import ordering
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.errors import InputError
 from powersum.model.model import Model
-from powersum.model.query import Query
+from powersum.prepare import ordering
 from powersum.prepare.ordering import check_order, elimination_order, induced_width, order_cost
-from powersum.prepare.simplify import simplify
-from tests.data import DATA, needs_data
 from tests.strategies import random_model
 
 many = settings(deadline=None, max_examples=150)
@@ -192,15 +189,3 @@ def test_good_orders_pass() -> None:
     check_order(np.array([2, 0, 1]), np.array([1.0, 0.0, 0.5]), 3)
     check_order(np.array([0, 2, 1]), np.zeros(3), 3)
     check_order(np.zeros(0, dtype=np.int64), np.zeros(0), 0)
-
-
-@needs_data
-@pytest.mark.parametrize("name", ["pedigree/pedigree1.Q0.5.I3", "pedigree/pedigree9.Q0.5.I3", "grid/50-12-5.Q0.5.I1"])
-def test_not_wider_than_the_shipped_order(name: str) -> None:
-    from powersum.formats import read, read_order, read_query
-
-    model = read(DATA / f"{name.partition('.Q')[0]}.uai")
-    problem = simplify(model, Query.of(model, read_query(DATA / f"{name}.map")), {})
-    shipped = problem.reduced_order(read_order(DATA / f"{name}.vo"))
-    ours = elimination_order(problem.model, problem.tau)
-    assert induced_width(problem.model, ours) <= induced_width(problem.model, shipped)

@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import powersum as ps
@@ -109,6 +110,26 @@ def test_text_from_outside_is_text(page: str) -> None:
     shown = report_html(ps.solve(odd, "all"), odd, maximize="all")
     assert shown.count("</script>") == 2
     assert embedded(shown)["assignment"] == {"</script><b>": "]]>"}
+
+
+def test_the_result_knows_its_question(answer: Result) -> None:
+    page = report_html(answer, CLINIC)
+    assert page == report_html(answer, CLINIC, maximize=["cancer", "bronchitis"], evidence=EVIDENCE)
+    weighted = ps.bound(CLINIC, query=ps.Query(np.linspace(0.0, 1.0, CLINIC.n_variables)), sweeps=1)
+    assert "power sum" in report_html(Result.from_dict(weighted.to_dict()), CLINIC)
+    with pytest.raises(ps.InputError, match="the result is about another model"):
+        report_html(answer, Model.from_factors([2], []))
+
+
+def test_the_page_computes_no_sizes_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    result, model, query = bounded()
+    monkeypatch.setattr("powersum.report.html._beliefs", lambda _: None)
+    for work in ("simplify.simplified", "simplify.simplify", "ordering.elimination_order", "ordering.order_cost"):
+        monkeypatch.setattr(f"powersum.prepare.{work}", None)
+    page = report_html(result, model)
+    assert f"The constrained width is {result.sizes['constrained_width']}: an exact answer" in page
+    assert result.sizes["log2_exact_bytes"] > 3 + result.sizes["constrained_width"]
+    assert result.sizes["max_variables"] == len(query)
 
 
 @pytest.mark.parametrize("evidence", [{}, {"a": "x"}, {"a": [0.0, 0.0]}])

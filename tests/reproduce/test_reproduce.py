@@ -19,7 +19,6 @@ from powersum.reproduce.grid3 import measure, spanning_trees
 from powersum.reproduce.instances import half_of, ising_grid
 from powersum.reproduce.page import page
 from powersum.reproduce.plan import Task
-from tests.data import DATA, needs_data
 
 TINY = Settings(
     sweeps=2,
@@ -141,14 +140,3 @@ def test_shares_are_nested_and_grids_repeat() -> None:
     assert set(small) < set(large)
     assert (len(small), len(large)) == (5, 15)
     assert np.array_equal(model.log_values, ising_grid(5, 2.0, 3).log_values)
-
-
-@needs_data
-def test_real_instances_are_found() -> None:
-    from powersum.reproduce.instances import FIGURE_3, SUPPLEMENT_C, check_folder, diagnostic, pedigrees
-
-    check_folder(DATA)
-    questions = [*diagnostic(DATA, 0), *pedigrees(DATA, FIGURE_3 + SUPPLEMENT_C, 0)]
-    assert len(questions) == 14
-    for question in questions:
-        assert 0.3 < len(question.query) / question.model.n_variables < 0.7

@@ -12,6 +12,7 @@ from powersum.assign.portfolio import Portfolio
 from powersum.bounds.tree.covering_tree import CoveringTree
 from powersum.bounds.tree.look_up import Boundary, Heuristic, heuristic_of
 from powersum.core.arrays import FloatArray, IntArray
+from powersum.core.progress import Progress
 from powersum.model.model import Model
 from powersum.model.query import Query
 from powersum.prepare.ordering import elimination_order
@@ -73,7 +74,8 @@ def test_heuristic_bounds_every_partial_assignment(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_heuristic_of_a_tree_that_chose_its_own_order(seed: int) -> None:
+def test_heuristic_of_a_tree_that_chose_its_own_order(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "monotonic", Ticks(0.01))
     # Left to itself with time to spend, a tree tries other orders than the one it was given.
     problem = simplify(*grid(seed), {})
     given = elimination_order(problem.model, problem.tau, restarts=1, seed=seed)
@@ -82,10 +84,11 @@ def test_heuristic_of_a_tree_that_chose_its_own_order(seed: int) -> None:
     end = time.monotonic() + 4.0
     while time.monotonic() < end and tree.step(end):
         pass
+    assert not np.array_equal(tree.best_tree.order, poor)
     heuristic, root = heuristic_of(tree, problem)
     evaluator = Evaluator(problem, memory=2e7)
     portfolio = Portfolio(evaluator, seed=seed)
-    portfolio.run(time.monotonic() + 1.0)
+    portfolio.improve(time.monotonic() + 1.0)
     best = portfolio.assignment
     search = AndOr(heuristic, tree.best_tree, evaluator, log_upper=root, log_lower=portfolio.log_value, assignment=best)
     # On the way to a good assignment a bound read from the wrong tables would soon be below its value.
@@ -138,7 +141,7 @@ def test_a_part_depends_on_its_context_only(seed: int) -> None:
     problem = bushy_case(seed).problem()
     model = problem.model
     evaluator = Evaluator(problem, memory=2e7)
-    shape = Shape(elimination_order(model, problem.tau), evaluator)
+    shape = Shape(evaluator, elimination_order(model, problem.tau))
     tree, n = shape.tree, model.n_variables
     for node in range(shape.root):
         part = shape.subtree(node)
@@ -168,7 +171,7 @@ def test_search_ends_at_the_optimum(seed: int, settle_work: float, monkeypatch: 
     problem = make(seed, zeros=0.15 * (seed % 2)).problem()
     truth = exact_value(problem.model, problem.tau)
     _, search, _ = searched(problem, ibound=1)
-    assert search.run(time.monotonic() + 60)
+    assert search.run(np.inf) is Progress.DONE
     assert search.log_lower == pytest.approx(truth, abs=1e-9)
     assert search.log_upper == pytest.approx(truth, abs=2e-9)
 
@@ -184,10 +187,12 @@ def test_bounds_hold_at_every_moment_in_little_memory(seed: int, monkeypatch: py
     _, search, _ = searched(problem, ibound=1, memory=1024.0)
     assert len(search.values.words) == 32
     uppers, lowers = [search.log_upper], [search.log_lower]
-    wait = 1e-4
-    while not search.run(time.monotonic() + wait):
+    clock = Ticks()
+    monkeypatch.setattr("powersum.search.and_or.time", clock)
+    looks = 1.0
+    while search.run(clock.now + looks) is Progress.MORE:
         # What is forgotten between two slices must not keep the search from its end.
-        wait *= 1.1
+        looks *= 1.1
         uppers.append(search.log_upper)
         lowers.append(search.log_lower)
         assert lowers[-1] <= truth + 1e-9
@@ -210,7 +215,7 @@ def test_reading_off_the_optimum_ends_in_time(seed: int, monkeypatch: pytest.Mon
     _, search, _ = searched(problem, ibound=1, memory=1024.0)
     with monkeypatch.context() as patch:
         patch.setattr(search, "_offer_best", lambda _: False)
-        assert not search.run(np.inf)
+        assert search.run(np.inf) is Progress.MORE
     assert search.log_upper == pytest.approx(truth, abs=2e-9)
     assert search.log_lower < truth - 1e-3
     search.values = new_values(1024.0)
@@ -218,7 +223,7 @@ def test_reading_off_the_optimum_ends_in_time(seed: int, monkeypatch: pytest.Mon
     while not search.done:
         assert search.log_lower < truth - 1e-3
         begun, slices = clock.now, slices + 1
-        assert search.run(begun + length) == search.done
+        assert (search.run(begun + length) is Progress.DONE) == search.done
         # One look more in each loop that has to end.
         assert clock.now <= begun + length + 3.0
         length *= 1.05

@@ -11,6 +11,7 @@ import pytest
 from powersum.bounds.tree.covering_tree import CoveringTree
 from powersum.bounds.tree.look_up import Heuristic, heuristic_of
 from powersum.core.arrays import IntArray
+from powersum.core.progress import Progress
 from powersum.model.model import Model
 from powersum.model.query import Query
 from powersum.prepare.ordering import elimination_order
@@ -44,7 +45,7 @@ def a_sum(seed: int) -> Problem | None:
 def one_pass(partial: PartialSum, least_share: float) -> None:
     """A whole pass."""
     partial.begin(least_share)
-    assert partial.run(math.inf)
+    assert partial.run(math.inf) is Progress.DONE
 
 
 @pytest.mark.parametrize("seed", range(200))
@@ -138,9 +139,9 @@ def test_a_pass_is_taken_up_where_time_ended() -> None:
     one_pass(whole, 0.01)
     piecewise = PartialSum(problem.model, heuristic, log_upper)
     piecewise.begin(0.01)
-    assert not piecewise.run(time.monotonic() - 1.0)
+    assert piecewise.run(time.monotonic() - 1.0) is Progress.MORE
     assert piecewise.log_lower == -math.inf
-    assert piecewise.run(math.inf)
+    assert piecewise.run(math.inf) is Progress.DONE
     assert (piecewise.log_lower, piecewise.n_arcs) == (whole.log_lower, whole.n_arcs)
 
 

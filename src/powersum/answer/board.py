@@ -1,72 +1,185 @@
-"""Where the work on a question stands, from slice to slice."""
+"""The board: the best bounds on one question, where they come from, and how they came about.
+
+Numbers become bounds here and nowhere else. Whoever computed one hands it over with the problem it is about, with how
+far rounding can have moved it, and with the point it was computed at; the board adds the problem's constant and the
+rounding of its preparation, rounds outward, and refuses what is no value.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from powersum.core.arrays import IntArray
+from powersum.model.result import Snapshot
 from powersum.model.rounding import certain
 from powersum.prepare.problem import Problem
 
 
-@dataclass(slots=True)
-class State:
-    """Where the work stands; values include the problem's constant, and every rounding since the model was read.
+@dataclass(frozen=True, slots=True)
+class Incumbent:
+    """The best assignment known, as it was reported: in the variables of the problem, its value without the constant.
 
-    Numbers become bounds here and nowhere else: whoever computed one hands it over with how far rounding can have
-    moved it.
+    ``states`` may hold sum variables, too, where the value is a lower bound by holding them.
     """
 
-    log_lower: float = -math.inf
-    log_upper: float = math.inf
-    states: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    settled: bool = False
-    exhausted: bool = False
-    reason: str = "Upper and lower bound met."
-    sizes: dict[str, int | float] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-    recompute: Callable[[], float] | None = None
-    """Computes ``log_upper`` again at the point it comes from; None where it does not come from a tree."""
+    log_value: float
+    states: IntArray
+
+
+class Board:
+    """What is known about one question.
+
+    Parameters
+    ----------
+    n_variables
+        Variables of the original model.
+
+    Attributes
+    ----------
+    log_lower, log_upper
+        The best bounds, with the constant and every rounding since the model was read.
+    states
+        States of all original variables in the best assignment; -1 where a variable has none.
+    incumbent
+        The same assignment in the variables of the problem; None before there is one.
+    proven
+        True once the answer is proven, or that there is none: nothing is left to do.
+    exhausted
+        True where nothing more can be done, although nothing is proven.
+    reason
+        A sentence about what proved the answer, or why nothing more can be done.
+    notes
+        What a reader of the bounds must know.
+    sizes
+        Facts about the problem.
+    history
+        A snapshot for each time that bounds had moved.
+    """
+
+    def __init__(self, n_variables: int) -> None:
+        self.log_lower, self.log_upper = -math.inf, math.inf
+        self.states: IntArray = np.full(n_variables, -1, dtype=np.int64)
+        self.incumbent: Incumbent | None = None
+        self.proven = self.exhausted = False
+        self.reason = "Upper and lower bound met."
+        self.notes: tuple[str, ...] = ()
+        self.sizes: dict[str, int | float] = {}
+        self.history: list[Snapshot] = []
+        self._compute_again: Callable[[], float] | None = None
+        self._contradiction: str | None = None
+
+    @property
+    def gap(self) -> float:
+        """Upper less lower bound; infinity as long as one of them is not known."""
+        return self.log_upper - self.log_lower
+
+    @property
+    def contradicted(self) -> bool:
+        """True once two bounds contradicted each other: there is then no answer."""
+        return self._contradiction is not None
 
     def offer_upper(
-        self, problem: Problem, log_value: float, log_error: float, recompute: Callable[[], float] | None = None
-    ) -> None:
-        """A bound on the problem's value from above; it counts if it is better. What is no number never is."""
+        self, problem: Problem, log_value: float, log_error: float, compute_again: Callable[[], float] | None = None
+    ) -> bool:
+        """A bound on the problem's value from above; True if it is the best so far.
+
+        Parameters
+        ----------
+        problem
+            What it is a bound on.
+        log_value
+            The bound, without the problem's constant; what is no number never counts.
+        log_error
+            How far rounding can have moved it.
+        compute_again
+            Computes it from scratch at the point it comes from, rounding counted; None where it needs no point.
+        """
         log_upper = certain(log_value + problem.log_constant, log_error + problem.log_error)
-        if log_upper < self.log_upper:
-            self.log_upper = log_upper
-            self.recompute = None
-            if recompute is not None:
-                self.recompute = lambda: recompute() + problem.log_constant + problem.log_error
+        if not log_upper < self.log_upper:
+            return False
+        self._refuse_contradiction(self.log_lower, log_upper)
+        self.log_upper = log_upper
+        self._compute_again = None
+        if compute_again is not None:
+            self._compute_again = lambda: compute_again() + problem.log_constant + problem.log_error
+        return True
 
     def offer_lower(self, problem: Problem, log_value: float, log_error: float, states: IntArray) -> bool:
-        """The value of an assignment of the problem's variables; True if it is the best so far."""
+        """The value of an assignment of the problem's max variables, or less; True if it is the best so far.
+
+        Infinity stands for "too wide to evaluate", which is no value; neither is what is no number.
+        """
         log_lower = log_value + problem.log_constant - log_error - problem.log_error
-        # Infinity stands for "too wide to evaluate", which is no value; neither is what is no number.
         if log_value == math.inf or not log_lower > self.log_lower:
             return False
+        self._refuse_contradiction(log_lower, self.log_upper)
         self.log_lower = log_lower
-        self.states = problem.restore(states)
+        self.incumbent = Incumbent(log_value, states.copy())
+        self.states = problem.restore(np.where(problem.tau == 0.0, states, -1))
         return True
+
+    def offer_exact(self, problem: Problem, log_value: float, log_error: float, states: IntArray, reason: str) -> None:
+        """The value itself and a best assignment: that is the answer, or ``-inf`` the proof that there is none."""
+        if log_value == -math.inf:
+            self.impossible()
+            return
+        self.offer_upper(problem, log_value, log_error)
+        self.offer_lower(problem, log_value, log_error, states)
+        self.prove(reason)
 
     def impossible(self) -> None:
         """Nothing has positive probability, as was proven."""
-        self.log_lower = self.log_upper = -math.inf
-        self.recompute, self.settled = None, True
+        self._refuse_contradiction(self.log_lower, -math.inf)
+        self.log_upper, self._compute_again, self.proven = -math.inf, None, True
 
-    def confirm(self) -> float:
-        """Compute the upper bound once more at the point it comes from; the least that may be claimed.
+    def prove(self, reason: str) -> None:
+        """What is known is the answer; notes about bounds no longer apply."""
+        self.proven, self.reason, self.notes = True, reason, ()
 
-        The point, which takes memory, is given up by that.
+    def give_up(self, reason: str) -> None:
+        """Nothing more can be done."""
+        self.exhausted, self.reason = True, reason
+
+    def confirm(self) -> None:
+        """Compute the upper bound once more at the point it comes from, which takes memory and is given up by that.
+
+        Should that ever be more than was claimed on the way, no snapshot may claim less.
         """
-        recompute, self.recompute = self.recompute, None
-        if recompute is None:
-            return -math.inf
-        again = recompute()
-        again = math.inf if math.isnan(again) else again
-        self.log_upper = max(self.log_upper, again)
-        return again
+        compute_again, self._compute_again = self._compute_again, None
+        if compute_again is None:
+            return
+        least = compute_again()
+        least = math.inf if math.isnan(least) else least
+        if least > self.log_upper:
+            self.log_upper = least
+            self.history = [replace(past, log_upper=max(past.log_upper, least)) for past in self.history]
+
+    def snapshot(self, seconds: float, *, always: bool = False) -> Snapshot | None:
+        """Note down where the bounds stand; None if they have not moved, unless it is to be done always."""
+        self.refuse()
+        last = self.history[-1] if self.history else None
+        if not always and last is not None and (last.log_lower, last.log_upper) == (self.log_lower, self.log_upper):
+            return None
+        self.history.append(Snapshot(seconds, len(self.history), self.log_upper, self.log_lower))
+        return self.history[-1]
+
+    def refuse(self) -> None:
+        """Raise the contradiction that was met, if one was: there is then no answer."""
+        if self._contradiction is not None:
+            raise RuntimeError(self._contradiction)
+
+    def _refuse_contradiction(self, log_lower: float, log_upper: float) -> None:
+        """Both have their rounding counted, so if they contradict each other one of the two is wrong.
+
+        Nothing tells which: no answer is better than a false proof.
+        """
+        if not log_lower <= log_upper:
+            self._contradiction = (
+                f"the bounds contradict each other: lower {log_lower!r}, upper {log_upper!r}."
+                " This is a fault of powersum; please report it with the model."
+            )
+        self.refuse()

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from powersum.assign.repair import repaired
 from powersum.bounds.registry import DEFAULT_METHOD, check_options, method_named, start_method
-from powersum.bounds.run import Callback, Limits, Outcome, run
+from powersum.bounds.run import Callback, Outcome, run
 from powersum.core.clock import working_time
-from powersum.core.errors import InputError
 from powersum.core.interrupt import interruptible
 from powersum.core.memory import memory_left
-from powersum.model.evidence import observe
-from powersum.model.keys import listed
-from powersum.model.model import Model, StateKey, VariableKey
+from powersum.model.limits import Limits, whole_number
+from powersum.model.model import VariableKey
 from powersum.model.query import Query
+from powersum.model.question import EvidenceLike, ModelLike, Question, function_of
 from powersum.model.result import Result, Snapshot, Status
 from powersum.model.rounding import certain
 
@@ -31,12 +31,14 @@ if TYPE_CHECKING:
 DEFAULT_CHANGE = 1e-6
 # For calls that say neither how many sweeps nor how long.
 DEFAULT_SWEEPS = 500
+# Options of methods that are whole numbers, and the least they may be.
+WHOLE_OPTIONS = MappingProxyType({"ibound": 0, "inner_steps": 1})
 
 
 def bound(
-    model: Model,
+    model: ModelLike,
     maximize: Iterable[VariableKey] | str | None = None,
-    evidence: Mapping[Any, Any] | None = None,
+    evidence: EvidenceLike | None = None,
     *,
     query: Query | None = None,
     order: Sequence[VariableKey] | IntArray | None = None,
@@ -59,11 +61,13 @@ def bound(
     Parameters
     ----------
     model
-        The model; it is not changed.
+        The model, which is not changed, or the path of its file.
     maximize
-        Names or numbers of the variables to maximise; ``"all"`` for MAP, ``None`` for the log partition function.
+        Names or numbers of the variables to maximise; ``"all"`` for MAP, ``None`` for the log partition function. The
+        answer has them in this order.
     evidence
         Observed states, by names or numbers; likelihoods, as ``{"cough": {"no": 0.2, "yes": 0.8}}``, where not certain.
+        A dictionary, a list of pairs, or a row of a table (pandas Series, named tuple) without its missing values.
     query
         Any weights, in place of ``maximize``.
     order
@@ -79,7 +83,8 @@ def bound(
     callback
         Called with a :class:`~powersum.model.result.Snapshot` after every sweep.
     **options
-        Options of the method, such as ``start="share"`` of ``gdd``; ``None`` means the method's default.
+        Options of the method, such as ``start="share"`` of ``gdd`` or ``memory="2G"`` of ``tree``; ``None`` means the
+        method's default.
 
     Returns
     -------
@@ -99,44 +104,55 @@ def bound(
     if sweeps is None and time_limit is None:
         sweeps = DEFAULT_SWEEPS
         change = DEFAULT_CHANGE if change is None else change
-    limits = Limits(sweeps=sweeps, time_limit=time_limit, target=target, change=change)
     given = {name: value for name, value in options.items() if value is not None}
-    _check(threads, seed)
+    limits = Limits(
+        sweeps=sweeps,
+        time_limit=time_limit,
+        target=target,
+        change=change,
+        memory=given.get("memory"),
+        threads=threads,
+        seed=seed,
+    )
+    function_of(callback, "callback")
     method = method_named(method)
     check_options(method, given)
-    if "memory" in given:
-        memory_left(given["memory"])
-    query = Query.asked(model, maximize, query)
-    observed = observe(model, evidence)
-    eliminated = None if order is None else original_order(model, query, order)
+    memory = None
+    if limits.memory is not None:
+        memory = int(memory_left(limits.bytes))
+        given["memory"] = int(limits.bytes)
+    for name in given.keys() & WHOLE_OPTIONS.keys():
+        given[name] = whole_number(given[name], name, WHOLE_OPTIONS[name])
+    question = Question.of(model, maximize, evidence, query=query, order=order, limits=limits)
+    eliminated = checked_order(question)
     used = {
-        "sweeps": sweeps,
-        "time_limit": time_limit,
-        "target": target,
-        "change": change,
-        "threads": threads,
-        "seed": seed,
+        "sweeps": limits.sweeps,
+        "time_limit": limits.time_limit,
+        "target": limits.target,
+        "change": limits.change,
+        "threads": limits.threads,
+        "seed": limits.seed,
         "order": "automatic" if order is None else "given",
         **given,
     }
     with interruptible() as interrupt:
         # Compiled modules are imported where they are used, so that ``import powersum`` stays quick.
-        from powersum.prepare.simplify import simplify
+        from powersum.prepare.ordering import order_cost
+        from powersum.prepare.simplify import simplified
+        from powersum.prepare.sizes import order_sizes, question_sizes
 
-        problem = simplify(observed.model, query, observed.states)
-        sizes = _sizes(model, query, observed.states, problem)
+        problem = simplified(question)
+        sizes = question_sizes(question, problem)
         log_error = problem.log_error
         if not problem.feasible or problem.model.n_variables == 0:
             outcome, states, residuals = _without_search(problem, started, callback), np.empty(0, dtype=np.int64), None
         else:
-            tightener = start_method(
-                method,
-                problem,
-                reduced_order(problem, eliminated, seed=seed, time_limit=time_limit),
-                threads=threads,
-                seed=seed,
-                options=given,
-            )
+            chosen = reduced_order(problem, eliminated, seed=limits.seed, time_limit=limits.time_limit)
+            cost = order_cost(problem.model, chosen)
+            sizes.update(order_sizes(cost.width, cost.log2_total))
+            # A method is given the bytes that it may take itself.
+            granted = given if memory is None else {**given, "memory": memory}
+            tightener = start_method(method, problem, chosen, threads=limits.threads, seed=limits.seed, options=granted)
             outcome = run(
                 tightener,
                 limits,
@@ -150,7 +166,8 @@ def bound(
             sizes.update(tightener.sizes())
             # An exact method decodes an optimum, which needs no repair.
             decoded = tightener.decode()
-            repair = None if tightener.exact else repaired(problem, decoded, seconds=_repair_time(limits), seed=seed)
+            seconds = min(1.0, 0.02 * limits.seconds)
+            repair = None if tightener.exact else repaired(problem, decoded, seconds=seconds, seed=limits.seed)
             if tightener.exact:
                 log_error += tightener.log_error
                 outcome = replace(outcome, exact=True, reason="One table holds every bucket: the value is exact.")
@@ -163,7 +180,7 @@ def bound(
     return Result(
         log_upper=outcome.log_upper,
         log_lower=outcome.log_upper - 2.0 * log_error if status is Status.OPTIMAL else -math.inf,
-        assignment={} if status is Status.INFEASIBLE else _assignment(model, query, problem, states),
+        assignment={} if status is Status.INFEASIBLE else question.answer(problem.restore(states)),
         status=status,
         reason=outcome.reason,
         history=outcome.history,
@@ -173,24 +190,17 @@ def bound(
         version=__version__,
         residuals=residuals,
         notes=outcome.notes,
+        question=question.asked(),
     )
 
 
-def _check(threads: int, seed: int) -> None:
-    """Refuse arguments that are out of range."""
-    if threads < 1:
-        raise InputError(f"threads is {threads}: it must be 1 or more")
-    if seed < 0:
-        raise InputError(f"seed is {seed}: it must be 0 or more")
+def checked_order(question: Question) -> IntArray | None:
+    """A user's order, checked to name each variable once and to eliminate max variables last."""
+    if question.order is not None:
+        from powersum.prepare.ordering import check_order
 
-
-def original_order(model: Model, query: Query, order: Sequence[VariableKey] | IntArray) -> IntArray:
-    """A user's order as indices, checked to be an order of this model that eliminates max variables last."""
-    from powersum.prepare.ordering import check_order
-
-    eliminated = np.array([model.variable(key, argument="order") for key in listed(order, "order")], dtype=np.int64)
-    check_order(eliminated, query.weights, model.n_variables)
-    return eliminated
+        check_order(question.order, question.query.weights, question.model.n_variables)
+    return question.order
 
 
 def reduced_order(
@@ -220,11 +230,6 @@ def _without_search(problem: Problem, started: float, callback: Callback | None)
     return Outcome(log_upper, (snapshot,), reason, interrupted=False, notes=())
 
 
-def _repair_time(limits: Limits) -> float:
-    """Seconds for making the decoded assignment feasible."""
-    return 1.0 if limits.time_limit is None else min(1.0, 0.02 * limits.time_limit)
-
-
 def _impossible(outcome: Outcome) -> Outcome:
     """The outcome once a search has shown that the zeros leave no configuration at all."""
     history = (*outcome.history[:-1], replace(outcome.history[-1], log_upper=-math.inf))
@@ -238,24 +243,3 @@ def _status(problem: Problem, outcome: Outcome) -> Status:
     if problem.model.n_variables == 0 or outcome.exact:
         return Status.OPTIMAL
     return Status.INTERRUPTED if outcome.interrupted else Status.BOUNDED
-
-
-def _assignment(model: Model, query: Query, problem: Problem, states: IntArray) -> dict[str, StateKey]:
-    """Names and labels of the maximised variables' states; those under evidence have their observed state."""
-    restored = problem.restore(states)
-    return {model.name(v): model.label(v, int(restored[v])) for v in query.max_variables.tolist()}
-
-
-def _sizes(model: Model, query: Query, evidence: Mapping[int, int], problem: Problem) -> dict[str, int | float]:
-    """How large the question is, and how much of it simplification left."""
-    return {
-        "variables": model.n_variables,
-        "factors": model.n_factors,
-        "entries": model.log_values.size,
-        "max_variables": len(query.max_variables),
-        "evidence": len(evidence),
-        "reduced_variables": problem.model.n_variables,
-        "reduced_factors": problem.model.n_factors,
-        "reduced_entries": problem.model.log_values.size,
-        "components": problem.n_components,
-    }

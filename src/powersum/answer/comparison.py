@@ -16,14 +16,16 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from powersum.answer.bounding import original_order, reduced_order
+from powersum.answer.bounding import checked_order, reduced_order
 from powersum.bounds.registry import METHODS
 from powersum.bounds.rivals import BASELINES
-from powersum.bounds.run import Limits
 from powersum.core.errors import InputError
 from powersum.core.interrupt import Interrupt, interruptible
+from powersum.model.keys import as_text, listed
+from powersum.model.limits import Limits
 from powersum.model.model import Model, VariableKey
 from powersum.model.query import Query
+from powersum.model.question import EvidenceLike, ModelLike, Question, function_of
 
 if TYPE_CHECKING:
     from powersum.assign.evaluator import Evaluator
@@ -122,7 +124,10 @@ class Comparison:
 
 def parse_methods(words: str | Iterable[str]) -> list[Choice]:
     """Methods from words such as ``gdd``, ``wmb:0.035`` or ``tree:1``, separated by commas or already apart."""
-    given = words.split(",") if isinstance(words, str) else list(words)
+    given = words.split(",") if isinstance(words, str) else listed(words, "methods", "names of methods")
+    for word in given:
+        if not isinstance(word, str):
+            raise InputError(f"methods: {as_text(word)} is no name of a method: give a string")
     choices = [_choice(word.strip()) for word in given if word.strip()]
     if not choices:
         raise InputError(f"no method is given: there is {', '.join(RUNNABLE)}")
@@ -153,9 +158,9 @@ def _choice(word: str) -> Choice:
 
 
 def compare(
-    model: Model,
+    model: ModelLike,
     maximize: Iterable[VariableKey] | str | None = None,
-    evidence: Mapping[Any, Any] | None = None,
+    evidence: EvidenceLike | None = None,
     *,
     query: Query | None = None,
     methods: str | Iterable[str] = DEFAULT_METHODS,
@@ -193,29 +198,28 @@ def compare(
     >>> [trace.label for trace in compare(model, query, methods="gdd,mbe", sweeps=2).traces]
     ['gdd', 'mbe']
     """
-    from powersum.prepare.simplify import simplify
+    from powersum.prepare.simplify import simplified
 
-    Limits(sweeps=sweeps, time_limit=time_limit)
+    limits = Limits(sweeps=sweeps, time_limit=time_limit, threads=threads, seed=seed)
+    function_of(callback, "callback")
     choices = parse_methods(methods)
-    query = Query.asked(model, maximize, query)
-    observed = model.evidence(evidence)
-    eliminated = None if order is None else original_order(model, query, order)
+    question = Question.of(model, maximize, evidence, query=query, order=order, limits=limits)
+    eliminated = checked_order(question)
     with interruptible() as interrupt:
-        problem = simplify(model, query, observed)
+        problem = simplified(question)
         if not problem.feasible or problem.model.n_variables == 0:
             point = Point(0, 0.0, problem.log_constant, problem.log_constant, None)
             traces = [Trace(c.label, c.method, True, (point,), {}) for c in choices]
             return Comparison(tuple(traces), ("Simplification alone gave the exact value.",))
-        chosen = reduced_order(problem, eliminated, seed=seed)
+        chosen = reduced_order(problem, eliminated, seed=limits.seed)
         # Everything that can be refused is refused before anything long runs.
         for choice in choices:
-            _start(choice, problem, chosen, threads, seed)
+            _start(choice, problem, chosen, limits)
             _warm_up(choice.method)
         scores = _Scores(problem) if decode and (problem.tau == 0.0).any() else None
-        limits = Limits(sweeps=sweeps, time_limit=time_limit)
         done, notes = [], []
         for choice in choices:
-            done.append(_run(choice, problem, chosen, limits, scores, interrupt, threads, seed, callback))
+            done.append(_run(choice, problem, chosen, limits, scores, interrupt, callback))
             if interrupt.cause is not None:
                 notes.append(f"Interrupted by {interrupt.cause}: the methods after {choice.label} did not run.")
                 break
@@ -224,8 +228,8 @@ def compare(
     return Comparison(tuple(done), tuple(notes))
 
 
-def _start(choice: Choice, problem: Problem, order: IntArray, threads: int, seed: int) -> Any:
-    return _class(choice.method)(problem, order, threads=threads, seed=seed, **choice.options)
+def _start(choice: Choice, problem: Problem, order: IntArray, limits: Limits) -> Any:
+    return _class(choice.method)(problem, order, threads=limits.threads, seed=limits.seed, **choice.options)
 
 
 def _class(method: str) -> Any:
@@ -279,17 +283,15 @@ def _run(
     limits: Limits,
     scores: _Scores | None,
     interrupt: Interrupt,
-    threads: int,
-    seed: int,
     callback: PointCallback | None,
 ) -> Trace:
     """One method from its start to its last sweep."""
     began = time.monotonic()
-    method = _start(choice, problem, order, threads, seed)
+    method = _start(choice, problem, order, limits)
     spent = time.monotonic() - began
     points = [_point(method, 0, spent, problem)]
     last = limits.sweeps or 0
-    longest = math.inf if limits.time_limit is None else limits.time_limit
+    longest = limits.seconds
     more = True
     while True:
         over = not more or len(points) > last or spent >= longest or interrupt.cause is not None

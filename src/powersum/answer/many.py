@@ -9,11 +9,14 @@ from contextlib import contextmanager
 from typing import Any
 
 from powersum.answer.solver import DEFAULT_MEMORY, DEFAULT_TIME, Solver
+from powersum.answer.tuning import DEFAULT_SCHEDULE, Schedule
 from powersum.core.errors import InputError
 from powersum.core.interrupt import Interrupt, interruptible
 from powersum.core.memory import bytes_held
 from powersum.model.keys import as_text, listed
+from powersum.model.limits import Limits, whole_number
 from powersum.model.model import Model
+from powersum.model.question import ModelLike, model_of
 from powersum.model.result import Result
 
 # The main thread must wake up now and then to hear of Ctrl-C.
@@ -21,15 +24,16 @@ HEARTBEAT = 0.2
 
 
 def solve_many(
-    model: Model,
+    model: ModelLike,
     queries: Iterable[Mapping[str, Any]],
     *,
     n_jobs: int = 1,
     time_limit: float | None = DEFAULT_TIME,
-    memory: float = DEFAULT_MEMORY,
+    memory: float | str = DEFAULT_MEMORY,
     gap: float = 0.0,
     seed: int = 0,
     progress: bool | None = None,
+    schedule: Schedule = DEFAULT_SCHEDULE,
 ) -> list[Result]:
     """Answer many questions about one model.
 
@@ -39,7 +43,7 @@ def solve_many(
     Parameters
     ----------
     model
-        The model; it is not changed.
+        The model, which is not changed, or the path of its file.
     queries
         For each question a dictionary of what it asks: ``maximize``, ``evidence``, ``query``, as in
         :func:`powersum.solve`.
@@ -48,8 +52,8 @@ def solve_many(
     time_limit
         Seconds for each question.
     memory
-        Bytes that all jobs together may use.
-    gap, seed
+        Bytes that all jobs together may use, or a size such as ``"2G"``.
+    gap, seed, schedule
         As in :func:`powersum.solve`.
     progress
         Whether to show a progress bar on stderr; on a terminal only, if not given.
@@ -68,19 +72,27 @@ def solve_many(
     >>> [answer.assignment["rain"] for answer in answers]
     ['no', 'yes']
     """
-    if n_jobs < 1:
-        raise InputError(f"n_jobs is {n_jobs}: it must be 1 or more")
+    n_jobs = whole_number(n_jobs, "n_jobs", 1)
+    # What is wrong with the limits is not the fault of the first question.
+    limits = Limits(time_limit=time_limit, memory=memory, gap=gap, seed=seed)
+    model = model_of(model)
     # What the process holds already is held once, not by each.
     # Loaded now, for compiled modules take a good part of what each process holds.
-    import powersum.answer.stages  # noqa: F401
+    import powersum.answer.work  # noqa: F401
 
-    held = min(bytes_held(), memory)
-    options = {"time_limit": time_limit, "memory": (memory - held) / n_jobs + held, "gap": gap, "seed": seed}
+    held = min(bytes_held(), limits.bytes)
+    options = {
+        "time_limit": limits.time_limit,
+        "memory": (limits.bytes - held) / n_jobs + held,
+        "gap": limits.gap,
+        "seed": limits.seed,
+        "schedule": schedule,
+    }
     solvers: dict[Any, Solver] = {}
     asked = []
     for number, question in enumerate(listed(queries, "queries", "a list of dictionaries")):
         solver = _solver(model, number, question, options)
-        key = _key(solver)
+        key = solver.question.key
         solvers.setdefault(key, solver)
         asked.append(key)
     with interruptible() as interrupt, _bar(len(solvers), progress) as advance:
@@ -99,18 +111,6 @@ def _solver(model: Model, number: int, question: Mapping[str, Any], options: Map
         return Solver(model, **question, **options)
     except InputError as error:
         raise InputError(f"question {number}: {error}") from None
-
-
-def _key(solver: Solver) -> tuple[bytes, tuple[tuple[int, int], ...], bytes]:
-    """Equal for equal questions: weights, observed states, and the likelihoods at the end of the tables."""
-    observed = solver.observed
-    likelihoods = observed.model.log_values[solver.model.log_values.size :]
-    scopes = observed.model.scope_variables[solver.model.scope_variables.size :]
-    return (
-        solver.query.weights.tobytes(),
-        tuple(sorted(observed.states.items())),
-        scopes.tobytes() + likelihoods.tobytes(),
-    )
 
 
 def _run(

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,9 +13,9 @@ from powersum.core.arrays import FloatArray
 from powersum.core.clock import deadline_at, working_time
 from powersum.core.errors import InputError
 from powersum.core.interrupt import interruptible
-from powersum.model.evidence import observe
+from powersum.model.limits import Limits
 from powersum.model.model import Model
-from powersum.model.query import Query
+from powersum.model.question import EvidenceLike, ModelLike, Question
 
 if TYPE_CHECKING:
     from powersum.prepare.problem import Problem
@@ -33,11 +32,11 @@ class Marginals:
 
 
 def marginals(
-    model: Model,
-    evidence: Mapping[Any, Any] | None = None,
+    model: ModelLike,
+    evidence: EvidenceLike | None = None,
     *,
     time_limit: float | None = 10.0,
-    memory: float = DEFAULT_MEMORY,
+    memory: float | str = DEFAULT_MEMORY,
     threads: int = 1,
     seed: int = 0,
 ) -> Marginals:
@@ -46,11 +45,11 @@ def marginals(
     Parameters
     ----------
     model, evidence
-        The model, and observed states or likelihoods as in :func:`powersum.solve`.
+        The model or the path of its file, and observed states or likelihoods, as in :func:`powersum.solve`.
     time_limit
         Seconds for tightening the bound where an exact answer does not fit the memory; Ctrl-C ends that early.
     memory
-        Bytes that may be used.
+        Bytes that the tables of the bound may take, or a size such as ``"2G"``.
     threads, seed
         As in :func:`powersum.bound`.
 
@@ -70,29 +69,30 @@ def marginals(
     # Compiled modules are imported where they are used, so that ``import powersum`` stays quick.
     from powersum.bounds.tree import CoveringTree
     from powersum.prepare.ordering import elimination_order
-    from powersum.prepare.simplify import simplify
+    from powersum.prepare.simplify import simplified
 
     started = working_time()
-    model, observed = observe(model, evidence)
-    # As a Markov network: barren variables, which log Z can do without, have marginals too.
-    undirected = replace(model, directed=False)
-    problem = simplify(undirected, Query.of(model), observed)
+    limits = Limits(time_limit=time_limit, memory=memory, threads=threads, seed=seed)
+    question = Question.of(model, evidence=evidence, limits=limits)
+    # Barren variables, which log Z can do without, have marginals too.
+    problem = simplified(question, barren=False)
     if not problem.feasible:
-        raise _impossible(evidence)
-    beliefs = _of_removed(model, problem)
+        raise _impossible(question)
+    beliefs = _of_removed(question.model, problem)
     exact = True
     if problem.model.n_variables:
-        order = elimination_order(problem.model, problem.tau, seed=seed)
-        tree = CoveringTree(problem, order, threads=threads, seed=seed, memory=int(memory))
-        end = math.inf if time_limit is None else started + time_limit
-        if not tree.exact and repaired(problem, tree.decode(), seconds=_search_time(time_limit), seed=seed) is None:
-            raise _impossible(evidence)
+        order = elimination_order(problem.model, problem.tau, seed=limits.seed)
+        tree = CoveringTree(problem, order, threads=limits.threads, seed=limits.seed, memory=int(limits.bytes))
+        end = started + limits.seconds
+        search = min(1.0, 0.1 * limits.seconds)
+        if not tree.exact and repaired(problem, tree.decode(), seconds=search, seed=limits.seed) is None:
+            raise _impossible(question)
         with interruptible() as interrupt:
             while not tree.exact and interrupt.cause is None and working_time() < end and tree.step(deadline_at(end)):
                 pass
         exact = tree.exact
         if tree.log_upper == -math.inf:
-            raise _impossible(evidence)
+            raise _impossible(question)
         for reduced, belief in enumerate(tree.beliefs()):
             kept = problem.kept_states[problem.kept_state_starts[reduced] : problem.kept_state_starts[reduced + 1]]
             own = beliefs[int(problem.variables[reduced])]
@@ -101,14 +101,10 @@ def marginals(
     return Marginals(tuple(beliefs), exact)
 
 
-def _impossible(evidence: Mapping[Any, Any] | None) -> InputError:
-    what = "the evidence has probability 0" if evidence else "every state of the model has probability 0"
+def _impossible(question: Question) -> InputError:
+    known = question.all_evidence
+    what = "the evidence has probability 0" if known else "every state of the model has probability 0"
     return InputError(f"{what}: there are no marginals")
-
-
-def _search_time(time_limit: float | None) -> float:
-    """Seconds for a search that may show that nothing has positive probability."""
-    return 1.0 if time_limit is None else min(1.0, 0.1 * time_limit)
 
 
 def _of_removed(model: Model, problem: Problem) -> list[FloatArray]:

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Generator, Iterable, Iterator
+from typing import Any
 
-import numpy as np
-
+from powersum.answer.tuning import DEFAULT_SCHEDULE, Schedule
 from powersum.core.arrays import IntArray
-from powersum.core.clock import working_time
-from powersum.core.errors import InputError
+from powersum.core.clock import Clock
 from powersum.core.interrupt import Interrupt, interruptible
 from powersum.core.memory import memory_left
-from powersum.model.evidence import observe
-from powersum.model.model import Model, StateKey, VariableKey
+from powersum.model.limits import Limits
+from powersum.model.model import VariableKey
 from powersum.model.query import Query
+from powersum.model.question import EvidenceLike, ModelLike, Question, function_of
 from powersum.model.result import Result, Snapshot, Status
 
-if TYPE_CHECKING:
-    from powersum.answer.board import State
+_OVER = object()
+"""What stands for the end of the work."""
 
 DEFAULT_TIME = 60.0
 DEFAULT_MEMORY = 2e9
@@ -29,39 +27,38 @@ SAME = 1e-6
 """Bounds this close count as equal: the answer is then optimal. How close they are, the result says."""
 
 
-GRACE, GRACE_SHARE = 1.0, 0.05
-"""Seconds, and share of the time limit, by which a first bound may be late before a run ends without any."""
-
-
 def solve(
-    model: Model,
+    model: ModelLike,
     maximize: Iterable[VariableKey] | str | None = None,
-    evidence: Mapping[Any, Any] | None = None,
+    evidence: EvidenceLike | None = None,
     *,
     query: Query | None = None,
     time_limit: float | None = DEFAULT_TIME,
-    memory: float = DEFAULT_MEMORY,
+    memory: float | str = DEFAULT_MEMORY,
     gap: float = 0.0,
     threads: int = 1,
     seed: int = 0,
     callback: Callable[[Snapshot], None] | None = None,
+    schedule: Schedule = DEFAULT_SCHEDULE,
 ) -> Result:
     """Find the best states of the maximised variables, with a proof or with bounds on both sides.
 
     Parameters
     ----------
     model
-        The model; it is not changed.
+        The model, which is not changed, or the path of its file.
     maximize
-        Names or numbers of the variables to maximise; ``"all"`` for MAP, ``None`` for the log partition function.
+        Names or numbers of the variables to maximise; ``"all"`` for MAP, ``None`` for the log partition function. The
+        answer has them in this order.
     evidence
         Observed states, by names or numbers; likelihoods, as ``{"cough": {"no": 0.2, "yes": 0.8}}``, where not certain.
+        A dictionary, a list of pairs, or a row of a table (pandas Series, named tuple) without its missing values.
     query
         Weights 0 and 1, in place of ``maximize``.
     time_limit
         Seconds after which to return the best so far; ``None`` for no limit. Compilation on first use does not count.
     memory
-        Bytes that the process may hold; what it holds already is taken off.
+        Bytes that the process may hold, or a size such as ``"2G"``; what it holds already is taken off.
     gap
         Stop once upper and lower bound are this close (natural logs).
     threads
@@ -70,6 +67,8 @@ def solve(
         Seed of all that is drawn at random.
     callback
         Called with a :class:`~powersum.model.result.Snapshot` whenever a bound has moved.
+    schedule
+        How time is shared out among the kinds of work, for experiments; no schedule can make a bound wrong.
 
     Returns
     -------
@@ -87,6 +86,7 @@ def solve(
     >>> result.status.value, dict(result.assignment)
     ('optimal', {'rain': 'yes'})
     """
+    function_of(callback, "callback")
     solver = Solver(
         model,
         maximize,
@@ -97,6 +97,7 @@ def solve(
         gap=gap,
         threads=threads,
         seed=seed,
+        schedule=schedule,
     )
     with interruptible() as interrupt:
         solver.watch(interrupt)
@@ -122,36 +123,34 @@ class Solver:
 
     def __init__(
         self,
-        model: Model,
+        model: ModelLike,
         maximize: Iterable[VariableKey] | str | None = None,
-        evidence: Mapping[Any, Any] | None = None,
+        evidence: EvidenceLike | None = None,
         *,
         query: Query | None = None,
         time_limit: float | None = DEFAULT_TIME,
-        memory: float = DEFAULT_MEMORY,
+        memory: float | str = DEFAULT_MEMORY,
         gap: float = 0.0,
         threads: int = 1,
         seed: int = 0,
+        schedule: Schedule = DEFAULT_SCHEDULE,
     ) -> None:
-        self.model = model
-        self.query = _question(model, maximize, query)
-        self.observed = observe(model, evidence)
-        _check(time_limit, gap, threads, seed)
-        # Loaded now, for compiled modules take a good part of what the process holds.
-        import powersum.answer.stages  # noqa: F401
+        limits = Limits(time_limit=time_limit, memory=memory, gap=gap, threads=threads, seed=seed)
+        self.question = Question.of(model, maximize, evidence, query=query, limits=limits)
+        self.question.only_sums_and_maxima("solve")
+        # Compiled modules are imported where they are used, so that ``import powersum`` stays quick; but before the
+        # memory is looked at, for they take a good part of what the process holds.
+        import powersum.answer.work  # noqa: F401
+        from powersum.answer.board import Board
 
-        self._memory = memory_left(memory)
+        self._memory = min(memory_left(limits.bytes), schedule.most_bytes)
         self._options: dict[str, Any] = {
-            "time_limit": time_limit,
-            "memory": memory,
-            "gap": gap,
-            "threads": threads,
-            "seed": seed,
+            name: getattr(limits, name) for name in ("time_limit", "memory", "gap", "threads", "seed")
         }
-        self._history: list[Snapshot] = []
-        self._stages: Iterator[State] | None = None
-        self._state: State | None = None
-        self._spent = 0.0
+        self._schedule = schedule
+        self._clock = Clock(limits.seconds)
+        self._board = Board(self.question.model.n_variables)
+        self._work: Generator[None] | None = None
         self._finished = False
         self._interrupted: str | None = None
         self._flag: Interrupt | None = None
@@ -160,12 +159,11 @@ class Solver:
         """Snapshots, one whenever a bound has moved and one at the end."""
         while not self._finished:
             snapshot = self._advance()
-            self._let_go()
             if snapshot is not None:
                 yield snapshot
             if self._flag is not None and self._flag.cause is not None and not self._finished:
                 self.interrupt(f"Interrupted by {self._flag.cause}: the best answer until then.")
-                yield self._history[-1]
+                yield self._board.history[-1]
 
     def watch(self, flag: Interrupt) -> None:
         """End after the present slice of work once the flag of :func:`~powersum.core.interrupt.interruptible` is up."""
@@ -176,143 +174,104 @@ class Solver:
         if self._finished:
             return
         self._interrupted = reason
-        self._finished = True
-        self._let_go()
+        self._finish()
         # Bounds may not have moved for long; the last snapshot tells how long they were worked on.
-        self._remember(self.log_lower, self.log_upper)
+        self._board.snapshot(self._clock.spent, always=True)
 
-    def _let_go(self) -> None:
-        """At the end, of trees, tables and evaluators: the answer needs none of them."""
-        if self._finished:
-            self._stages = None
-
-    def _remember(self, lower: float, upper: float) -> Snapshot:
-        self._history.append(Snapshot(self._spent, len(self._history), upper, lower))
-        return self._history[-1]
+    def _finish(self) -> None:
+        """End the work and let go of trees, tables and threads: the answer needs none of them."""
+        self._finished = True
+        if self._work is not None:
+            self._work.close()
+            self._work = None
+        # What is reported has been computed from scratch, at a point that is given up by that.
+        self._board.confirm()
 
     def _advance(self) -> Snapshot | None:
-        """One slice of work; the snapshot if a bound moved."""
-        # Compiled modules are imported where they are used, so that ``import powersum`` stays quick.
-        from powersum.answer.stages import stages
+        """One turn of work; the snapshot if a bound moved."""
+        from powersum.answer.work import work
 
-        begun = working_time()
-        limit = math.inf if self._options["time_limit"] is None else self._options["time_limit"]
-        if self._stages is None:
-            self._stages = stages(
-                self.observed.model,
-                self.query,
-                self.observed.states,
-                memory=self._memory,
-                threads=self._options["threads"],
-                seed=self._options["seed"],
-                clock=lambda: self._spent,
-                time_limit=limit,
-            )
-        state = next(self._stages, None)
-        self._spent += working_time() - begun
-        if state is None:
-            self._finished = True
+        board, clock, schedule = self._board, self._clock, self._schedule
+        try:
+            with clock.running():
+                if self._work is None:
+                    self._work = work(
+                        self.question,
+                        board=board,
+                        clock=clock,
+                        schedule=schedule,
+                        memory=self._memory,
+                        threads=self._options["threads"],
+                        seed=self._options["seed"],
+                    )
+                over = next(self._work, _OVER) is _OVER
+        except BaseException as error:
+            # Whatever it was, what is on the board holds. An exception without words is told by its name.
+            words = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            self._interrupted = f"Broken off by {words.rstrip('.')}."
+            self._finish()
+            if not board.contradicted:
+                board.snapshot(clock.spent, always=True)
+            raise
+        if over:
+            self._finish()
             return None
-        self._state = state
-        lower, upper = state.log_lower, state.log_upper
-        if self._history:
-            upper = min(upper, self._history[-1].log_upper)
-            lower = max(lower, self._history[-1].log_lower)
-        if not lower <= upper:
-            # Both have their rounding counted, so one of the two is wrong, and nothing tells which: no answer is better
-            # than a false proof.
-            raise RuntimeError(
-                f"the bounds contradict each other: lower {lower!r}, upper {upper!r}."
-                " This is a fault of powersum; please report it with the model."
-            )
-        if upper == math.inf:
+        if board.log_upper == math.inf:
             # Preparation is not complete: a little later there will be an answer that is worth the wait.
-            self._finished = self._spent >= limit + GRACE + GRACE_SHARE * limit
-            return self._remember(lower, upper) if self._finished else None
-        if state.settled or upper - lower <= max(self._options["gap"], SAME) or self._spent >= limit:
-            self._finished = True
-        moved = not self._history or (lower, upper) != (self._history[-1].log_lower, self._history[-1].log_upper)
-        if not moved and not self._finished:
-            return None
-        return self._remember(lower, upper)
+            if clock.spent < clock.limit + schedule.grace + schedule.grace_share * clock.limit:
+                return None
+            self._finish()
+        elif board.proven or board.gap <= max(self._options["gap"], SAME) or clock.spent >= clock.limit:
+            self._finish()
+        return board.snapshot(clock.spent, always=self._finished)
 
     @property
     def log_lower(self) -> float:
         """The certified value of the best assignment so far; ``-inf`` before there is one."""
-        return self._history[-1].log_lower if self._history else -math.inf
+        return self._board.log_lower
 
     @property
     def log_upper(self) -> float:
         """The upper bound on every assignment so far."""
-        return self._history[-1].log_upper if self._history else math.inf
+        return self._board.log_upper
 
     def states(self) -> IntArray:
         """States of all original variables in the best assignment so far; -1 where a variable has none."""
-        if self._state is None:
-            return np.full(self.model.n_variables, -1, dtype=np.int64)
-        return self._state.states
+        return self._board.states
 
     def result(self) -> Result:
-        """The answer as it stands."""
+        """The answer as it stands; the exception again if bounds contradicted each other."""
         from powersum import __version__
 
-        state = self._state
-        if state is not None and self._history:
-            # What is reported has been computed from scratch at a point that is still there; should that ever be more
-            # than was claimed on the way, no snapshot may claim less.
-            least = state.confirm()
-            self._history = [replace(past, log_upper=max(past.log_upper, least)) for past in self._history]
-        history = tuple(self._history)
-        upper = history[-1].log_upper if history else math.inf
-        lower = history[-1].log_lower if history else -math.inf
-        status, reason = self._status(lower, upper)
+        board = self._board
+        board.refuse()
+        board.confirm()
+        status, reason = self._status()
         return Result(
-            log_upper=upper,
-            log_lower=lower,
-            assignment={} if state is None or lower == -math.inf else self._assignment(state),
+            log_upper=board.log_upper,
+            log_lower=board.log_lower,
+            assignment={} if board.log_lower == -math.inf else self.question.answer(board.states),
             status=status,
             reason=reason,
-            history=history,
+            history=tuple(board.history),
             method="solve",
             options=self._options,
-            sizes={} if state is None else state.sizes,
+            sizes=dict(board.sizes),
             version=__version__,
-            notes=() if state is None else state.notes,
+            notes=board.notes,
+            question=self.question.asked(),
         )
 
-    def _status(self, lower: float, upper: float) -> tuple[Status, str]:
-        state = self._state
-        if upper == -math.inf:
+    def _status(self) -> tuple[Status, str]:
+        board = self._board
+        if board.log_upper == -math.inf:
             return Status.INFEASIBLE, "Nothing has positive probability: zeros and evidence exclude every state."
-        if state is not None and lower > -math.inf and (upper - lower <= SAME or state.settled):
-            return Status.OPTIMAL, f"{state.reason} Proven to {max(upper - lower, 1e-16):.1g}."
+        if board.log_lower > -math.inf and (board.gap <= SAME or board.proven):
+            return Status.OPTIMAL, f"{board.reason} Proven to {max(board.gap, 1e-16):.1g}."
         if self._interrupted is not None or not self._finished:
             return Status.INTERRUPTED, self._interrupted or "Stopped before the end."
-        if upper - lower <= self._options["gap"]:
+        if board.gap <= self._options["gap"]:
             return Status.BOUNDED, f"The gap asked for, {self._options['gap']:g}, was reached."
-        if state is not None and state.exhausted:
-            return Status.BOUNDED, state.reason
-        return Status.BOUNDED, f"The time limit of {self._options['time_limit']:g} s was reached."
-
-    def _assignment(self, state: State) -> dict[str, StateKey]:
-        restored = state.states
-        return {self.model.name(v): self.model.label(v, int(restored[v])) for v in self.query.max_variables.tolist()}
-
-
-def _question(model: Model, maximize: Iterable[VariableKey] | str | None, query: Query | None) -> Query:
-    """The query, which must consist of sums and maxima."""
-    query = Query.asked(model, maximize, query)
-    if query.task == "power-sum":
-        raise InputError("solve takes weights 0 and 1 only; bound takes any")
-    return query
-
-
-def _check(time_limit: float | None, gap: float, threads: int, seed: int) -> None:
-    if time_limit is not None and not time_limit > 0:
-        raise InputError(f"time_limit is {time_limit}: it must be above 0")
-    if not gap >= 0:
-        raise InputError(f"gap is {gap}: it must be 0 or more")
-    if threads < 1:
-        raise InputError(f"threads is {threads}: it must be 1 or more")
-    if seed < 0:
-        raise InputError(f"seed is {seed}: it must be 0 or more")
+        if board.exhausted:
+            return Status.BOUNDED, board.reason
+        return Status.BOUNDED, f"The time limit of {self._clock.limit:g} s was reached."

@@ -16,6 +16,8 @@ import numpy as np
 from powersum.assign.evaluator import Evaluator
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.jit import compiled
+from powersum.core.random import following, seeded, share_of_one
+from powersum.core.speed import ANNEALING_LOOK
 from powersum.model.graph import incidence
 
 HOTTEST, COLDEST = (2.0, 20.0), 0.1
@@ -24,7 +26,7 @@ HOTTEST, COLDEST = (2.0, 20.0), 0.1
 SWEEPS = (500.0, 5000.0)
 """From which range the number of sweeps is drawn."""
 
-MOST_LOOKS = 5e6
+MOST_LOOKS = 0.05 / ANNEALING_LOOK
 """Looks into tables that one run may take: about a twentieth of a second."""
 
 LOOKS_PER_BLOCK = 1e5
@@ -118,7 +120,7 @@ def _anneal(
     seed: int,
 ) -> float:
     """Sweeps of heat-bath steps at falling temperature; ``states`` is changed in place. The sum of all factors."""
-    random = np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15) | np.uint64(1)
+    random = seeded(seed, np.int64(0))
     places = np.empty(len(scope_starts) - 1, np.int64)
     for f in range(len(places)):
         place = table_starts[f]
@@ -149,10 +151,8 @@ def _anneal(
             for s in range(card):
                 score[s] = math.exp((score[s] - top) / heat)
                 total += score[s]
-            random ^= random << np.uint64(13)
-            random ^= random >> np.uint64(7)
-            random ^= random << np.uint64(17)
-            drawn = total * float(random >> np.uint64(11)) / 9007199254740992.0
+            random = following(random)
+            drawn = total * share_of_one(random)
             new = 0
             while new < card - 1 and drawn >= score[new]:
                 drawn -= score[new]

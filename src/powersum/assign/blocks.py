@@ -18,6 +18,7 @@ from powersum.assign.evaluator import Evaluator
 from powersum.assign.regions import TOO_WIDE
 from powersum.core.arrays import BoolArray, FloatArray, IntArray
 from powersum.core.jit import compiled
+from powersum.core.random import following, number_below, seeded
 from powersum.model.graph import adjacency
 
 SMALLEST_GAIN = 1e-9
@@ -30,7 +31,7 @@ SPARSE_SHARE = 0.6
 """Share of sparse blocks among all."""
 
 REGION_WORK = 1e6
-"""Table entries that the elimination of one region may take: a few milliseconds at most."""
+"""Table entries that the elimination of one region may take: by ``core.speed.ELIMINATION`` a few milliseconds."""
 
 LEAST_PATIENCE, PATIENCE = 30, 0.5
 """A search is given up after this many blocks without a gain, and so many more for each variable at issue."""
@@ -212,7 +213,7 @@ class LocalSearch:
 @compiled
 def _ball(centre: int, seed: int, starts: IntArray, neighbours: IntArray, is_max: BoolArray, chosen: IntArray) -> int:
     """Fill ``chosen`` with the max variables nearest to ``centre``, each ring in random order; their number."""
-    random = np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15) | np.uint64(1)
+    random = seeded(seed, np.int64(0))
     seen = np.zeros(len(is_max), np.bool_)
     queue = np.empty(len(is_max), np.int64)
     seen[centre] = True
@@ -221,10 +222,8 @@ def _ball(centre: int, seed: int, starts: IntArray, neighbours: IntArray, is_max
     while first < last:
         ring = last
         for i in range(first, ring):
-            random ^= random << np.uint64(13)
-            random ^= random >> np.uint64(7)
-            random ^= random << np.uint64(17)
-            j = i + np.int64((random >> np.uint64(11)) % np.uint64(ring - i))
+            random = following(random)
+            j = i + number_below(random, ring - i)
             v = queue[j]
             queue[j] = queue[i]
             if is_max[v]:

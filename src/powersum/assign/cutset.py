@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from powersum.core.arrays import BoolArray, IntArray, starts_of
+from powersum.core.arrays import BoolArray, IntArray, positions_of, starts_of
 from powersum.exact.wiring import wire
 from powersum.model.factors import factors_of
 from powersum.model.model import Model
@@ -64,9 +64,7 @@ def _sum_part(model: Model, is_sum: BoolArray) -> Model:
 def _crowded(model: Model, entries: float, seed: int) -> IntArray:
     """How many bucket tables of more than ``entries`` entries each variable is part of."""
     order = elimination_order(model, np.ones(model.n_variables), seed=seed, restarts=2)
-    position = np.empty(model.n_variables, dtype=np.int64)
-    position[order] = np.arange(len(order))
-    wiring, _ = wire(order, position, np.arange(model.n_factors), factors_of(model))
+    wiring, _ = wire(order, positions_of(order), np.arange(model.n_factors), factors_of(model))
     log_sizes = np.log(model.cardinalities)
     counts = np.zeros(model.n_variables, dtype=np.int64)
     for b in range(len(order)):

@@ -8,10 +8,11 @@ import numpy as np
 
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.jit import inner
+from powersum.core.speed import ORDERING_STEP
 from powersum.model.factors import Factors
-from powersum.prepare.ordering.min_fill import min_fill
+from powersum.prepare.ordering.fill import min_fill
 
-ORDER_WORK = 50_000_000
+ORDER_WORK = round(0.1 / ORDERING_STEP)
 """Steps that ordering one region may take: a tenth of a second."""
 
 

@@ -33,13 +33,13 @@ NOISE = (0.1, 3.0)
 COMPLETION = 0.1
 """Seconds to look for a way around zeros that forbid a start, where good assignments are known to start from."""
 
-MEMORY = 2000.0
+BLOCKS_REMEMBERED = 2000.0
 """Blocks after which what was seen of a kind of start has mostly faded."""
 
 NEXT_BEST = 0.2
 """What the second or third best end of all counts, where the best counts 1."""
 
-LEAST_SHARE = 0.1
+LEAST_TIME_SHARE = 0.1
 """Share of the time that each kind of start has at least, about."""
 
 
@@ -67,7 +67,7 @@ class Merit:
     @property
     def rate(self) -> float:
         """Good ends for each block; a guess as long as little is known."""
-        return (self.good + 0.5) / (self.blocks + 0.5 * MEMORY)
+        return (self.good + 0.5) / (self.blocks + 0.5 * BLOCKS_REMEMBERED)
 
     @property
     def cost(self) -> float:
@@ -76,7 +76,7 @@ class Merit:
 
     def add(self, good: float, blocks: float) -> None:
         """Count another run."""
-        kept = math.exp(-blocks / MEMORY)
+        kept = math.exp(-blocks / BLOCKS_REMEMBERED)
         self.good = kept * self.good + good
         self.blocks = kept * self.blocks + blocks
         self.runs = kept * self.runs + 1.0
@@ -123,7 +123,7 @@ class Portfolio:
         """States read off an upper bound that is being tightened: starts of one kind among others, the newest first."""
         self._decoded = decoded
 
-    def run(self, deadline: float) -> bool:
+    def improve(self, deadline: float) -> bool:
         """Search until the deadline; True when a better assignment was found."""
         before = self.log_value
         if not self._evaluator.is_max.any():
@@ -183,7 +183,7 @@ class Portfolio:
         missing |= set() if self._elite else {Start.SHAKEN, Start.NOISED}
         kinds = [kind for kind in self._merits if kind not in missing]
         rates = np.array([self._merits[kind].rate for kind in kinds])
-        shares = np.maximum(rates / rates.sum(), LEAST_SHARE)
+        shares = np.maximum(rates / rates.sum(), LEAST_TIME_SHARE)
         chances = shares / np.array([self._merits[kind].cost for kind in kinds])
         return kinds[int(self._rng.choice(len(kinds), p=chances / chances.sum()))]
 

@@ -9,8 +9,9 @@ import numpy as np
 from powersum.assign.supports import Queue, Supports, propagate, push, remove
 from powersum.core.arrays import BoolArray, FloatArray, IntArray
 from powersum.core.jit import inner
+from powersum.core.random import following, seeded
 from powersum.model.factors import Factors
-from powersum.prepare.ordering.min_fill import lowest_bit
+from powersum.prepare.ordering.fill import lowest_bit
 
 
 @inner
@@ -56,7 +57,7 @@ def thin_out(
             q = neighbours[at]
             adjacent[p, q >> 6] |= one << np.uint64(q & 63)
             load[p] += bits[q]
-    random = np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15) | one
+    random = seeded(seed, np.int64(0))
     members = np.empty(n_active, np.int64)
     while True:
         chosen: Any = np.int64(-1)
@@ -86,9 +87,7 @@ def thin_out(
             q = members[i]
             if weights[active[q]] > 0.0:
                 continue
-            random ^= random << np.uint64(13)
-            random ^= random >> np.uint64(7)
-            random ^= random << np.uint64(17)
+            random = following(random)
             luck = load[q] * (0.5 + float(random >> np.uint64(40)) / (1 << 24))
             if luck > most:
                 held, most = q, luck

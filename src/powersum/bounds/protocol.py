@@ -6,15 +6,14 @@ from typing import Protocol, runtime_checkable
 
 from powersum.core.arrays import IntArray
 from powersum.model.result import Residuals
+from powersum.prepare.problem import Problem
 from powersum.prepare.proof import Forest
 
 
 class Tightener(Protocol):
     """A bound on one simplified problem while it is being tightened.
 
-    The constructor of a method takes ``(problem: Problem, order: IntArray, *, threads: int, seed: int, **options)``,
-    where ``order`` is an elimination order of the reduced variables, first eliminated first, max variables last. All
-    values are natural logs and leave out ``problem.log_constant``, which :mod:`powersum.bounds.run` adds.
+    All values are natural logs and leave out ``problem.log_constant``, which :mod:`powersum.bounds.run` adds.
     """
 
     log_upper: float
@@ -50,6 +49,17 @@ class Tightener(Protocol):
 
     def sizes(self) -> dict[str, int | float]:
         """Facts about the structure: numbers of tables, entries, parameters, bytes."""
+        ...
+
+
+class Method(Protocol):
+    """The class of a method: called with a problem it gives the first bound. Options of its own have defaults.
+
+    ``order`` is an elimination order of the reduced variables, first eliminated first, max variables last.
+    """
+
+    def __call__(self, problem: Problem, order: IntArray, *, threads: int, seed: int) -> Tightener:
+        """Start a bound."""
         ...
 
 

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from powersum.bounds.protocol import Tightener
 from powersum.core.clock import deadline_at, working_time
-from powersum.core.errors import InputError
 from powersum.core.interrupt import Interrupt
+from powersum.model.limits import Limits
 from powersum.model.result import Snapshot
 from powersum.model.rounding import certain
 
@@ -20,38 +20,6 @@ Callback = Callable[[Snapshot], None]
 PATIENCE = 10
 # Bounds are sums of thousands of rounded terms: smaller differences from the recomputed value are only that.
 ROUNDING = 1e-9
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """When to stop. The first rule that holds ends the run; ``None`` switches a rule off.
-
-    Parameters
-    ----------
-    sweeps
-        Number of sweeps.
-    time_limit
-        Seconds since the start of the whole call, preparation included, compilation on first use not.
-    target
-        Stop once the upper bound is at or below this value.
-    change
-        Stop once ten sweeps together gain less than ``change · max(1, |bound|)``.
-    """
-
-    sweeps: int | None = None
-    time_limit: float | None = None
-    target: float | None = None
-    change: float | None = None
-
-    def __post_init__(self) -> None:
-        if self.sweeps is not None and self.sweeps < 0:
-            raise InputError(f"sweeps is {self.sweeps}: it must be 0 or more")
-        if self.time_limit is not None and not self.time_limit > 0:
-            raise InputError(f"the time limit is {self.time_limit} s: it must be positive")
-        if self.target is not None and math.isnan(self.target):
-            raise InputError("the target is not a number")
-        if self.change is not None and not (0 <= self.change < math.inf):
-            raise InputError(f"change is {self.change}: it must be a number ≥ 0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +82,7 @@ def run(
         if stop is not None:
             break
         more = tightener.step(deadline_at(end))
-    history, notes = _settled(history, certain(tightener.bound() + log_constant, log_error))
+    history, notes = _in_line_with_recomputed(history, certain(tightener.bound() + log_constant, log_error))
     return Outcome(history[-1].log_upper, tuple(history), stop.reason, stop.interrupted, notes)
 
 
@@ -151,7 +119,7 @@ def _sweeps(number: int) -> str:
     return "1 sweep" if number == 1 else f"{number} sweeps"
 
 
-def _settled(history: list[Snapshot], recomputed: float) -> tuple[list[Snapshot], tuple[str, ...]]:
+def _in_line_with_recomputed(history: list[Snapshot], recomputed: float) -> tuple[list[Snapshot], tuple[str, ...]]:
     """Take the value computed from scratch as the answer and keep the history in line with it."""
     excess = recomputed - history[-1].log_upper if math.isfinite(recomputed) else 0.0
     if excess <= 0:

@@ -9,7 +9,6 @@ import typer
 
 from powersum.answer.bounding import bound
 from powersum.bounds.registry import DEFAULT_METHOD, METHODS, check_options, method_named
-from powersum.bounds.run import Limits
 from powersum.cli.answer import print_assignment, print_status, print_written, write_answer
 from powersum.cli.files import (
     EvidenceFile,
@@ -26,12 +25,12 @@ from powersum.cli.files import (
     Seed,
     Threads,
     check_outputs,
-    memory_size,
-    print_hints,
+    print_notes,
     read_question,
 )
 from powersum.cli.progress import announce_compilation, output_stream, progress, upper_line
 from powersum.core.interrupt import interruptible
+from powersum.model.limits import Limits
 from powersum.model.result import Result, Status
 
 
@@ -78,18 +77,30 @@ def bound_command(
             ("start", start),
             ("direction", direction),
             ("ibound", ibound),
-            ("memory", memory_size(memory)),
+            ("memory", memory),
         )
         if value is not None
     }
-    Limits(sweeps=sweeps, time_limit=time_limit, target=target, change=change)
+    # What is wrong with the options is told before a large model is read.
+    limits = Limits(
+        sweeps=sweeps, time_limit=time_limit, target=target, change=change, memory=memory, threads=threads, seed=seed
+    )
     check_options(method_named(method), options)
     check_outputs([json, plot, report], [model, query, evid, order], picture=plot)
     announce_compilation(quiet=quiet)
-    question = read_question(model, query, max_names, evid, evidence, order, likelihood)
+    question, hints = read_question(
+        model,
+        query=query,
+        max_names=max_names,
+        evid=evid,
+        evidence=evidence,
+        order=order,
+        likelihoods=likelihood,
+        limits=limits,
+    )
     stream = output_stream(json)
     if not quiet:
-        print_hints(question)
+        print_notes(hints)
         print(f"{model}: {_described(question.model.n_variables, question.model.n_factors)}", file=stream, flush=True)
 
     # The flag stays up while files are written: a signal that comes then must not cost the answer.
@@ -114,7 +125,7 @@ def bound_command(
         if report is not None:
             from powersum.cli.report import write_page
 
-            write_page(report, result, question, model, context.obj)
+            write_page(report, result, question, context.obj)
         if quiet:
             if json != "-":
                 print(result.log_upper)

@@ -10,7 +10,6 @@ from typing import Annotated, TextIO
 import typer
 
 from powersum.answer.comparison import DEFAULT_METHODS, RUNNABLE, Comparison, Point, compare, parse_methods
-from powersum.bounds.run import Limits
 from powersum.cli.answer import print_written
 from powersum.cli.files import (
     EvidenceFile,
@@ -20,11 +19,12 @@ from powersum.cli.files import (
     OrderFile,
     QueryFile,
     check_outputs,
-    print_hints,
+    print_notes,
     read_question,
 )
 from powersum.cli.progress import announce_compilation
 from powersum.core.interrupt import interruptible
+from powersum.model.limits import Limits
 
 
 def compare_command(
@@ -57,17 +57,19 @@ def compare_command(
     natural logarithms.
     """
     choices = parse_methods(methods)
-    Limits(sweeps=sweeps, time_limit=time_limit)
+    limits = Limits(sweeps=sweeps, time_limit=time_limit, threads=threads, seed=seed)
     check_outputs([plot, csv], [model, query, evid, order], picture=plot)
     announce_compilation(quiet=quiet)
-    question = read_question(model, query, max_names, evid, evidence, order)
+    question, hints = read_question(
+        model, query=query, max_names=max_names, evid=evid, evidence=evidence, order=order, limits=limits
+    )
     if not quiet:
-        print_hints(question)
+        print_notes(hints)
     with interruptible():
         with _progress(quiet, [c.label for c in choices], sweeps) as callback:
             comparison = compare(
                 question.model,
-                evidence=question.evidence,
+                evidence=question.all_evidence,
                 query=question.query,
                 methods=[choice.label for choice in choices],
                 order=question.order,

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 import tempfile
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from powersum.core.arrays import IntArray
 from powersum.core.errors import InputError
-from powersum.model.evidence import observe
-from powersum.model.model import Model, VariableKey
-from powersum.model.query import Query
+from powersum.model.limits import Limits
+from powersum.model.model import VariableKey
+from powersum.model.question import Question
 
 ModelFile = Annotated[
     Path,
@@ -57,84 +54,46 @@ Memory = Annotated[
 JsonOutput = Annotated[str | None, typer.Option("--json", metavar="OUT", help="Write JSON; '-' for stdout.")]
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What was asked about which model."""
-
-    model: Model
-    query: Query
-    evidence: dict[int, int]
-    order: IntArray | None
-    hints: tuple[str, ...]
-    likelihoods: dict[int, list[float] | dict[str, float]] = field(default_factory=dict)
-
-    @property
-    def all_evidence(self) -> dict[int, Any]:
-        """States and likelihoods together, as the public functions take them."""
-        return {**self.evidence, **self.likelihoods}
-
-
 def read_question(
     model_file: Path,
-    query_file: Path | None,
+    *,
+    query: Path | None,
     max_names: str | None,
-    evidence_file: Path | None,
-    evidence_pairs: str | None,
-    order_file: Path | None,
+    evid: Path | None,
+    evidence: str | None,
+    order: Path | None = None,
     likelihoods: list[str] | None = None,
-) -> Question:
-    """Read the model and all that belongs to the question."""
+    limits: Limits | None = None,
+) -> tuple[Question, tuple[str, ...]]:
+    """The question that options and files ask, and what there is to say about the files."""
     from powersum import formats
 
-    if query_file is not None and max_names is not None:
+    if query is not None and max_names is not None:
         raise InputError("give --query or --max, not both")
-    if evidence_file is not None and evidence_pairs is not None:
+    if evid is not None and evidence is not None:
         raise InputError("give --evid or --evidence, not both")
     model = formats.read(model_file)
     maximize: list[VariableKey] | str | None = None
-    if query_file is not None:
-        maximize = list(formats.read_query(query_file, model))
+    if query is not None:
+        maximize = list(formats.read_query(query, model))
     elif max_names is not None:
         maximize = "all" if max_names == "all" else [name.strip() for name in max_names.split(",") if name.strip()]
-    evidence: dict[int, int] = {}
-    if evidence_file is not None:
-        evidence = formats.read_evidence(evidence_file, model)
-    elif evidence_pairs is not None:
-        evidence = _evidence(model, evidence_pairs)
-    uncertain = _likelihoods(model, likelihoods or [])
-    for variable in uncertain:
-        if variable in evidence:
-            raise InputError(f"variable {model.name(variable)} has both an observed state and likelihoods")
-    # Whether the numbers fit the variables is known before anything long starts.
-    observe(model, uncertain)
-    order = None if order_file is None else formats.read_order(order_file, model)
+    known: list[tuple[VariableKey, Any]] = []
+    if evid is not None:
+        known += formats.read_evidence(evid, model).items()
+    elif evidence is not None:
+        known += _evidence(evidence)
+    known += _likelihoods(likelihoods or [])
+    eliminated = None if order is None else formats.read_order(order, model)
+    question = Question.of(model, maximize, known, order=eliminated, limits=limits)
 
     beside = formats.companions(model_file)
     hints = list(model.notes)
-    if beside.evidence is not None and evidence_file is None and evidence_pairs is None:
+    if beside.evidence is not None and evid is None and evidence is None:
         hints.append(f"{beside.evidence} is not used; to use it: --evid {beside.evidence}")
     if beside.query is not None and maximize is None:
         hints.append(f"{beside.query} is not used; to use it: --query {beside.query}")
-    return Question(model, Query.of(model, maximize), evidence, order, tuple(hints), uncertain)
-
-
-def memory_size(text: str | None) -> int | None:
-    """Bytes from ``500M``, ``2G``, ``1.5GiB`` or a plain number."""
-    if text is None:
-        return None
-    match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([kmgt]?)(i?)b?\s*", text, re.IGNORECASE)
-    if match is None:
-        raise InputError(f"--memory: {text!r} is not a size such as 500M or 2G")
-    number, prefix, binary = match.groups()
-    size = float(number) * (1024 if binary else 1000) ** " kmgt".index(prefix.lower() or " ")
-    if not 0 < size < 2**62:
-        raise InputError(f"--memory: {text!r} is out of range")
-    return int(size)
-
-
-def print_hints(question: Question) -> None:
-    """Say on stderr what is odd about the model, and which files lie beside it and were not asked for."""
-    print_notes(question.hints)
+    return question, tuple(hints)
 
 
 def print_notes(notes: Iterable[str]) -> None:
@@ -143,30 +102,25 @@ def print_notes(notes: Iterable[str]) -> None:
         print(f"powersum: note: {note}", file=sys.stderr)
 
 
-def _evidence(model: Model, pairs: str) -> dict[int, int]:
-    """Evidence from ``a=1,b=0``; a variable that is given twice must be given the same state."""
-    evidence: dict[int, int] = {}
-    for pair in filter(str.strip, pairs.split(",")):
+def _evidence(text: str) -> list[tuple[VariableKey, Any]]:
+    """Names and states from ``a=1,b=0``."""
+    pairs: list[tuple[VariableKey, Any]] = []
+    for pair in filter(str.strip, text.split(",")):
         name, equals, state = (part.strip() for part in pair.rpartition("="))
         if not equals or not name or not state:
             raise InputError(f"--evidence: {pair.strip()!r} is not of the form name=state")
-        for variable, index in model.evidence({name: state}).items():
-            if evidence.setdefault(variable, index) != index:
-                raise InputError(f"--evidence gives variable {name} two different states")
-    return evidence
+        pairs.append((name, state))
+    return pairs
 
 
-def _likelihoods(model: Model, options: list[str]) -> dict[int, list[float] | dict[str, float]]:
-    """Likelihoods from ``name=0.2,0.8`` or ``name=no:0.2,yes:0.8``, one option for each variable."""
-    found: dict[int, list[float] | dict[str, float]] = {}
+def _likelihoods(options: list[str]) -> list[tuple[VariableKey, Any]]:
+    """Names and likelihoods from ``name=0.2,0.8`` or ``name=no:0.2,yes:0.8``, one option for each variable."""
+    pairs: list[tuple[VariableKey, Any]] = []
     for option in options:
         name, equals, text = (part.strip() for part in option.rpartition("="))
         words = [word.strip() for word in text.split(",") if word.strip()]
         if not equals or not name or not words:
             raise InputError(f"--likelihood: {option.strip()!r} is not of the form name=0.2,0.8")
-        variable = model.variable(name)
-        if variable in found:
-            raise InputError(f"--likelihood gives variable {name} likelihoods twice")
         labels = [word.rpartition(":")[0].strip() for word in words]
         try:
             numbers = [float(word.rpartition(":")[2]) for word in words]
@@ -174,8 +128,8 @@ def _likelihoods(model: Model, options: list[str]) -> dict[int, list[float] | di
             raise InputError(f"--likelihood: {text!r} is not a list of numbers such as 0.2,0.8") from None
         if any(labels) and len(set(labels)) < len(labels):
             raise InputError(f"--likelihood: {text!r} must name each state of {name} once, or none")
-        found[variable] = dict(zip(labels, numbers, strict=True)) if any(labels) else numbers
-    return found
+        pairs.append((name, dict(zip(labels, numbers, strict=True)) if any(labels) else numbers))
+    return pairs
 
 
 def check_outputs(

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from powersum.answer.bounding import original_order
 from powersum.cli.files import (
     EvidenceFile,
     EvidencePairs,
@@ -17,11 +16,11 @@ from powersum.cli.files import (
     OrderFile,
     QueryFile,
     check_outputs,
-    print_hints,
+    print_notes,
     read_question,
 )
 from powersum.cli.progress import announce_compilation
-from powersum.model.result import strict_json
+from powersum.model.strict_json import strict_json
 from powersum.report.facts import Facts, ModelSize, describe
 from powersum.report.units import bytes_text
 
@@ -40,10 +39,9 @@ def info_command(
     """Show a model's size, what simplification leaves of it, and what a bound and an exact answer will cost."""
     check_outputs([json], [model, query, evid, order])
     announce_compilation(quiet=False)
-    question = read_question(model, query, max_names, evid, evidence, order)
-    print_hints(question)
-    given = None if question.order is None else original_order(question.model, question.query, question.order)
-    facts = describe(question.model, question.query, question.evidence, given)
+    question, hints = read_question(model, query=query, max_names=max_names, evid=evid, evidence=evidence, order=order)
+    print_notes(hints)
+    facts = describe(question)
     if json is not None:
         text = strict_json(asdict(facts)) + "\n"
         if json == "-":

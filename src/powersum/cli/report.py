@@ -6,12 +6,12 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from powersum.cli.files import Question
+from powersum.model.question import Question
 from powersum.model.result import Result
 from powersum.report.html import write_report
 
 
-def write_page(path: Path, result: Result, question: Question, model_file: Path, arguments: Sequence[str]) -> None:
+def write_page(path: Path, result: Result, question: Question, arguments: Sequence[str]) -> None:
     """Write the page, with the command line that asked for it."""
     write_report(
         result,
@@ -19,6 +19,6 @@ def write_page(path: Path, result: Result, question: Question, model_file: Path,
         path,
         query=question.query,
         evidence=question.all_evidence,
-        title=model_file.name,
+        title=question.model.title,
         command=shlex.join(["powersum", *arguments]),
     )

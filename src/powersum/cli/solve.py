@@ -24,13 +24,13 @@ from powersum.cli.files import (
     ReportOutput,
     Seed,
     check_outputs,
-    memory_size,
-    print_hints,
+    print_notes,
     read_question,
 )
 from powersum.cli.progress import announce_compilation, output_stream, progress, two_sided_line
 from powersum.cli.result_file import AnswerWriter
 from powersum.core.interrupt import interruptible
+from powersum.model.limits import Limits
 from powersum.model.result import Result, Status
 
 
@@ -65,22 +65,34 @@ def solve_command(
     Without a query it gives log Z from both sides, with --max all the MAP state. Values are natural logarithms. Ctrl-C
     ends the run early and keeps the best answer so far.
     """
+    # What is wrong with the options is told before a large model is read.
+    limits = Limits(
+        time_limit=time_limit, memory=DEFAULT_MEMORY if memory is None else memory, gap=gap, threads=threads, seed=seed
+    )
     check_outputs([json, uai, plot, report], [model, query, evid], picture=plot)
     announce_compilation(quiet=quiet)
-    question = read_question(model, query, max_names, evid, evidence, None, likelihood)
+    question, hints = read_question(
+        model,
+        query=query,
+        max_names=max_names,
+        evid=evid,
+        evidence=evidence,
+        likelihoods=likelihood,
+        limits=limits,
+    )
     solver = Solver(
         question.model,
         evidence=question.all_evidence,
         query=question.query,
         time_limit=time_limit,
-        memory=memory_size(memory) or DEFAULT_MEMORY,
+        memory=limits.bytes,
         gap=gap,
         threads=threads,
         seed=seed,
     )
     stream = output_stream(json)
     if not quiet:
-        print_hints(question)
+        print_notes(hints)
     # The flag stays up while files are written: a signal that comes then must not cost the answer.
     with interruptible() as interrupt:
         solver.watch(interrupt)
@@ -97,7 +109,7 @@ def solve_command(
         if report is not None:
             from powersum.cli.report import write_page
 
-            write_page(report, result, question, model, context.obj)
+            write_page(report, result, question, context.obj)
         if quiet:
             if json != "-":
                 print(result.log_lower, result.log_upper)

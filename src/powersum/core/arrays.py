@@ -26,3 +26,13 @@ def starts_of(lengths: Any) -> IntArray:
     starts = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=starts[1:])
     return starts
+
+
+def positions_of(order: Any, n: int | None = None) -> IntArray:
+    """The place of each of ``n`` numbers (by default as many as there are in ``order``) in ``order``; -1 if not there.
+
+    Where ``order`` is a permutation, this is its inverse.
+    """
+    positions = np.full(len(order) if n is None else n, -1, dtype=np.int64)
+    positions[order] = np.arange(len(order))
+    return positions

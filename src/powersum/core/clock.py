@@ -1,12 +1,14 @@
-"""The time that compilation takes on first use: no time limit counts it, and whoever asks is told when it begins.
+"""Working time: what limits count, which is all but compilation on first use; whoever asks is told when that begins.
 
 Knows nothing of Numba, so that looking at the clock does not import it; :mod:`powersum.core.jit` keeps it up to date.
 """
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 
 class CompilationClock:
@@ -67,3 +69,58 @@ def working_time() -> float:
 def deadline_at(moment: float) -> float:
     """The ``time.monotonic()`` at which :func:`working_time` will reach a moment, if nothing more is compiled."""
     return moment + compilation.seconds
+
+
+class Clock:
+    """The working time spent on one question, its limit, and the deadlines that follow from it.
+
+    It goes while work is done, as :meth:`running` says, and stands still otherwise: whoever looks at snapshots for an
+    hour has not used up an hour. *Moments* are seconds of this clock; *deadlines* are those of ``time.monotonic()``,
+    which is what everything that computes looks at.
+
+    Parameters
+    ----------
+    limit
+        Seconds that may be spent.
+    monotonic
+        Tells the time, in place of ``time.monotonic``.
+    """
+
+    def __init__(self, limit: float = math.inf, *, monotonic: Callable[[], float] | None = None) -> None:
+        self.limit = limit
+        self._monotonic = monotonic
+        self._before = 0.0
+        self._begun: float | None = None
+
+    @property
+    def spent(self) -> float:
+        """Seconds of work so far, compilation left out."""
+        return self._before if self._begun is None else self._before + self._working_time() - self._begun
+
+    @property
+    def left(self) -> float:
+        """Seconds until the limit; below 0 after it."""
+        return self.limit - self.spent
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Count the time of this block."""
+        self._begun = self._working_time()
+        try:
+            yield
+        finally:
+            self._before, self._begun = self.spent, None
+
+    def deadline(self, seconds: float) -> float:
+        """The deadline so many seconds from now."""
+        return self._now() + seconds
+
+    def deadline_at(self, moment: float) -> float:
+        """The deadline at which this clock will reach a moment, if it goes on and nothing more is compiled."""
+        return self._now() + (moment - self.spent)
+
+    def _now(self) -> float:
+        return time.monotonic() if self._monotonic is None else self._monotonic()
+
+    def _working_time(self) -> float:
+        return self._now() - compilation.seconds

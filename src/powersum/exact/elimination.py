@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from powersum.core.arrays import FloatArray, IntArray, starts_of
+from powersum.core.arrays import FloatArray, IntArray, positions_of, starts_of
 from powersum.exact.kernels import Domains, choice_type, new_scratch, reduce_some, trace_back
-from powersum.exact.wiring import Wiring, message_sizes, place_messages, wire
+from powersum.exact.wiring import EliminationWiring, message_sizes, place_messages, wire
 from powersum.model.factors import factors_of
 from powersum.model.model import Model
 from powersum.prepare.ordering.cost import order_cost
@@ -59,20 +59,21 @@ class Elimination:
         cost = order_cost(model, self._order)
         self.width = cost.width
         """Induced width of the order: variables of the largest bucket, less one."""
+        self.log2_entries = cost.log2_total
+        """Entries of all buckets' tables, as a logarithm to base 2."""
         self.work = self.bytes = math.inf
         if cost.log2_total > _COUNTABLE:
             # Buckets of very large models, were they listed, would take minutes and gigabytes by themselves.
             return
         self._factors = factors_of(model)
-        position = np.full(model.n_variables, -1, dtype=np.int64)
-        position[self._order] = np.arange(len(self._order))
+        position = positions_of(self._order, model.n_variables)
         wired, self._factor_buckets = wire(self._order, position, np.arange(model.n_factors), self._factors)
-        self._wiring = Wiring(*wired)
+        self._wiring = EliminationWiring(*wired)
         self._entries, self.work = message_sizes(self._wiring, model.cardinalities.copy(), math.inf)
         self.bytes = self._plan()
 
     def run(self) -> Exact:
-        """Eliminate. Takes :attr:`bytes` of memory and about :attr:`work` times 3 nanoseconds."""
+        """Eliminate. Takes :attr:`bytes` of memory and :attr:`work` times ``core.speed.ELIMINATION`` seconds, about."""
         return next(exact for exact in self.slices(math.inf) if exact is not None)
 
     def slices(self, entries: float = SLICE_ENTRIES) -> Iterator[Exact | None]:

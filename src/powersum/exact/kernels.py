@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.fastmath import LOWEST, exp_of, log_of
 from powersum.core.jit import compiled, inner
-from powersum.exact.wiring import Wiring
+from powersum.exact.wiring import EliminationWiring
 
 ChoiceArray = NDArray[np.integer[Any]]
 """Numbers of states, as wide as :func:`choice_type` says."""
@@ -42,7 +42,7 @@ class Scratch(NamedTuple):
 def reduce_bucket(
     b: int,
     weight: float,
-    wiring: Wiring,
+    wiring: EliminationWiring,
     domains: Domains,
     bases: IntArray,
     log_values: FloatArray,
@@ -203,7 +203,7 @@ def choice_type(largest: int) -> np.dtype[Any]:
 @compiled
 def reduce_some(
     weights: FloatArray,
-    wiring: Wiring,
+    wiring: EliminationWiring,
     domains: Domains,
     bases: IntArray,
     log_values: FloatArray,
@@ -248,7 +248,7 @@ def reduce_some(
 
 @compiled
 def trace_back(
-    wiring: Wiring, domains: Domains, choices: ChoiceArray, choice_places: IntArray, assignment: IntArray
+    wiring: EliminationWiring, domains: Domains, choices: ChoiceArray, choice_places: IntArray, assignment: IntArray
 ) -> None:
     """Set the best state of each bucket's variable whose choices were kept, last eliminated first."""
     axis_starts, axes, sizes = wiring.axis_starts, wiring.axes, domains.sizes

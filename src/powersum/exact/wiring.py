@@ -17,7 +17,7 @@ from powersum.core.jit import compiled, inner
 from powersum.model.factors import Factors
 
 
-class Wiring(NamedTuple):
+class EliminationWiring(NamedTuple):
     """The buckets of a plan.
 
     Axes of bucket ``b``: ``axes[axis_starts[b]:axis_starts[b + 1]]``; inputs likewise, a factor ``f`` as ``f`` and the
@@ -39,7 +39,7 @@ class Wiring(NamedTuple):
 def wire_strides(
     axis_starts: IntArray, axes: IntArray, input_starts: IntArray, inputs: IntArray, factors: Factors
 ) -> tuple[IntArray, IntArray]:
-    """``stride_starts`` and ``strides`` of a :class:`Wiring`."""
+    """``stride_starts`` and ``strides`` of a :class:`EliminationWiring`."""
     n = len(axis_starts) - 1
     stride_starts = np.zeros(len(inputs) + 1, np.int64)
     for b in range(n):
@@ -68,7 +68,9 @@ def wire_strides(
 
 
 @compiled
-def wire(order: IntArray, position: IntArray, factor_ids: IntArray, factors: Factors) -> tuple[Wiring, IntArray]:
+def wire(
+    order: IntArray, position: IntArray, factor_ids: IntArray, factors: Factors
+) -> tuple[EliminationWiring, IntArray]:
     """Buckets of a plan over the factors ``factor_ids``; ``position`` is -1 for variables that are not free.
 
     Also returns the bucket of each of the factors, -1 for one without free variables.
@@ -161,12 +163,12 @@ def wire(order: IntArray, position: IntArray, factor_ids: IntArray, factors: Fac
             first_child[found[0]] = b
     inputs = inputs[: input_starts[n]].copy()
     stride_starts, strides = wire_strides(axis_starts, axes, input_starts, inputs, factors)
-    wiring = Wiring(axis_starts, axes[:filled].copy(), input_starts, inputs, stride_starts, strides, parents)
+    wiring = EliminationWiring(axis_starts, axes[:filled].copy(), input_starts, inputs, stride_starts, strides, parents)
     return wiring, factor_buckets
 
 
 @compiled
-def message_sizes(wiring: Wiring, sizes: IntArray, limit: float) -> tuple[IntArray, float]:
+def message_sizes(wiring: EliminationWiring, sizes: IntArray, limit: float) -> tuple[IntArray, float]:
     """Entries of each bucket's message, and of all bucket tables together; a message over ``limit`` gets -1."""
     axis_starts, axes = wiring.axis_starts, wiring.axes
     n = len(axis_starts) - 1
@@ -182,7 +184,9 @@ def message_sizes(wiring: Wiring, sizes: IntArray, limit: float) -> tuple[IntArr
 
 
 @compiled
-def place_messages(wiring: Wiring, entries: IntArray, keep_choices: BoolArray) -> tuple[IntArray, int, IntArray, int]:
+def place_messages(
+    wiring: EliminationWiring, entries: IntArray, keep_choices: BoolArray
+) -> tuple[IntArray, int, IntArray, int]:
     """Where each message lies in one buffer, first fit, a message's room free again once its parent is reduced.
 
     Returns the places, the entries needed, and the same for the choices of the buckets in ``keep_choices``.

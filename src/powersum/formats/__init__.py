@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from powersum.core.errors import InputError
 from powersum.formats.bif import read_bif
-from powersum.formats.companions import Companions, companions
+from powersum.formats.companion_files import Companions, companions
 from powersum.formats.evidence import read_evidence, write_evidence
 from powersum.formats.files import COMPRESSED_SUFFIXES, PathLike, plain_name, shown
 from powersum.formats.network_writers import write_bif, write_xmlbif
@@ -71,12 +72,12 @@ def read(path: PathLike) -> Model:
 
     ``.uai``, and with names and labels ``.bif`` and ``.xmlbif`` (also ``.bifxml``), are read by powersum itself;
     ``.net``, ``.dsl`` and ``.xdsl`` through pyAgrum (``pip install 'powersum[formats]'``). Each may be compressed:
-    ``.gz``, ``.xz``. What is odd about a model that can be read is in its ``notes``.
+    ``.gz``, ``.xz``. What is odd about a model that can be read is in its ``notes``; its ``title`` is the file's name.
     """
     reader = _READERS.get(_suffix(path))
     if reader is None:
         raise InputError(f"{shown(path)}: unknown kind of model: read are {_listed(_READERS)}")
-    return reader(path)
+    return replace(reader(path), title=os.path.basename(shown(path)))
 
 
 def write(model: Model, path: PathLike) -> None:

@@ -11,6 +11,7 @@ from powersum.core.errors import InputError
 from powersum.formats.files import PathLike, saving, shown
 from powersum.formats.tokens import Numbers, read_numbers, read_text
 from powersum.model.keys import whole
+from powersum.model.limits import whole_number
 from powersum.model.model import Model
 
 
@@ -29,6 +30,8 @@ def read_evidence(path: PathLike, model: Model | None = None, *, sample: int | N
     sample
         Which record of the older form to take, counted from 0; needed only where there are several.
     """
+    if sample is not None:
+        sample = whole_number(sample, "sample", 0)
     text = read_text(path)
     numbers = read_numbers(path, text)
     if not len(numbers):

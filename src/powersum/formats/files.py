@@ -18,6 +18,7 @@ PathLike = str | os.PathLike[str]
 COMPRESSED_SUFFIXES = (".gz", ".xz")
 
 # A few kilobytes can unpack to terabytes; more text than this does not make a model that fits in memory.
+PIECE = 1 << 24
 MAX_BYTES = 2 << 30
 
 
@@ -46,7 +47,13 @@ def load(path: PathLike) -> bytes:
             kind = "a directory" if stat.S_ISDIR(mode) else "not a file"
             raise InputError(f"{shown(path)}: cannot be read: it is {kind}")
         with _opener(path)(path, "rb") as handle:
-            data = cast(bytes, handle.read(MAX_BYTES + 1))
+            # In pieces: a read of at most n bytes sets n bytes aside, however small the file.
+            pieces: list[bytes] = []
+            held = 0
+            while held <= MAX_BYTES and (piece := handle.read(PIECE)):
+                pieces.append(piece)
+                held += len(piece)
+            data = b"".join(pieces)
     except (EOFError, LZMAError, zlib.error) as error:
         raise InputError(f"{shown(path)}: the compressed data are damaged ({reason(error)})") from None
     except (OSError, ValueError, MemoryError) as error:

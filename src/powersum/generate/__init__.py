@@ -7,9 +7,9 @@
 """
 
 from powersum.generate.blocks import Instance
-from powersum.generate.diagnosis import diagnosis
-from powersum.generate.grid import grid
-from powersum.generate.pedigree import pedigree
-from powersum.generate.random import random
+from powersum.generate.diagnostic import diagnosis
+from powersum.generate.grids import grid
+from powersum.generate.pedigrees import pedigree
+from powersum.generate.random_factors import random
 
 __all__ = ["Instance", "diagnosis", "grid", "pedigree", "random"]

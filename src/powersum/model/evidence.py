@@ -11,7 +11,7 @@ import numpy as np
 
 from powersum.core.arrays import FloatArray
 from powersum.core.errors import InputError
-from powersum.model.keys import as_text, mapped
+from powersum.model.keys import as_text, pairs_of
 from powersum.model.model import Model, log_of_probabilities
 
 
@@ -22,49 +22,66 @@ class Observed(NamedTuple):
     states: dict[int, int]
 
 
-def observe(model: Model, evidence: Mapping[Any, Any] | None) -> Observed:
-    """Divide evidence into states and likelihoods, and put the likelihoods beside the model's factors.
+class Evidence(NamedTuple):
+    """Evidence by numbers: observed states, and likelihoods of all states of a variable, by rising variable."""
 
-    Parameters
-    ----------
-    model
-        The model; without likelihoods it is returned as it is.
-    evidence
-        For each variable, by name or number, its state, or its likelihoods: a dictionary ``{state: likelihood}`` or an
-        array in the order of the states. Only their ratios tell anything about the answer; the value of the question is
-        multiplied by them as they are. Likelihood 0 excludes a state.
+    states: dict[int, int]
+    likelihoods: dict[int, tuple[float, ...]]
 
-    Notes
-    -----
-    A Bayesian network stays one: barren nodes are found by their numbers, and a variable with a likelihood lies in two
-    factors, so that it is none.
-    """
-    certain: dict[Any, Any] = {}
-    likelihoods: dict[int, FloatArray] = {}
-    for key, value in mapped(evidence, "evidence").items():
-        if _holds_many(value):
-            variable = model.variable(key, argument="evidence")
-            if variable in likelihoods:
-                raise InputError(f"evidence gives variable {model.name(variable)} likelihoods twice")
-            likelihoods[variable] = _likelihood(model, variable, value)
-        else:
-            certain[key] = value
-    states = model.evidence(certain)
-    if not likelihoods:
-        return Observed(model, states)
-    scopes = np.fromiter(likelihoods, dtype=np.int64)
-    tables = [log_of_probabilities(table) for table in likelihoods.values()]
-    sizes = model.cardinalities[scopes]
-    return Observed(
-        replace(
+    def shown_by(self, model: Model) -> Observed:
+        """The model as this evidence shows it; without likelihoods it is the model as it is.
+
+        A Bayesian network stays one: barren nodes are found by their numbers, and a variable with a likelihood lies in
+        two factors, so that it is none.
+        """
+        if not self.likelihoods:
+            return Observed(model, self.states)
+        scopes = np.fromiter(self.likelihoods, dtype=np.int64)
+        tables = [log_of_probabilities(np.array(table)) for table in self.likelihoods.values()]
+        sizes = model.cardinalities[scopes]
+        shown = replace(
             model,
             scope_starts=np.append(model.scope_starts, model.scope_starts[-1] + np.arange(1, len(scopes) + 1)),
             scope_variables=np.append(model.scope_variables, scopes),
             table_starts=np.append(model.table_starts, model.table_starts[-1] + np.cumsum(sizes)),
             log_values=np.concatenate([model.log_values, *tables]),
-        ),
-        states,
-    )
+        )
+        return Observed(shown, self.states)
+
+
+def evidence_of(model: Model, evidence: Any) -> Evidence:
+    """Divide evidence into states and likelihoods.
+
+    Parameters
+    ----------
+    model
+        The model that the evidence is about.
+    evidence
+        A dictionary, a list of pairs, or a row of a table (a pandas Series or a named tuple, in which what is missing
+        is not observed). For each variable, by name or number, its state, or its likelihoods: a dictionary
+        ``{state: likelihood}`` or an array in the order of the states. Only their ratios tell anything about the
+        answer; the value of the question is multiplied by them as they are. Likelihood 0 excludes a state.
+    """
+    certain: list[tuple[Any, Any]] = []
+    likelihoods: dict[int, tuple[float, ...]] = {}
+    for key, value in pairs_of(evidence, "evidence"):
+        if _holds_many(value):
+            variable = model.variable(key, argument="evidence")
+            if variable in likelihoods:
+                raise InputError(f"evidence gives variable {model.name(variable)} likelihoods twice")
+            likelihoods[variable] = tuple(_likelihood(model, variable, value).tolist())
+        else:
+            certain.append((key, value))
+    states = model.evidence(certain)
+    for variable in likelihoods:
+        if variable in states:
+            raise InputError(f"evidence gives variable {model.name(variable)} both a state and likelihoods")
+    return Evidence(states, dict(sorted(likelihoods.items())))
+
+
+def observe(model: Model, evidence: Any) -> Observed:
+    """A model as evidence shows it, see :func:`evidence_of`; the model itself is not touched."""
+    return evidence_of(model, evidence).shown_by(model)
 
 
 def _holds_many(value: Any) -> bool:

@@ -65,10 +65,37 @@ def listed(values: Any, argument: str, wanted: str = "a list of variables") -> l
     raise InputError(f"{argument} is {as_text(values)}: give {wanted}")
 
 
-def mapped(values: Mapping[Any, Any] | None, argument: str) -> Mapping[Any, Any]:
-    """A dictionary; ``None`` is an empty one, and nothing else is one."""
+def pairs_of(values: Any, argument: str, of: str = "variable and state") -> list[tuple[Any, Any]]:
+    """Keys and what they stand for: from a dictionary, a list of pairs, or a row of a table.
+
+    A row is a pandas Series or a named tuple, such as ``DataFrame.itertuples`` gives; what is missing in it (``None``,
+    ``nan``) is left out. ``None`` is no pair at all.
+    """
     if values is None:
-        return {}
-    if not isinstance(values, Mapping):
-        raise InputError(f"{argument} is {as_text(values)}: give a dictionary")
-    return values
+        return []
+    if isinstance(values, Mapping):
+        return list(values.items())
+    if hasattr(values, "_asdict"):
+        return _present(values._asdict().items())
+    if all(hasattr(values, name) for name in ("items", "index", "dtype")) and getattr(values, "ndim", 0) == 1:
+        return _present(values.items())
+    wanted = "a dictionary, a list of pairs, or a row of a table"
+    # A set has no order, and neither has it pairs that people write on purpose.
+    if isinstance(values, (set, frozenset)) or hasattr(values, "columns"):
+        raise InputError(f"{argument} is {as_text(values)}: give {wanted}")
+    pairs = []
+    for pair in listed(values, argument, wanted):
+        if not isinstance(pair, (list, tuple)) or len(pair) != 2:
+            raise InputError(f"{argument} is {as_text(values)}: {as_text(pair)} is no pair of {of}")
+        pairs.append((pair[0], pair[1]))
+    return pairs
+
+
+def _present(pairs: Iterable[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+    """Pairs whose value is there: a table leaves places empty by ``None`` or by what is not equal to itself."""
+    return [(key, value) for key, value in pairs if not (value is None or _is_missing(value))]
+
+
+def _is_missing(value: Any) -> bool:
+    """True for ``nan``, and for pandas' ``NA`` and ``NaT``."""
+    return type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, (float, np.floating)) and value != value)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from powersum.core.arrays import FloatArray, IntArray, frozen, starts_of
 from powersum.core.errors import InputError
-from powersum.model.keys import as_text, mapped, number_of, whole
+from powersum.model.keys import as_text, number_of, pairs_of, whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,6 +51,8 @@ class Model:
     notes
         What whoever read or converted the model has to say about it, such as distributions that do not sum to one:
         one line each. The command line prints them.
+    title
+        What the model is called, such as the name of its file; nothing but people reads it.
     """
 
     cardinalities: IntArray
@@ -62,10 +64,12 @@ class Model:
     names: tuple[str, ...] | None = None
     states: tuple[tuple[str, ...], ...] | None = None
     notes: tuple[str, ...] = ()
+    title: str = ""
+    _digests: dict[str, str] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        for field in ("cardinalities", "scope_starts", "scope_variables", "table_starts"):
-            object.__setattr__(self, field, frozen(whole_numbers(getattr(self, field), field), np.int64))
+        for name in ("cardinalities", "scope_starts", "scope_variables", "table_starts"):
+            object.__setattr__(self, name, frozen(whole_numbers(getattr(self, name), name), np.int64))
         object.__setattr__(self, "log_values", frozen(self.log_values, np.float64))
         _check(self)
 
@@ -160,6 +164,20 @@ class Model:
         """Number of factors, constants included."""
         return len(self.scope_starts) - 1
 
+    @property
+    def digest(self) -> str:
+        """SHA-256 of all numbers of the model: see :func:`powersum.model.digest.values_digest`."""
+        from powersum.model.digest import values_digest
+
+        return self._digests.get("values") or self._digests.setdefault("values", values_digest(self))
+
+    @property
+    def structure(self) -> str:
+        """SHA-256 of states, scopes and zeros, as in certificates: :func:`powersum.model.digest.structure_digest`."""
+        from powersum.model.digest import structure_digest
+
+        return self._digests.get("structure") or self._digests.setdefault("structure", structure_digest(self))
+
     def scope(self, factor: int) -> IntArray:
         """Variables of one factor, as in the file."""
         return self.scope_variables[self.scope_starts[factor] : self.scope_starts[factor + 1]]
@@ -214,10 +232,14 @@ class Model:
             )
         return index
 
-    def evidence(self, evidence: Mapping[Any, Any] | None) -> dict[int, int]:
-        """Translate evidence by names or numbers to ``{variable index: state index}``."""
+    def evidence(self, evidence: Any) -> dict[int, int]:
+        """Translate evidence by names or numbers to ``{variable index: state index}``.
+
+        It may be a dictionary, a list of pairs, or a row of a table: a pandas Series or a named tuple, in which missing
+        values are not observed.
+        """
         found: dict[int, int] = {}
-        for key, value in mapped(evidence, "evidence").items():
+        for key, value in pairs_of(evidence, "evidence"):
             variable = self.variable(key, argument="evidence")
             state = self.state(variable, value, argument="evidence")
             if found.setdefault(variable, state) != state:

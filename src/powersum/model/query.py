@@ -19,9 +19,18 @@ class Query:
 
     Variables of larger weight are eliminated before those of smaller weight unless an order says otherwise; max
     variables always come last.
+
+    Parameters
+    ----------
+    weights
+        One for each variable.
+    asked
+        The maximised variables in the order in which they were asked for, which is that of the answer; without it they
+        come by their numbers.
     """
 
     weights: FloatArray
+    asked: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         weights = np.asarray(self.weights)
@@ -32,40 +41,36 @@ class Query:
         bad = ~(np.isfinite(self.weights) & (self.weights >= 0))
         if bad.any():
             raise InputError(f"weight {self.weights[bad][0]} of variable {int(np.argmax(bad))} is not a number ≥ 0")
+        if self.asked is not None and sorted(self.asked) != self.max_variables.tolist():
+            raise InputError(f"asked is {as_text(self.asked)}: it must name each variable of weight 0 once")
 
     @classmethod
     def of(cls, model: Model, maximize: Iterable[VariableKey] | str | None = None) -> Query:
         """Sum over everything but ``maximize``; ``"all"`` maximises every variable (MAP), ``None`` none (log Z)."""
         weights = np.ones(model.n_variables)
+        asked = None
         if isinstance(maximize, str):
             if maximize != "all":
                 raise InputError(f"maximize is {maximize!r}: give a list of variables, or 'all'")
             weights[:] = 0.0
         elif maximize is not None:
-            for key in listed(maximize, "maximize", "a list of variables, or 'all'"):
-                index = model.variable(key, argument="maximize")
+            keys = listed(maximize, "maximize", "a list of variables, or 'all'")
+            asked = tuple(model.variable(key, argument="maximize") for key in keys)
+            for index in asked:
                 if weights[index] == 0.0:
                     raise InputError(f"the query names variable {model.name(index)} twice")
                 weights[index] = 0.0
-        return cls(weights)
-
-    @classmethod
-    def asked(cls, model: Model, maximize: Iterable[VariableKey] | str | None, query: Query | None) -> Query:
-        """The query of a call that takes either ``maximize`` or ``query``."""
-        if query is None:
-            return cls.of(model, maximize)
-        if maximize is not None:
-            raise InputError("give maximize or query, not both")
-        if not isinstance(query, Query):
-            raise InputError(f"query is {as_text(query)}: give a powersum.Query")
-        if len(query.weights) != model.n_variables:
-            raise InputError(f"the query has {len(query.weights)} weights, the model {model.n_variables} variables")
-        return query
+        return cls(weights, asked)
 
     @property
     def max_variables(self) -> IntArray:
         """Indices of the maximised variables."""
         return np.flatnonzero(self.weights == 0.0)
+
+    @property
+    def answered(self) -> tuple[int, ...]:
+        """The same in the order of the answer: as they were asked for, or by their numbers."""
+        return tuple(self.max_variables.tolist()) if self.asked is None else self.asked
 
     @property
     def task(self) -> str:

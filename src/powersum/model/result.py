@@ -5,15 +5,22 @@ from __future__ import annotations
 import enum
 import json
 import math
+import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
+from powersum.core.errors import InputError
 from powersum.model.model import StateKey
+from powersum.model.question import Asked
+from powersum.model.strict_json import Record, revived, strict, strict_json
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+
+FORMAT, FORMAT_VERSION = "powersum-result", 1
+"""What the JSON of a result calls itself; the version rises when a reader of the old one would misread the new one."""
 
 
 class Status(enum.StrEnum):
@@ -47,12 +54,36 @@ class Residuals:
     entropy: float
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Result:
     """An answer with its guarantee. All values are natural logarithms.
 
-    ``log_upper`` is never below the true value and ``log_lower`` never above it. ``assignment`` maps the name of each
-    maximised variable to its state.
+    Results are equal if all they say is. They can be pickled, and go to dictionaries and JSON and back without loss;
+    ``docs/formats.md`` has the schema.
+
+    Parameters
+    ----------
+    log_upper, log_lower
+        ``log_upper`` is never below the true value and ``log_lower`` never above it.
+    assignment
+        The state of each maximised variable, by names and labels, in the order asked for.
+    status, reason
+        What kind of answer it is, and a sentence about why the run ended.
+    history
+        Both bounds over time.
+    method, options
+        What made the answer.
+    sizes
+        The question in numbers, what simplification left of it, what the order costs (``constrained_width``,
+        ``log2_exact_bytes``), and the sizes of the method.
+    version
+        The version of powersum.
+    residuals
+        How far the point of the bound is from the optimality conditions, where the method knows.
+    notes
+        What else has to be said.
+    question
+        What was asked, about which model.
     """
 
     log_upper: float
@@ -67,6 +98,7 @@ class Result:
     version: str
     residuals: Residuals | None = None
     notes: tuple[str, ...] = field(default=())
+    question: Asked | None = None
 
     @property
     def gap(self) -> float:
@@ -89,16 +121,87 @@ class Result:
             f"{len(self.assignment)} variables assigned, {self.sweeps} sweeps in {self.seconds:.3g} s>"
         )
 
-    def to_json(self) -> str:
-        """Strict JSON; infinities are the strings "inf" and "-inf"."""
-        return strict_json({**asdict(self), "gap": self.gap})
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Result):
+            return NotImplemented
+        return self.to_dict() == other.to_dict()
 
-    def save(self, path: str | Path) -> None:
+    def __hash__(self) -> int:
+        return hash((self.log_upper, self.log_lower, self.status, self.method, self.version))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as dictionaries, lists, strings and numbers; infinities are the strings "inf" and "-inf"."""
+        own = {item.name: strict(getattr(self, item.name)) for item in fields(self)}
+        return {"format": FORMAT, "format_version": FORMAT_VERSION, **own, "gap": strict(self.gap)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Result:
+        """The result that :meth:`to_dict` made a dictionary of; keys that it does not know are passed over."""
+        record = Record(data, "result")
+        if record.take("format", str, FORMAT) != FORMAT:
+            raise InputError(f"result: format is {data['format']!r}, not {FORMAT!r}")
+        if record.take("format_version", int, FORMAT_VERSION) > FORMAT_VERSION:
+            raise InputError(
+                f"result: format_version is {data['format_version']}: read are those up to {FORMAT_VERSION}"
+            )
+        status = record.take("status", str)
+        if status not in tuple(Status):
+            raise InputError(f"result: status is {status!r}: there is {', '.join(Status)}")
+        residuals = record.inner("residuals")
+        return cls(
+            log_upper=record.number("log_upper"),
+            log_lower=record.number("log_lower"),
+            assignment=record.states("assignment"),
+            status=Status(status),
+            reason=record.take("reason", str),
+            history=tuple(
+                Snapshot(
+                    seconds=snapshot.number("seconds"),
+                    sweep=snapshot.take("sweep", int),
+                    log_upper=snapshot.number("log_upper"),
+                    log_lower=snapshot.number("log_lower"),
+                )
+                for snapshot in record.records("history")
+            ),
+            method=record.take("method", str),
+            options=revived(record.take("options", dict)),
+            sizes={key: record.inner_number("sizes", key) for key in record.take("sizes", dict)},
+            version=record.take("version", str),
+            residuals=None if residuals is None else Residuals(residuals.number("moment"), residuals.number("entropy")),
+            notes=tuple(record.strings("notes")),
+            question=_asked(record.inner("question")),
+        )
+
+    def to_json(self) -> str:
+        """:meth:`to_dict` as strict JSON."""
+        return strict_json(self.to_dict())
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Result:
+        """The result that :meth:`to_json` wrote."""
+        try:
+            data = json.loads(text, parse_constant=_refuse)
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"result: is no JSON ({' '.join(str(error).split())})") from None
+        return cls.from_dict(data)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Write :meth:`to_json` to a file."""
         from powersum.formats.files import saving
 
         with saving(path) as handle:
             handle.write((self.to_json() + "\n").encode())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Result:
+        """Read what :meth:`save` wrote."""
+        from powersum.formats.files import load, shown
+
+        try:
+            return cls.from_json(load(path))
+        except InputError as error:
+            message = str(error)
+            raise InputError(message if message.startswith(shown(path)) else f"{shown(path)}: {message}") from None
 
     def _repr_html_(self) -> str:
         from powersum.report.notebook import result_html
@@ -112,19 +215,22 @@ class Result:
         return plot_history(self, ax, against=against)
 
 
-def strict_json(value: Any) -> str:
-    """Strict JSON of nested mappings and lists; infinities are the strings "inf" and "-inf"."""
-    return json.dumps(_strict(value), indent=2, allow_nan=False, ensure_ascii=False)
+def _refuse(word: str) -> None:
+    """Strict JSON has no word for what is not finite."""
+    raise ValueError(f"{word} is no number")
 
 
-def _strict(value: Any) -> Any:
-    """``value`` with infinities as strings, enums and unknown objects as their words, for strict JSON."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)
-    if isinstance(value, Mapping):
-        return {str(key): _strict(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_strict(item) for item in value]
-    if hasattr(value, "item"):
-        return _strict(value.item())
-    return value if value is None or isinstance(value, int | str) else str(value)
+def _asked(record: Record | None) -> Asked | None:
+    """What was asked, from its dictionary."""
+    if record is None:
+        return None
+    return Asked(
+        model=record.take("model", str),
+        digest=record.take("digest", str),
+        structure=record.take("structure", str),
+        task=record.take("task", str),
+        maximize=tuple(record.strings("maximize")),
+        evidence=record.states("evidence"),
+        likelihoods={name: tuple(record.numbers("likelihoods", name)) for name in record.take("likelihoods", dict)},
+        weights=None if record.take("weights", (list, type(None))) is None else tuple(record.numbers("weights")),
+    )

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from powersum.core.arrays import BoolArray, FloatArray, IntArray
+from powersum.core.arrays import BoolArray, FloatArray, IntArray, positions_of
 from powersum.model.model import Model
+from powersum.prepare.fates import Fates
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,13 +41,8 @@ class Problem:
     possible
         For each state of each original variable, variable after variable, False where evidence or zeros were found to
         exclude it. The possible states of a removed variable are equally likely, unless it was barren.
-    table_of
-        For each factor of the original model the reduced one that it is part of; -1 where it left as a constant or with
-        a barren variable.
-    groups
-        Factors of the original model that were added up while impossible states were looked for have the same number.
-    barren
-        Original variables that were summed out as barren and their factors, rows in this order.
+    fates
+        What became of each factor of the original model.
     """
 
     model: Model
@@ -60,9 +56,7 @@ class Problem:
     component: IntArray
     original_tau: FloatArray
     possible: BoolArray
-    table_of: IntArray
-    groups: IntArray
-    barren: IntArray
+    fates: Fates
 
     @property
     def feasible(self) -> bool:
@@ -83,7 +77,6 @@ class Problem:
 
     def reduced_order(self, order: IntArray) -> IntArray:
         """An elimination order of the original variables as one of the reduced variables."""
-        position = np.full(len(self.original_tau), -1, dtype=np.int64)
-        position[self.variables] = np.arange(len(self.variables))
+        position = positions_of(self.variables, len(self.original_tau))
         reduced = position[order]
         return reduced[reduced >= 0]

@@ -90,7 +90,8 @@ class Ground:
         """
         order = self._order([forest.order for forest in forests])
         forest = joined([self._barren(order), *forests])
-        arrays: dict[str, Array] = dict(self.box() if box else self.removed())
+        # Groups tell, too, which factors together do not depend on a variable that their table has lost.
+        arrays: dict[str, Array] = (self.box() if box else self.removed()) | self._groups()
         arrays |= {
             "order": small(order),
             "node_starts": small(forest.node_starts),
@@ -119,14 +120,14 @@ class Ground:
         return Step("propagation", arrays | self._groups())
 
     def removed(self) -> dict[str, Array]:
-        """The states that were found impossible, and which factors together show it."""
+        """The states that were found impossible."""
         gone = ~self.problem.possible
         starts = starts_of(self.model.cardinalities)
         for variable in self.evidence:
             gone[starts[variable] : starts[variable + 1]] = False
         if not gone.any():
             return {}
-        return {"removed": _pairs(self.model, gone)} | self._groups()
+        return {"removed": _pairs(self.model, gone)}
 
     def box(self) -> dict[str, Array]:
         """The possible states of all variables that have not all of them."""
@@ -137,7 +138,7 @@ class Ground:
 
     def _groups(self) -> dict[str, Array]:
         """Which factors were looked at together, if any."""
-        groups = self.problem.groups
+        groups = self.problem.fates.groups
         return {"groups": small(groups)} if (groups != np.arange(len(groups))).any() else {}
 
     def _order(self, orders: Sequence[IntArray]) -> IntArray:
@@ -145,7 +146,8 @@ class Ground:
 
         Where variables of other weights come between, they are put where the question wants them.
         """
-        order = np.concatenate([self.problem.barren[:, 0], *orders])
+        barren = np.array([scope[0] for scope in self.problem.fates.barren], dtype=np.int64)
+        order = np.concatenate([barren, *orders])
         others = _counts(self.model, self.problem.possible) > 1
         others[order] = False
         order = np.concatenate([order, np.flatnonzero(others)])
@@ -155,20 +157,19 @@ class Ground:
         """A mini-bucket for each barren leaf; its message, the same for all states of its parents, goes nowhere."""
         position = np.full(self.model.n_variables, -1, dtype=np.int64)
         position[order] = np.arange(len(order))
-        home = np.full(self.model.n_factors, -1, dtype=np.int64)
+        fates = self.problem.fates
         scopes = []
-        for node, (_, factor) in enumerate(self.problem.barren.tolist()):
-            home[factor] = node
-            places = np.sort(position[self.model.scope(factor)])
+        for scope in fates.barren:
+            places = np.sort(position[scope])
             scopes.append(order[places[places >= 0]])
         n = len(scopes)
         return Forest(
-            order=self.problem.barren[:, 0],
+            order=np.array([scope[0] for scope in scopes], dtype=np.int64),
             node_starts=starts_of([len(scope) for scope in scopes]),
             node_variables=np.concatenate([np.zeros(0, dtype=np.int64), *scopes]),
             parent=np.full(n, -1, dtype=np.int64),
             weight=np.ones(n),
-            home=home,
+            home=fates.barren_of,
         )
 
 
@@ -199,7 +200,7 @@ def joined(forests: Sequence[Forest]) -> Forest:
 
 def homes_of(problem: Problem, home: IntArray) -> IntArray:
     """The home of each original factor from those of the reduced problem's factors."""
-    return np.asarray(np.append(home, -1)[problem.table_of])
+    return np.asarray(np.append(home, -1)[problem.fates.table_of])
 
 
 def ranks(weights: FloatArray, order: IntArray | None) -> IntArray:

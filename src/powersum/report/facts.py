@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from powersum.answer.bounding import reduced_order
+from powersum.answer.bounding import checked_order, reduced_order
 from powersum.bounds.registry import start_method
 from powersum.core.arrays import IntArray
 from powersum.model.model import Model
-from powersum.model.query import Query
+from powersum.model.question import Question
+from powersum.prepare.sizes import LOG2_BYTES_PER_ENTRY
 
 if TYPE_CHECKING:
     from powersum.prepare.problem import Problem
@@ -56,12 +56,13 @@ class Facts:
     tree_bytes: Mapping[int, int]
 
 
-def describe(model: Model, query: Query, evidence: Mapping[int, int], order: IntArray | None = None) -> Facts:
-    """Simplify, order and build, but do not tighten."""
+def describe(question: Question) -> Facts:
+    """Simplify, order and build, but do not tighten: for ``powersum info``, which answers nothing else."""
     from powersum.prepare.ordering import order_cost
-    from powersum.prepare.simplify import simplify
+    from powersum.prepare.simplify import simplified
 
-    problem = simplify(model, query, evidence)
+    order = checked_order(question)
+    problem = simplified(question)
     eliminated = reduced_order(problem, order)
     cost = order_cost(problem.model, eliminated)
     needs_bound = problem.feasible and problem.model.n_variables > 0
@@ -69,15 +70,15 @@ def describe(model: Model, query: Query, evidence: Mapping[int, int], order: Int
     if needs_bound:
         gdd_bytes = int(start_method("gdd", problem, eliminated, threads=1, seed=0, options={}).sizes()["bytes"])
     return Facts(
-        task=query.task,
-        max_variables=len(query.max_variables),
-        evidence=len(evidence),
-        model=_size(model),
+        task=question.query.task,
+        max_variables=len(question.query.max_variables),
+        evidence=len(question.evidence.states),
+        model=_size(question.model),
         feasible=problem.feasible,
         reduced=_size(problem.model),
         components=problem.n_components,
         width=cost.width,
-        log2_exact_bytes=cost.log2_total + math.log2(8),
+        log2_exact_bytes=cost.log2_total + LOG2_BYTES_PER_ENTRY,
         gdd_bytes=gdd_bytes,
         tree_bytes=_tree_bytes(problem, eliminated) if needs_bound else {},
     )

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from powersum.model.evidence import observe
-from powersum.model.keys import mapped
+from powersum.model.keys import pairs_of
 from powersum.model.model import Model, VariableKey
-from powersum.model.query import Query
+from powersum.model.question import EvidenceLike, Question
 from powersum.report.layout import Drawing, draw
 
 if TYPE_CHECKING:
@@ -25,11 +24,11 @@ MOST_NAMED = 60
 """With more variables than this only those that matter get their names."""
 
 
-def roles_of(model: Model, query: Query, evidence: Mapping[Any, Any] | None) -> list[str]:
+def roles_of(question: Question) -> list[str]:
     """For each variable ``"max"``, ``"sum"`` or ``"evidence"``; a likelihood counts as evidence."""
-    roles = np.where(query.weights == 0.0, "max", "sum").tolist()
-    for key in mapped(evidence, "evidence"):
-        roles[model.variable(key, argument="evidence")] = "evidence"
+    roles = np.where(question.query.weights == 0.0, "max", "sum").tolist()
+    for variable in question.all_evidence:
+        roles[variable] = "evidence"
     return [str(role) for role in roles]
 
 
@@ -41,16 +40,17 @@ def important_of(roles: list[str]) -> IntArray:
 def plot_model(
     model: Model,
     maximize: Iterable[VariableKey] | str | None = None,
-    evidence: Mapping[Any, Any] | None = None,
+    evidence: EvidenceLike | None = None,
     *,
     assignment: Mapping[VariableKey, Any] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw the graph of a model; see :meth:`powersum.model.model.Model.plot`."""
-    roles = roles_of(model, Query.of(model, maximize), evidence)
-    given = mapped(assignment, "assignment")
-    shown = {model.variable(key, argument="assignment"): str(state) for key, state in given.items()}
-    shown.update({v: str(model.label(v, s)) for v, s in observe(model, evidence).states.items()})
+    question = Question.of(model, maximize, evidence)
+    roles = roles_of(question)
+    given = pairs_of(assignment, "assignment")
+    shown = {model.variable(key, argument="assignment"): str(state) for key, state in given}
+    shown.update({v: str(model.label(v, s)) for v, s in question.evidence.states.items()})
     drawing = draw(model, important_of(roles))
     if ax is None:
         import matplotlib.pyplot as plt

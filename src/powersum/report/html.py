@@ -2,44 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from string import Template
-from typing import Any
+
+import numpy as np
 
 from powersum.answer.marginals import Marginals, marginals
 from powersum.core.errors import InputError
-from powersum.model.evidence import Observed, observe
 from powersum.model.model import Model, VariableKey
 from powersum.model.query import Query
+from powersum.model.question import EvidenceLike, Question
 from powersum.model.result import Result
-from powersum.report.facts import Facts, describe
 from powersum.report.graph import roles_of
 
 MOST_BELIEFS = 1000
 """Beliefs of larger models would take longer than anybody waits for a page."""
 BELIEF_SECONDS = 3.0
 BELIEF_MEMORY = 2e8
-MOST_DESCRIBED = 20_000
-"""The same for widths and costs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All that the page shows; ``facts`` and ``beliefs`` are None where they would take too long or do not exist."""
+    """All that the page shows; ``beliefs`` is None where they would take too long or do not exist."""
 
     result: Result
-    model: Model
-    query: Query
-    observed: Observed
+    question: Question
     roles: list[str]
     states: dict[int, str]
     title: str
     command: str | None
-    facts: Facts | None
     beliefs: Marginals | None
+
+    @property
+    def model(self) -> Model:
+        """The model that the page is about."""
+        return self.question.model
 
 
 def write_report(
@@ -48,7 +48,7 @@ def write_report(
     path: str | Path,
     *,
     maximize: Iterable[VariableKey] | str | None = None,
-    evidence: Mapping[Any, Any] | None = None,
+    evidence: EvidenceLike | None = None,
     query: Query | None = None,
     command: str | None = None,
     title: str | None = None,
@@ -62,7 +62,7 @@ def write_report(
     path
         The file to write.
     maximize, evidence, query
-        The question, as it was asked; without ``maximize`` and ``query`` the variables that the answer names.
+        The question, where the result does not know it or it is to be shown in other words.
     command
         What made the answer, shown at the end of the page.
     title
@@ -89,7 +89,7 @@ def report_html(
     model: Model,
     *,
     maximize: Iterable[VariableKey] | str | None = None,
-    evidence: Mapping[Any, Any] | None = None,
+    evidence: EvidenceLike | None = None,
     query: Query | None = None,
     command: str | None = None,
     title: str = "powersum",
@@ -97,23 +97,17 @@ def report_html(
     """The page of :func:`write_report` as text."""
     from powersum.report import page_sections as sections
 
-    if query is None and maximize is None:
-        maximize = list(result.assignment)
-    query = Query.asked(model, maximize, query)
-    observed = observe(model, evidence)
+    question = _question(result, model, maximize, evidence, query)
     states = {model.variable(name): str(state) for name, state in result.assignment.items()}
-    states.update({v: str(model.label(v, state)) for v, state in observed.states.items()})
+    states.update({v: str(model.label(v, state)) for v, state in question.evidence.states.items()})
     report = Report(
         result=result,
-        model=model,
-        query=query,
-        observed=observed,
-        roles=roles_of(model, query, evidence),
+        question=question,
+        roles=roles_of(question),
         states=states,
         title=title,
         command=command,
-        facts=describe(observed.model, query, observed.states) if model.n_variables <= MOST_DESCRIBED else None,
-        beliefs=_beliefs(observed),
+        beliefs=_beliefs(question),
     )
     return Template(_part("page.html")).substitute(
         title=sections.title(report),
@@ -129,12 +123,33 @@ def report_html(
     )
 
 
-def _beliefs(observed: Observed) -> Marginals | None:
+def _question(
+    result: Result,
+    model: Model,
+    maximize: Iterable[VariableKey] | str | None,
+    evidence: EvidenceLike | None,
+    query: Query | None,
+) -> Question:
+    """The question as it is given, and where it is not, as the result remembers it."""
+    asked = result.question
+    if asked is not None and asked.structure != model.structure:
+        raise InputError("the result is about another model than the one that is given")
+    if maximize is None and query is None:
+        if asked is not None and asked.weights is not None:
+            query = Query(np.array(asked.weights))
+        else:
+            maximize = list(result.assignment if asked is None else asked.maximize)
+    if evidence is None and asked is not None:
+        evidence = {**asked.evidence, **asked.likelihoods}
+    return Question.of(model, maximize, evidence, query=query)
+
+
+def _beliefs(question: Question) -> Marginals | None:
     """Distribution of each variable given the evidence."""
-    if observed.model.n_variables > MOST_BELIEFS:
+    if question.model.n_variables > MOST_BELIEFS:
         return None
     try:
-        return marginals(observed.model, observed.states, time_limit=BELIEF_SECONDS, memory=BELIEF_MEMORY)
+        return marginals(question.model, question.all_evidence, time_limit=BELIEF_SECONDS, memory=BELIEF_MEMORY)
     except InputError:
         # The evidence has probability zero: there are no beliefs given it.
         return None

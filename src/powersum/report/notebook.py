@@ -55,7 +55,7 @@ def _cost(model: Model) -> str:
     if not model.n_variables:
         return "no variables: the value is a constant"
     if model.n_variables > MOST_ORDERED:
-        return "width not computed: powersum.report.facts.describe gives it"
+        return "width not computed: powersum info gives it"
     from powersum.prepare.ordering import elimination_order, order_cost
 
     order = elimination_order(model, np.ones(model.n_variables), time_limit=0.5)

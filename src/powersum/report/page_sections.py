@@ -69,9 +69,10 @@ def headline(report: Report) -> str:
         value = f'log value ≤ <span id="upper">{number(upper, 10)}</span>'
     else:
         value = f'<span id="lower">{number(lower, 10)}</span> ≤ log value ≤ <span id="upper">{number(upper, 10)}</span>'
-    asked = [TASKS[report.query.task]]
-    if report.query.task == "MMAP":
-        asked.append(f"{len(report.query.max_variables)} of {report.model.n_variables} variables maximised")
+    query = report.question.query
+    asked = [TASKS[query.task]]
+    if query.task == "MMAP":
+        asked.append(f"{len(query.max_variables)} of {report.model.n_variables} variables maximised")
     known = report.roles.count("evidence")
     if known:
         asked.append(f"{known} observed")
@@ -135,24 +136,20 @@ def beliefs(report: Report) -> str:
 
 
 def cost(report: Report) -> str:
-    """Sizes of the run, and what regions of each size would take."""
+    """Sizes of the run, and what an exact answer would take; all of it is in the result."""
+    sizes = report.result.sizes
     rows = [
         f'<tr><th scope="row">{escape(SIZES.get(name, name.replace("_", " ")))}</th><td>{number(value)}</td></tr>'
-        for name, value in report.result.sizes.items()
+        for name, value in sizes.items()
+        if name != "log2_exact_bytes"
     ]
     table = f'<div class="scroll"><table>{"".join(rows)}</table></div>'
-    facts = report.facts
-    if facts is None or not facts.tree_bytes:
+    if "log2_exact_bytes" not in sizes:
         return table
-    trees = [
-        f'<tr><th scope="row">{ibound + 1} variables</th><td>{bytes_text(math.log2(size))}</td></tr>'
-        for ibound, size in facts.tree_bytes.items()
-    ]
-    exact = bytes_text(facts.log2_exact_bytes)
     return (
-        f"{table}<h3>What regions of other sizes would take</h3><p>The constrained width is {facts.width}: an exact "
-        f"answer by elimination takes {exact}. Larger regions give tighter bounds for more memory and time.</p>"
-        f'<div class="scroll"><table><tr><th>regions of up to</th><th>memory</th></tr>{"".join(trees)}</table></div>'
+        f"{table}<p>The constrained width is {sizes['constrained_width']}: an exact answer by elimination takes "
+        f"{bytes_text(sizes['log2_exact_bytes'])}. Larger regions give tighter bounds for more memory and time; "
+        "<code>powersum info</code> shows what regions of each size take.</p>"
     )
 
 

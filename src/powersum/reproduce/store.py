@@ -9,7 +9,7 @@ from typing import Any
 from powersum.answer.comparison import Point, Trace
 from powersum.core.errors import InputError
 from powersum.formats.files import saving
-from powersum.model.result import strict_json
+from powersum.model.strict_json import strict_json
 
 
 class Store:

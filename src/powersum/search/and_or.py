@@ -16,6 +16,7 @@ from powersum.assign.regions import TOO_WIDE
 from powersum.bounds.tree.fixed_tree import FixedTree
 from powersum.bounds.tree.look_up import Boundary, Heuristic
 from powersum.core.arrays import IntArray
+from powersum.core.progress import Progress
 from powersum.search.pseudo_tree import Shape, Subtree
 from powersum.search.values import FIRST_BYTES, new_values, roomy
 from powersum.search.walk import ENDED, PAUSED, best_state, explore, new_walk
@@ -99,7 +100,7 @@ class AndOr:
         self.settled = 0
         self.tolerance = tolerance
         self.log_error = 2.0 * (tree.log_error + log_error)
-        self.shape = Shape(tree.order, evaluator)
+        self.shape = Shape(evaluator, tree.order)
         self._tree, self._root = self.shape.tree, self.shape.root
         self.memory = memory
         self.values = new_values(min(memory, FIRST_BYTES))
@@ -122,8 +123,8 @@ class AndOr:
         """Steps taken in all."""
         return int(self.walk.counts[1])
 
-    def run(self, deadline: float) -> bool:
-        """Search until the deadline; True when done."""
+    def run(self, deadline: float) -> Progress:
+        """Search until the deadline."""
         at = self._tree.value_starts[self._root]
         while not self._closed and time.monotonic() < deadline:
             gap = self.log_root - self.log_lower
@@ -132,7 +133,7 @@ class AndOr:
             self.log_upper = min(self.log_upper, max(self.log_root - cost, self.log_lower))
             self._closed = bool(self.walk.exact[at]) or self.log_root - cost <= self.log_lower + self.tolerance
         self.done = self._offer_best(deadline) and self._closed
-        return self.done
+        return Progress.DONE if self.done else Progress.MORE
 
     def work_below(self, node: int, threshold: float, deadline: float) -> bool:
         """Work below a node, whose path is set, until its cost is exact or above the threshold; False if time is up."""

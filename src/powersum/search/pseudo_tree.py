@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from powersum.assign.evaluator import Evaluator
-from powersum.core.arrays import BoolArray, FloatArray, IntArray, frozen, starts_of
+from powersum.core.arrays import BoolArray, FloatArray, IntArray, frozen, positions_of, starts_of
 from powersum.core.jit import compiled
 from powersum.exact.wiring import wire
 
@@ -54,23 +54,22 @@ class Shape:
 
     Parameters
     ----------
-    order
-        All variables, first eliminated first, max variables last.
     evaluator
         Knows the components of the sum variables.
+    order
+        All variables, first eliminated first, max variables last.
     seed
         Seed of the keys.
     """
 
-    def __init__(self, order: IntArray, evaluator: Evaluator, *, seed: int = 0) -> None:
+    def __init__(self, evaluator: Evaluator, order: IntArray, *, seed: int = 0) -> None:
         problem = evaluator.problem
         model = problem.model
         n = len(order)
         self.order = order
         self.n_max = n_max = int(evaluator.is_max.sum())
         self._evaluator = evaluator
-        position = np.empty(n, dtype=np.int64)
-        position[order] = np.arange(n)
+        position = positions_of(order)
         wiring, self._factor_position = wire(order, position, np.arange(model.n_factors), evaluator.factors)
         self._parent_position = wiring.parents
         # The position of a node: of the variable itself, or of the last eliminated variable of a component.

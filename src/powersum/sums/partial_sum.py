@@ -22,6 +22,7 @@ import numpy as np
 
 from powersum.bounds.tree.look_up import Heuristic
 from powersum.core.arrays import BoolArray, FloatArray, IntArray
+from powersum.core.progress import Progress
 from powersum.model.model import Model
 from powersum.sums.kernels import ROUND_UP, TINIEST, Numbers, Ratios, add_up, drop, extend, hand_over
 from powersum.sums.wiring import Bucket, Handover, buckets_of, key_of, ratios_of
@@ -121,11 +122,11 @@ class PartialSum:
         self._arcs: list[_Arcs | None] = []
         self.n_arcs = self.n_stored = self.n_dropped = 0
 
-    def run(self, deadline: float) -> bool:
-        """Go on with the pass; True when it has ended, False when the time is over before."""
+    def run(self, deadline: float) -> Progress:
+        """Go on with the pass until the deadline; done when it has ended."""
         while self._depth < len(self._buckets):
             if time.monotonic() >= deadline:
-                return False
+                return Progress.MORE
             self._extend(self._buckets[self._depth])
             self._depth += 1
         log_sum, log_ratio = self._sum()
@@ -133,7 +134,7 @@ class PartialSum:
         self.log_upper = min(self.log_upper, log_ratio + self._tree_upper)
         if not self.n_dropped:
             self.exact, self.log_upper = True, self.log_lower
-        return True
+        return Progress.DONE
 
     def _extend(self, bucket: Bucket) -> None:
         """Extend the contexts of one bucket, and hand them on to its children."""

@@ -8,6 +8,7 @@ from powersum.bounds.tree.covering_tree import CoveringTree
 from powersum.bounds.tree.look_up import heuristic_of
 from powersum.core.arrays import IntArray
 from powersum.core.clock import working_time
+from powersum.core.progress import Progress
 from powersum.prepare.problem import Problem
 from powersum.sums.partial_sum import PartialSum
 
@@ -83,20 +84,21 @@ class SumPasses:
         """What the largest passes that memory allows would take, about, all together; infinity before the first."""
         return 2.0 * self._took * self._most_stored / self._stored if self._arcs else math.inf
 
-    def run(self, deadline: float, end: float) -> bool:
-        """A slice of work until ``deadline``; False when no further pass can end before ``end``, a working time."""
+    def run(self, deadline: float, end: float) -> Progress:
+        """Work until ``deadline``; out of time when no further pass can end before ``end``, a working time."""
         if not self._under_way:
-            if not self._plan(end):
-                return False
+            progress = self._plan(end)
+            if progress is not Progress.MORE:
+                return progress
             self.sum.begin(self._next, self._most_stored)
             self._under_way, self._seconds = True, 0.0
         begun = working_time()
-        ended = self.sum.run(deadline)
+        ended = self.sum.run(deadline) is Progress.DONE
         self._seconds += working_time() - begun
         if ended:
             self._under_way = False
             self._learn()
-        return ended or working_time() < end
+        return Progress.MORE if ended or working_time() < end else Progress.OUT_OF_TIME
 
     def _learn(self) -> None:
         """What a pass tells about the size of the next."""
@@ -108,19 +110,20 @@ class SumPasses:
             self.share = self._next
         self._took, self._arcs, self._stored = self._seconds, arcs, max(self.sum.n_stored, 1)
 
-    def _plan(self, end: float) -> bool:
-        """Choose the least share of the next pass; False where time or memory are not enough for one."""
+    def _plan(self, end: float) -> Progress:
+        """Choose the least share of the next pass; done where memory is not enough for one, or none is needed."""
         left = end - working_time()
         if not self._arcs:
-            return left > 0.0
+            return Progress.MORE if left > 0.0 else Progress.OUT_OF_TIME
         # A pass that was to drop nothing and had to drop something was the largest there can be.
         if self.sum.exact or self._next == 0.0:
-            return False
-        times = SPARE * min(left / max(self._took, 1e-3), self._most_stored / self._stored)
+            return Progress.DONE
+        in_time, in_memory = left / max(self._took, 1e-3), self._most_stored / self._stored
+        times = SPARE * min(in_time, in_memory)
         step = min(max(times, 0.0) ** (1.0 / self._power), STEP)
         if step < LEAST_STEP:
-            return False
+            return Progress.OUT_OF_TIME if in_time < in_memory else Progress.DONE
         # Where little was dropped, all of it may be within reach.
         within_reach = self.sum.n_dropped < LITTLE * self._arcs and times > 2.0
         self._next = 0.0 if within_reach else self.share / step
-        return True
+        return Progress.MORE

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from powersum.bounds.tree.look_up import Heuristic
-from powersum.core.arrays import IntArray, starts_of
+from powersum.core.arrays import IntArray, positions_of, starts_of
 from powersum.exact.wiring import wire
 from powersum.model.factors import factors_of
 from powersum.model.model import Model
@@ -115,8 +115,7 @@ def buckets_of(model: Model, heuristic: Heuristic) -> tuple[list[Bucket], float]
     """
     n = model.n_variables
     order = np.ascontiguousarray(heuristic.variables[::-1])
-    position = np.empty(n, dtype=np.int64)
-    position[order] = np.arange(n)
+    position = positions_of(order)
     depth_of = n - 1 - position
     factors = factors_of(model)
     wiring, factor_buckets = wire(order, position, np.arange(model.n_factors), factors)

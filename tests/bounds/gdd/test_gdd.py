@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from powersum.bounds.gdd import DIRECTIONS, GDD, STARTS
-from powersum.bounds.gdd.regions import Wiring, junction_graph
+from powersum.bounds.gdd.regions import JunctionGraph, junction_graph
 from powersum.core.arrays import FloatArray
 from powersum.model.model import Model
 from powersum.model.query import Query
@@ -96,7 +96,7 @@ def grid(rng: np.random.Generator, rows: int, columns: int, states: int) -> Mode
     return Model.from_factors([states] * rows * columns, factors)
 
 
-def pair_separators(problem: Problem, order: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Wiring:
+def pair_separators(problem: Problem, order: np.ndarray[tuple[int], np.dtype[np.int64]]) -> JunctionGraph:
     """Squares of a 3×3 grid as clusters, the edges between them and its middle as separators."""
     squares = [(0, 1, 3, 4), (1, 2, 4, 5), (3, 4, 6, 7), (4, 5, 7, 8)]
     separators = [(1, 4), (3, 4), (4, 5), (4, 7), (4,)]

@@ -36,7 +36,7 @@ class Case:
         self.passes.parameters[:] = np.random.default_rng(seed).normal(0.0, 0.7, self.passes.parameters.size)
 
     def build(self, parts: Partition) -> Passes:
-        return Passes(lay_out(parts, self.scopes, self.cards), self.model, self.tau, self.order)
+        return Passes(lay_out(parts, self.scopes, self.cards), self.model, self.order, self.tau)
 
     def carried(self, parts: Partition, number: IntArray) -> Passes:
         passes = self.build(parts)

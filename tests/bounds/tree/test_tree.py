@@ -26,6 +26,7 @@ from powersum.model.query import Query
 from powersum.prepare.ordering import elimination_order
 from powersum.prepare.problem import Problem
 from powersum.prepare.simplify import simplify
+from tests.clock import Ticks
 from tests.oracle import assignment_value, exact_value
 from tests.strategies import random_model, weighted_models
 
@@ -44,7 +45,7 @@ def passes_of(model: Model, tau: FloatArray, ibound: int, threads: int = 1, seed
     order = np.argsort(-tau, kind="stable")
     scopes = scopes_in_order(model, order)
     layout = lay_out(partition(scopes, limits_of(ibound)), scopes, model.cardinalities[order])
-    passes = Passes(layout, model, tau, order, threads=threads)
+    passes = Passes(layout, model, order, tau, threads=threads)
     if seed is not None:
         passes.parameters[:] = np.random.default_rng(seed).normal(0.0, 0.5, passes.parameters.size)
     return passes
@@ -68,7 +69,7 @@ def test_valid_and_never_rising(weighted: tuple[Model, FloatArray], ibound: int,
         assert not math.isnan(upper)
         assert upper >= exact - ROUNDING * max(1.0, abs(exact)) or upper == exact
         last = upper
-        if not tree.step(time.monotonic() + 60.0):
+        if not tree.step(math.inf):
             break
     assert tree.bound() == pytest.approx(tree.log_upper, abs=1e-9, rel=1e-12) or tree.log_upper == -math.inf
     if tree.exact:
@@ -231,7 +232,7 @@ def test_sizes_follow_the_memory() -> None:
     for size in (2**21, 2**24, 2**26):
         found = largest_within(scopes, cardinalities, entries=np.inf, size=size)
         assert found is not None
-        passes = Passes(lay_out(found[1], scopes, cardinalities), problem.model, problem.tau, order)
+        passes = Passes(lay_out(found[1], scopes, cardinalities), problem.model, order, problem.tau)
         passes.value_and_gradient()
         arrays = [passes.pool, passes.gradient, *vars(passes).values(), *passes.layout.wiring]
         unique = {id(a): a.nbytes for a in arrays if isinstance(a, np.ndarray) and a.base is None}
@@ -239,7 +240,8 @@ def test_sizes_follow_the_memory() -> None:
         assert found[2].bytes <= size
 
 
-def test_free_size_is_valid_and_no_worse_than_small() -> None:
+def test_free_size_is_valid_and_no_worse_than_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "monotonic", Ticks(0.01))
     model = wide_model(120)
     tau = np.where(np.arange(120) % 2 == 0, 0.0, 1.0)
     problem = problem_of(model, tau)
@@ -289,11 +291,12 @@ def test_peak_memory_stays_within_the_budget() -> None:
         "import math, re, time, numpy as np\n"
         "from powersum.prepare.ordering import elimination_order\n"
         "from powersum.bounds.tree import CoveringTree\n"
+        "from powersum.core.memory import memory_left\n"
         "from tests.bounds.tree.test_tree import problem_of, wide_model\n"
         "problem = problem_of(wide_model(), np.ones(400))\n"
         "order = elimination_order(problem.model, problem.tau)\n"
-        "tree = CoveringTree(problem, order, memory=400 * 2**20)\n"
-        "for _ in range(8): tree._free and tree._grow(math.inf); tree.step(time.monotonic() + 1.0)\n"
+        "tree = CoveringTree(problem, order, memory=int(memory_left(400 * 2**20)))\n"
+        "for _ in range(8): tree._grow(math.inf); tree.step(time.monotonic() + 1.0)\n"
         "peak = int(re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1])\n"
         "print(peak / 1024, tree._tree.layout.n_entries)\n"
     )

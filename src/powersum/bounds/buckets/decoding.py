@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from powersum.bounds.buckets.kernels import place_of
 from powersum.bounds.buckets.passes import Passes
-from powersum.bounds.buckets.patterns import CONSTANT, SAME
-from powersum.bounds.buckets.wiring import Wiring
+from powersum.bounds.buckets.patterns import TreeWiring
 from powersum.core.arrays import BoolArray, FloatArray, IntArray
 from powersum.core.jit import compiled, inner
 from powersum.prepare.problem import Problem
@@ -42,7 +42,7 @@ def decode(passes: Passes, problem: Problem, order: IntArray) -> IntArray:
 
 @compiled
 def _decode(
-    wiring: Wiring,
+    wiring: TreeWiring,
     bucket: IntArray,
     scope_starts: IntArray,
     scope_positions: IntArray,
@@ -75,21 +75,8 @@ def _decode(
 
 
 @inner
-def _add_column(wiring: Wiring, node: int, column: int, pool: FloatArray, score: FloatArray) -> None:
+def _add_column(wiring: TreeWiring, node: int, column: int, pool: FloatArray, score: FloatArray) -> None:
     """Add one column of a node's table to ``score``."""
-    rows, length = wiring.rows[node], wiring.row_length[node]
-    columns = wiring.columns[node]
-    width = length if rows > 1 else columns
-    block, within = column // width, column % width
     for k in range(wiring.input_starts[node], wiring.input_starts[node + 1]):
-        number = wiring.pattern[k]
-        start = wiring.source[k] + wiring.bases[wiring.base_starts[k] + block]
         for a in range(wiring.states[node]):
-            entry = within if rows > 1 else a * columns + within
-            if wiring.kind[number] == SAME:
-                place = entry
-            elif wiring.kind[number] == CONSTANT:
-                place = 0
-            else:
-                place = np.int64(wiring.maps[wiring.map_starts[number] + entry])
-            score[a] += wiring.sign[k] * pool[start + place + (a * wiring.stride[k] if rows > 1 else 0)]
+            score[a] += wiring.sign[k] * pool[place_of(wiring, node, k, a, column)]

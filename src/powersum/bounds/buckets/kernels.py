@@ -11,8 +11,11 @@ of about ``NOTHING`` and some finite p, on which no belief ever falls. Nothing i
 
 from __future__ import annotations
 
-from powersum.bounds.buckets.patterns import CONSTANT, SAME, Index32Array
-from powersum.bounds.buckets.wiring import Wiring
+from typing import Any
+
+import numpy as np
+
+from powersum.bounds.buckets.patterns import CONSTANT, WHOLE, Index32Array, TreeWiring
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.fastmath import LOWEST, exp_of, log_of
 from powersum.core.jit import compiled, inner
@@ -24,7 +27,7 @@ NOTHING = -1e300
 @inner
 def _add_input(kind: int, first: bool, sign: float, values: FloatArray, places: Index32Array, row: FloatArray) -> None:
     """Add (or, for the first input, write) one input to a row of a node's table."""
-    if kind == SAME:
+    if kind == WHOLE:
         if first:
             for r in range(row.size):
                 row[r] = sign * values[r]
@@ -45,6 +48,36 @@ def _add_input(kind: int, first: bool, sign: float, values: FloatArray, places: 
     else:
         for r in range(row.size):
             row[r] += sign * values[places[r]]
+
+
+@inner
+def place_of(wiring: TreeWiring, node: int, k: int, state: int, column: int) -> Any:
+    """Where in the pool the entry of input ``k`` lies that meets one entry of a node's table."""
+    rows, columns = wiring.rows[node], wiring.columns[node]
+    width = wiring.row_length[node] if rows > 1 else columns
+    block, within = column // width, column % width
+    entry = within if rows > 1 else state * columns + within
+    number = wiring.pattern[k]
+    start = wiring.source[k] + wiring.bases[wiring.base_starts[k] + block]
+    if rows > 1:
+        start += state * wiring.stride[k]
+    if wiring.kind[number] == WHOLE:
+        return start + entry
+    if wiring.kind[number] == CONSTANT:
+        return start
+    return start + np.int64(wiring.maps[wiring.map_starts[number] + entry])
+
+
+@compiled
+def fill_table(wiring: TreeWiring, node: int, pool: FloatArray, table: FloatArray) -> None:
+    """Write the whole table of a node, all its inputs added up."""
+    columns = wiring.columns[node]
+    for entry in range(table.size):
+        table[entry] = 0.0
+    for k in range(wiring.input_starts[node], wiring.input_starts[node + 1]):
+        for column in range(columns):
+            for state in range(wiring.states[node]):
+                table[state * columns + column] += wiring.sign[k] * pool[place_of(wiring, node, k, state, column)]
 
 
 @inner
@@ -123,7 +156,7 @@ def _maximise(table: FloatArray, stride: int, states: int, message: FloatArray) 
 
 @compiled
 def forward(
-    wiring: Wiring,
+    wiring: TreeWiring,
     nodes: IntArray,
     weights: FloatArray,
     pool: FloatArray,
@@ -181,7 +214,7 @@ def forward(
 @inner
 def _marginal(kind: int, places: Index32Array, gaps: Index32Array, row: FloatArray, out: FloatArray) -> None:
     """Add a row of a belief to the gradient of one input."""
-    if kind == SAME:
+    if kind == WHOLE:
         for r in range(row.size):
             out[r] += row[r]
     elif kind == CONSTANT:
@@ -220,7 +253,7 @@ def _sum(row: FloatArray) -> float:
 
 @compiled
 def backward(
-    wiring: Wiring,
+    wiring: TreeWiring,
     nodes: IntArray,
     offset: int,
     tables: FloatArray,

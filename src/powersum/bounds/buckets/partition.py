@@ -30,7 +30,7 @@ MOST_DIGITS = 15.0
 """Tables of more than ten to this are refused in words, before their sizes leave the integers."""
 
 
-class Limits(NamedTuple):
+class SizeLimits(NamedTuple):
     """How large mini-buckets may be: numbers of variables and logs of table sizes."""
 
     variables: int
@@ -56,14 +56,14 @@ class Partition(NamedTuple):
     """Pairs of mini-buckets of one variable that exchange a shift: a spanning tree over those of each variable."""
 
 
-def limits_of(ibound: int) -> Limits:
+def limits_of(ibound: int) -> SizeLimits:
     """Mini-buckets of at most ``ibound + 1`` variables, extended to one less: to the full size costs twice the
     entries and gains little.
     """
-    return Limits(ibound + 1, np.inf, ibound, np.inf)
+    return SizeLimits(ibound + 1, np.inf, ibound, np.inf)
 
 
-def partition_by_ibound(scopes: Scopes, limits: Limits) -> Partition:
+def partition_by_ibound(scopes: Scopes, limits: SizeLimits) -> Partition:
     """As :func:`partition`, for limits on numbers of variables alone; refuses tables that no memory holds.
 
     Raises
@@ -79,7 +79,7 @@ def partition_by_ibound(scopes: Scopes, limits: Limits) -> Partition:
     return parts
 
 
-def partition(scopes: Scopes, limits: Limits) -> Partition:
+def partition(scopes: Scopes, limits: SizeLimits) -> Partition:
     """Partition every bucket into mini-buckets within the limits.
 
     An item that is too large by itself is a mini-bucket of its own. Items are taken by falling size, each is put
@@ -89,7 +89,7 @@ def partition(scopes: Scopes, limits: Limits) -> Partition:
     smallest = max(float(scopes.log_sizes.min(initial=np.inf)), 1e-6)
     room = min(float(limits.variables), limits.log_size / smallest + 1.0, float(len(scopes.log_sizes)))
     slack = 1e-9
-    exact = Limits(
+    exact = SizeLimits(
         int(max(room, 1.0)), limits.log_size + slack, int(limits.extended_variables), limits.extended_log_size + slack
     )
     bucket, starts, positions, parent, factor_home = _partition(scopes, exact)
@@ -122,7 +122,7 @@ def _grown_rows(rows: IntArray, needed: int) -> IntArray:
 
 
 @compiled
-def _partition(scopes: Scopes, limits: Limits) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray]:
+def _partition(scopes: Scopes, limits: SizeLimits) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray]:
     starts, log_sizes = scopes.starts, scopes.log_sizes
     n_variables, n_factors = log_sizes.size, starts.size - 1
     # Items are factors, then the messages of mini-buckets by number: where their scope starts and ends in one buffer,
@@ -214,7 +214,9 @@ def _partition(scopes: Scopes, limits: Limits) -> tuple[IntArray, IntArray, IntA
 
 
 @inner
-def _extend(items: IntArray, first: int, end: int, positions: IntArray, log_sizes: FloatArray, limits: Limits) -> None:
+def _extend(
+    items: IntArray, first: int, end: int, positions: IntArray, log_sizes: FloatArray, limits: SizeLimits
+) -> None:
     """Extend mini-buckets ``first`` to ``end`` of one variable by variables of each other, last eliminated first."""
     total = 0
     for item in range(first, end):

@@ -15,7 +15,7 @@ from powersum.core.jit import compiled, inner
 from powersum.model.model import Model
 from powersum.model.rounding import EXPONENTIAL, IMPOSSIBLE, UNIT, magnitudes
 
-LEAST_SHARE = 1e-7
+LEAST_WEIGHT_SHARE = 1e-7
 """Least share of a variable's weight that a mini-bucket keeps, unless there are millions: nothing is divided by 0."""
 
 _NO_TABLES = np.empty(0)
@@ -27,7 +27,7 @@ class Passes:
     ``parameters`` is a view into the pool: shifts first, then a logit for each weight that is free.
     """
 
-    def __init__(self, layout: Layout, model: Model, tau: FloatArray, order: IntArray, *, threads: int = 1) -> None:
+    def __init__(self, layout: Layout, model: Model, order: IntArray, tau: FloatArray, *, threads: int = 1) -> None:
         self.layout = layout
         self._model, self._order = model, order
         self.pool = np.zeros(layout.pool_size)
@@ -118,7 +118,7 @@ class Passes:
         They are the marginals themselves where all variables are summed and none is split. A maximised variable has
         its belief at the least temperature for which there is a gradient.
         """
-        self.value_and_gradient(LEAST_SHARE)
+        self.value_and_gradient(LEAST_WEIGHT_SHARE)
         layout = self.layout
         cardinalities = self._model.cardinalities[self._order]
         beliefs = [np.zeros(int(card)) for card in cardinalities]
@@ -154,8 +154,7 @@ class Passes:
         tau = np.where(self._node_tau == 0.0, temperature, self._node_tau)
         self.weights[:] = tau
         self._scale = tau[layout.shared_nodes]
-        self._shares = np.empty(len(layout.shared_nodes))
-        _softmax(self.parameters[layout.n_shifts :], layout.shared_starts, self._shares)
+        self._shares = shares_of(self.parameters[layout.n_shifts :], layout.shared_starts)
         self.weights[layout.shared_nodes] = self._scale * self._shares
 
     def _forward_over(self, nodes: IntArray, tables: FloatArray, worker: int = 0) -> None:
@@ -248,14 +247,15 @@ def _branches(layout: Layout, threads: int) -> tuple[IntArray, list[IntArray]]:
 
 
 @inner
-def _least_share(count: int) -> float:
+def least_share(count: int) -> float:
     """The least share of each of ``count`` mini-buckets: all of them together leave half of the weight to divide."""
-    return min(LEAST_SHARE, 0.5 / count)
+    return min(LEAST_WEIGHT_SHARE, 0.5 / count)
 
 
 @compiled
-def _softmax(logits: FloatArray, starts: IntArray, shares: FloatArray) -> None:
-    """Shares of each group, none below :func:`_least_share`, that sum to 1."""
+def shares_of(logits: FloatArray, starts: IntArray) -> FloatArray:
+    """Softmax of each group of logits: shares that sum to 1, none below :func:`least_share`."""
+    shares = np.empty(logits.size)
     for group in range(starts.size - 1):
         start, end = starts[group], starts[group + 1]
         top = logits[start]
@@ -265,10 +265,11 @@ def _softmax(logits: FloatArray, starts: IntArray, shares: FloatArray) -> None:
         for i in range(start, end):
             shares[i] = math.exp(logits[i] - top)
             total += shares[i]
-        least = _least_share(end - start)
+        least = least_share(end - start)
         free = 1.0 - (end - start) * least
         for i in range(start, end):
             shares[i] = free * shares[i] / total + least
+    return shares
 
 
 @compiled
@@ -289,7 +290,7 @@ def _gather_gradient(
     logits = gradient[n:]
     for group in range(starts.size - 1):
         start, end = starts[group], starts[group + 1]
-        least = _least_share(end - start)
+        least = least_share(end - start)
         free = 1.0 - (end - start) * least
         mean = 0.0
         for i in range(start, end):

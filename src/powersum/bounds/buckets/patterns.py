@@ -7,15 +7,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from powersum.core.arrays import IntArray
+from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.jit import compiled, inner
+from powersum.core.odometer import next_entry
 
 Index32Array = NDArray[np.uint32]
 
 BLOCK = 512
 """Most entries in a row of a block, unless one axis alone is longer: rows of a block stay in the first-level cache."""
 
-GATHER, SAME, CONSTANT = 0, 1, 2
+GATHER, WHOLE, CONSTANT = 0, 1, 2
 """Kinds of pattern: some axes missing, all there, none there."""
 
 
@@ -56,18 +57,20 @@ def _pattern_of(key: IntArray, slots: IntArray, key_starts: IntArray, keys: IntA
 def _fill_pattern(key: IntArray, maps: Index32Array, places: Index32Array, gaps: Index32Array) -> None:
     """Indices of one pattern; ``key`` holds for each axis twice its number of states, plus 1 where the input has it."""
     digits = np.zeros(key.size, np.int64)
+    sizes = np.empty(key.size, np.int64)
     strides = np.zeros(key.size, np.int64)
     stride = 1
     for axis in range(key.size - 1, -1, -1):
+        sizes[axis] = key[axis] >> 1
         if key[axis] & 1:
             strides[axis] = stride
             stride *= key[axis] >> 1
     n_places, n_gaps = 0, 0
+    # Typed: for a literal 0 Numba would compile `next_entry` once more.
+    place: Any = np.int64(0)
     for entry in range(maps.size):
-        place = 0
         first, plain = True, True
         for axis in range(key.size):
-            place += digits[axis] * strides[axis]
             if digits[axis] > 0:
                 if key[axis] & 1:
                     plain = False
@@ -82,50 +85,81 @@ def _fill_pattern(key: IntArray, maps: Index32Array, places: Index32Array, gaps:
         if plain:
             gaps[n_gaps] = entry
             n_gaps += 1
-        axis = key.size - 1
-        while axis >= 0:
-            digits[axis] += 1
-            if digits[axis] < key[axis] >> 1:
-                break
-            digits[axis] = 0
-            axis -= 1
+        place = next_entry(place, digits, sizes, strides)
 
 
-class Patterns(NamedTuple):
-    """What :func:`wire` finds out; the fields are those of :class:`~powersum.bounds.buckets.wiring.Wiring`."""
+class TreeWiring(NamedTuple):
+    """Flat arrays that the kernels read: first what the caller of :func:`wire` knows, then what it finds out."""
 
+    states: IntArray
+    """States of the eliminated variable of each node."""
+    columns: IntArray
+    """States of all other variables of each node together: the size of its message."""
+    table: IntArray
+    """Start of each node's table among all tables."""
+    message: IntArray
+    """Start of each node's message in the pool."""
+    entropy: IntArray
+    """Start of the conditional entropies of each node; -1 for a node that has its variable to itself."""
+    input_starts: IntArray
+    """Inputs of node n: ``input_starts[n]`` to ``input_starts[n + 1]``."""
+    source: IntArray
+    """Start of each input in the pool."""
+    slope: IntArray
+    """Start of its gradient in the gradient pool; -1 for a static table."""
+    sign: FloatArray
+    """-1 for a shift that is taken away, else 1."""
     rows: IntArray
+    """A node's block is filled row by row: as many rows as states, or a single row where all of it is small."""
     row_length: IntArray
     blocks: IntArray
+    """Number of blocks of columns."""
     stride: IntArray
+    """Distance from row to row in each input."""
     base_starts: IntArray
     bases: IntArray
+    """Where each block starts in each input."""
     pattern: IntArray
+    """Pattern of each input."""
     kind: IntArray
     present: IntArray
+    """Entries of an input that a row of a block meets."""
     map_starts: IntArray
     maps: Index32Array
+    """For each entry of a row its place in the input."""
     place_starts: IntArray
     places: Index32Array
+    """For each entry of the input its first place in a row."""
     gap_starts: IntArray
     gaps: Index32Array
+    """Distances from the first place to all places: states of the axes that the input lacks."""
 
 
 def wire(
     starts: IntArray,
     positions: IntArray,
     cardinalities: IntArray,
-    input_starts: IntArray,
     lows: IntArray,
     highs: IntArray,
     own_positions: IntArray,
-) -> Patterns:
+    *,
+    states: IntArray,
+    columns: IntArray,
+    table: IntArray,
+    message: IntArray,
+    entropy: IntArray,
+    input_starts: IntArray,
+    source: IntArray,
+    slope: IntArray,
+    sign: FloatArray,
+) -> TreeWiring:
     """Blocks of each node, then stride, bases and pattern of each input, then the patterns.
 
-    The scope of input k is ``own_positions[lows[k]:highs[k]]``.
+    The scope of node n is ``positions[starts[n]:starts[n + 1]]``, that of input k
+    ``own_positions[lows[k]:highs[k]]``.
     """
     n, found = _wire(starts, positions, cardinalities, input_starts, lows, highs, own_positions)
-    roomy = Patterns(*found)
+    roomy = TreeWiring(states, columns, table, message, entropy, input_starts, source, slope, sign, *found)
     return roomy._replace(
         bases=roomy.bases[: roomy.base_starts[-1]].copy(),
         kind=roomy.kind[:n].copy(),
@@ -149,7 +183,7 @@ def _wire(
     highs: IntArray,
     own_positions: IntArray,
 ) -> tuple[int, tuple[Any, ...]]:
-    """The number of patterns, and the fields of :class:`Patterns`, some with more room than is filled."""
+    """The number of patterns, and the last fields of :class:`TreeWiring`, some with more room than is filled."""
     n_nodes, n_inputs = starts.size - 1, lows.size
     rows = np.ones(n_nodes, np.int64)
     row_length = np.ones(n_nodes, np.int64)
@@ -194,7 +228,12 @@ def _wire(
             row_length[node] = size
         axis_stride = np.empty(width, np.int64)
         key = np.empty(width - inner, np.int64)
-        digits = np.empty(max(inner, 1), np.int64)
+        # The axes that are counted through from block to block: all between the first one and those of a block.
+        n_outer = max(inner - 1, 0)
+        digits = np.empty(n_outer, np.int64)
+        sizes = np.empty(n_outer, np.int64)
+        for axis in range(n_outer):
+            sizes[axis] = cardinalities[scope[axis + 1]]
         for k in range(input_starts[node], input_starts[node + 1]):
             own = own_positions[lows[k] : highs[k]]
             j, step, missing, met = own.size - 1, 1, 1, 1
@@ -214,20 +253,12 @@ def _wire(
             stride[k] = axis_stride[0] if inner > 0 else 0
             bases = grown(bases, base_starts[k] + blocks[node])
             base_starts[k + 1] = base_starts[k] + blocks[node]
-            for axis in range(digits.size):
+            for axis in range(n_outer):
                 digits[axis] = 0
+            base: Any = np.int64(0)
             for block in range(blocks[node]):
-                base = 0
-                for axis in range(1, inner):
-                    base += digits[axis] * axis_stride[axis]
                 bases[base_starts[k] + block] = base
-                axis = inner - 1
-                while axis >= 1:
-                    digits[axis] += 1
-                    if digits[axis] < cardinalities[scope[axis]]:
-                        break
-                    digits[axis] = 0
-                    axis -= 1
+                base = next_entry(base, digits, sizes, axis_stride[1 : 1 + n_outer])
             number, slot = _pattern_of(key, slots, key_starts, keys)
             if number < 0:
                 number = n_patterns
@@ -237,7 +268,7 @@ def _wire(
                 for i in range(key.size):
                     keys[key_starts[number] + i] = key[i]
                 key_starts[number + 1] = key_starts[number] + key.size
-                kind[number] = SAME if missing == 1 else (CONSTANT if met == 1 else GATHER)
+                kind[number] = WHOLE if missing == 1 else (CONSTANT if met == 1 else GATHER)
                 present[number] = met
                 filled = row_length[node] if kind[number] == GATHER else 0
                 maps = grown(maps, map_starts[number] + filled)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from powersum.core.arrays import FloatArray, IntArray, starts_of
+from powersum.core.arrays import FloatArray, IntArray, positions_of, starts_of
 from powersum.core.jit import inner
 from powersum.model.model import Model
 
@@ -25,8 +25,7 @@ class Scopes(NamedTuple):
 
 def scopes_in_order(model: Model, order: IntArray) -> Scopes:
     """The scopes of all factors as positions in the elimination order, sorted."""
-    position = np.empty(model.n_variables, dtype=np.int64)
-    position[order] = np.arange(model.n_variables)
+    position = positions_of(order)
     owner = np.repeat(np.arange(model.n_factors), np.diff(model.scope_starts))
     places = position[model.scope_variables]
     places = places[np.lexsort((places, owner))]

@@ -5,26 +5,26 @@ from __future__ import annotations
 import numpy as np
 
 from powersum.bounds.buckets.wiring import Layout
-from powersum.core.arrays import FloatArray, IntArray
+from powersum.core.arrays import FloatArray, IntArray, positions_of
 from powersum.core.jit import compiled
+from powersum.core.odometer import add_table, set_strides
 from powersum.model.model import Model
 
 
 def fill_static(layout: Layout, model: Model, order: IntArray, pool: FloatArray) -> float:
     """Write all static tables into the pool; returns the sum of factors without variables."""
-    position = np.empty(model.n_variables, dtype=np.int64)
-    position[order] = np.arange(model.n_variables)
+    position = positions_of(order)
     pool[: layout.n_static] = 0.0
-    _fill(
-        layout.group_starts,
-        layout.group_positions,
-        layout.group_source,
-        layout.factor_group,
-        model.cardinalities[order],
+    add_factors(
         model.scope_starts,
         position[model.scope_variables],
         model.table_starts,
         model.log_values,
+        model.cardinalities[order],
+        layout.factor_group,
+        layout.group_starts,
+        layout.group_positions,
+        layout.group_source,
         pool,
     )
     alone = np.flatnonzero(layout.factor_group < 0)
@@ -32,40 +32,42 @@ def fill_static(layout: Layout, model: Model, order: IntArray, pool: FloatArray)
 
 
 @compiled
-def _fill(
-    group_starts: IntArray,
-    group_positions: IntArray,
-    group_source: IntArray,
-    factor_group: IntArray,
-    cardinalities: IntArray,
+def add_factors(
     scope_starts: IntArray,
-    scope_positions: IntArray,
+    scope_variables: IntArray,
     table_starts: IntArray,
     log_values: FloatArray,
-    pool: FloatArray,
+    cardinalities: IntArray,
+    home: IntArray,
+    axis_starts: IntArray,
+    axes: IntArray,
+    target_starts: IntArray,
+    target: FloatArray,
 ) -> None:
-    for factor in range(factor_group.size):
-        group = factor_group[factor]
-        if group < 0:
+    """Add every factor's table to the table that is its ``home`` (-1: to none), which may have more axes.
+
+    ``target_starts`` are where these tables start in ``target``; ``axes[axis_starts[h]:axis_starts[h + 1]]`` are the
+    variables of table ``h``, in the order of its axes.
+    """
+    widest = 0
+    for table in range(axis_starts.size - 1):
+        widest = max(widest, axis_starts[table + 1] - axis_starts[table])
+    strides = np.empty(widest, np.int64)
+    sizes = np.empty(widest, np.int64)
+    digits = np.empty(widest, np.int64)
+    for factor in range(home.size):
+        table = home[factor]
+        if table < 0:
             continue
-        axes = group_positions[group_starts[group] : group_starts[group + 1]]
-        strides = np.zeros(axes.size, np.int64)
-        stride = 1
-        for i in range(scope_starts[factor + 1] - 1, scope_starts[factor] - 1, -1):
-            for axis in range(axes.size):
-                if axes[axis] == scope_positions[i]:
-                    strides[axis] = stride
-            stride *= cardinalities[scope_positions[i]]
-        digits = np.zeros(axes.size, np.int64)
-        place = table_starts[factor]
-        for entry in range(group_source[group], group_source[group + 1]):
-            pool[entry] += log_values[place]
-            axis = axes.size - 1
-            while axis >= 0:
-                digits[axis] += 1
-                place += strides[axis]
-                if digits[axis] < cardinalities[axes[axis]]:
-                    break
-                place -= digits[axis] * strides[axis]
-                digits[axis] = 0
-                axis -= 1
+        own = axes[axis_starts[table] : axis_starts[table + 1]]
+        set_strides(scope_variables[scope_starts[factor] : scope_starts[factor + 1]], cardinalities, own, strides)
+        for axis in range(own.size):
+            sizes[axis] = cardinalities[own[axis]]
+        add_table(
+            log_values,
+            table_starts[factor],
+            digits[: own.size],
+            sizes[: own.size],
+            strides[: own.size],
+            target[target_starts[table] : target_starts[table + 1]],
+        )

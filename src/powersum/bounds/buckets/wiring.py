@@ -14,63 +14,16 @@ from typing import NamedTuple
 import numpy as np
 
 from powersum.bounds.buckets.partition import Partition
-from powersum.bounds.buckets.patterns import Index32Array, wire
+from powersum.bounds.buckets.patterns import TreeWiring, wire
 from powersum.bounds.buckets.scopes import Scopes, intersection_of, log_size_of
 from powersum.core.arrays import FloatArray, IntArray, starts_of
 from powersum.core.jit import compiled
 
 
-class Wiring(NamedTuple):
-    """Flat arrays that the kernels read."""
-
-    states: IntArray
-    """States of the eliminated variable of each node."""
-    columns: IntArray
-    """States of all other variables of each node together: the size of its message."""
-    rows: IntArray
-    """A node's block is filled row by row: as many rows as states, or a single row where all of it is small."""
-    row_length: IntArray
-    blocks: IntArray
-    """Number of blocks of columns."""
-    table: IntArray
-    """Start of each node's table among all tables."""
-    message: IntArray
-    """Start of each node's message in the pool."""
-    entropy: IntArray
-    """Start of the conditional entropies of each node; -1 for a node that has its variable to itself."""
-    input_starts: IntArray
-    """Inputs of node n: ``input_starts[n]`` to ``input_starts[n + 1]``."""
-    source: IntArray
-    """Start of each input in the pool."""
-    slope: IntArray
-    """Start of its gradient in the gradient pool; -1 for a static table."""
-    sign: FloatArray
-    """-1 for a shift that is taken away, else 1."""
-    stride: IntArray
-    """Distance from row to row in each input."""
-    base_starts: IntArray
-    bases: IntArray
-    """Where each block starts in each input."""
-    pattern: IntArray
-    """Pattern of each input."""
-    kind: IntArray
-    present: IntArray
-    """Entries of an input that a row of a block meets."""
-    map_starts: IntArray
-    maps: Index32Array
-    """For each entry of a row its place in the input."""
-    place_starts: IntArray
-    places: Index32Array
-    """For each entry of the input its first place in a row."""
-    gap_starts: IntArray
-    gaps: Index32Array
-    """Distances from the first place to all places: states of the axes that the input lacks."""
-
-
 class Layout(NamedTuple):
     """A wiring with the sizes and places of everything that is allocated for it."""
 
-    wiring: Wiring
+    wiring: TreeWiring
     n_nodes: int
     n_static: int
     n_messages: int
@@ -154,29 +107,22 @@ def lay_out(parts: Partition, scopes: Scopes, cardinalities: IntArray) -> Layout
     entropy_starts = starts_of(columns[shared_nodes])
     entropy[shared_nodes] = entropy_starts[:-1]
 
-    wired = wire(
+    wiring = wire(
         parts.starts,
         parts.positions,
         cardinalities,
-        input_starts,
         lows[by_node],
         highs[by_node],
         np.concatenate((group_positions, parts.positions, edge_positions)),
-    )
-    wiring = Wiring(
-        states,
-        columns,
-        wired.rows,
-        wired.row_length,
-        wired.blocks,
-        starts_of(sizes),
-        n_static + message,
-        entropy,
-        input_starts,
-        source[by_node],
-        slope[by_node],
-        sign[by_node],
-        *wired[3:],
+        states=states,
+        columns=columns,
+        table=starts_of(sizes),
+        message=n_static + message,
+        entropy=entropy,
+        input_starts=input_starts,
+        source=source[by_node],
+        slope=slope[by_node],
+        sign=sign[by_node],
     )
     return Layout(
         wiring=wiring,
@@ -186,7 +132,7 @@ def lay_out(parts: Partition, scopes: Scopes, cardinalities: IntArray) -> Layout
         n_shifts=n_shifts,
         n_entropies=int(entropy_starts[-1]),
         n_entries=int(sizes.sum()),
-        largest_block=int((wired.rows * wired.row_length).max(initial=1)),
+        largest_block=int((wiring.rows * wiring.row_length).max(initial=1)),
         bucket=parts.bucket,
         parent=parts.parent,
         scope_starts=parts.starts,

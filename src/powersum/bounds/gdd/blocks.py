@@ -10,7 +10,7 @@ import numpy as np
 
 from powersum.bounds.gdd.members import find_beliefs, load, trial
 from powersum.bounds.gdd.regions import Regions
-from powersum.bounds.gdd.state import LOG_OF_NOTHING, UNDERFLOW, Rules, State, Workspace
+from powersum.bounds.gdd.state import LOG_OF_NOTHING, UNDERFLOW, DescentState, Rules, Workspace
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.fastmath import exp_of, log_of
 from powersum.core.jit import compiled, inner
@@ -29,7 +29,7 @@ def _set_gradient(n_members: int, n_shifts: int, work: Workspace) -> None:
 
 @inner
 def _set_matching(
-    b: int, n_members: int, n_shifts: int, by_messages: bool, regions: Regions, state: State, work: Workspace
+    b: int, n_members: int, n_shifts: int, by_messages: bool, regions: Regions, state: DescentState, work: Workspace
 ) -> None:
     """A direction that would bring all members' beliefs together.
 
@@ -81,7 +81,7 @@ def _slope(n_members: int, n_shifts: int, work: Workspace) -> float:
 
 
 @inner
-def _mean_weight(m: int, regions: Regions, state: State, separator: int) -> float:
+def _mean_weight(m: int, regions: Regions, state: DescentState, separator: int) -> float:
     """Mean over the separator's variables of the positive weights they have in member ``m``'s region."""
     total = 0.0
     count = 0
@@ -135,7 +135,7 @@ def _try_weights(n_members: int, tau: float, step: float, least_share: float, wo
 
 
 @inner
-def _descend(b: int, tau: float, regions: Regions, state: State, work: Workspace, rules: Rules) -> bool:
+def _descend(b: int, tau: float, regions: Regions, state: DescentState, work: Workspace, rules: Rules) -> bool:
     """Local descent on the shifts and on the weights of one block, each with its own line search."""
     n_members = regions.block_start[b + 1] - regions.block_start[b]
     n_shifts = regions.block_size[b]
@@ -240,7 +240,7 @@ def _close(b: int, regions: Regions, work: Workspace) -> bool:
 
 
 @inner
-def _store(b: int, regions: Regions, state: State, work: Workspace) -> None:
+def _store(b: int, regions: Regions, state: DescentState, work: Workspace) -> None:
     """Carry the block's moves, weights and values over to the state."""
     n_shifts = regions.block_size[b]
     for i in range(regions.block_start[b + 1] - regions.block_start[b]):
@@ -273,7 +273,7 @@ def _store(b: int, regions: Regions, state: State, work: Workspace) -> None:
 
 @compiled
 def update_blocks(
-    blocks: IntArray, tau: FloatArray, regions: Regions, state: State, work: Workspace, rules: Rules
+    blocks: IntArray, tau: FloatArray, regions: Regions, state: DescentState, work: Workspace, rules: Rules
 ) -> None:
     """Update the given blocks one after another; blocks of one colour may be given to several threads."""
     for b in blocks:

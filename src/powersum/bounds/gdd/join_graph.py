@@ -7,12 +7,12 @@ import numpy as np
 from powersum.bounds.buckets.partition import limits_of, partition_by_ibound
 from powersum.bounds.buckets.scopes import scopes_in_order
 from powersum.bounds.buckets.wiring import intersections
-from powersum.bounds.gdd.regions import Wiring, junction_graph
+from powersum.bounds.gdd.regions import JunctionGraph, junction_graph
 from powersum.core.arrays import IntArray, starts_of
 from powersum.prepare.problem import Problem
 
 
-def join_graph(problem: Problem, order: IntArray, ibound: int) -> Wiring:
+def join_graph(problem: Problem, order: IntArray, ibound: int) -> JunctionGraph:
     """Clusters of at most ``ibound + 1`` variables, from the partition that the covering tree uses (supplement D).
 
     Separators are the scopes of the messages between mini-buckets, and the variables that the mini-buckets of one

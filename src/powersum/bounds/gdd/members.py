@@ -14,7 +14,7 @@ import numpy as np
 
 from powersum.bounds.gdd.power_sums import power_sum, power_sum_with_beliefs
 from powersum.bounds.gdd.regions import Regions
-from powersum.bounds.gdd.state import LOG_OF_NOTHING, UNDERFLOW, State, Workspace
+from powersum.bounds.gdd.state import LOG_OF_NOTHING, UNDERFLOW, DescentState, Workspace
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.fastmath import log_of
 from powersum.core.jit import inner
@@ -40,7 +40,7 @@ def eliminate_axes(
 
 
 @inner
-def load(b: int, regions: Regions, state: State, work: Workspace) -> None:
+def load(b: int, regions: Regions, state: DescentState, work: Workspace) -> None:
     """Eliminate, in every member, the axes before the block's first variable."""
     # Typed: for a literal 0 Numba would compile `eliminate_axes` and all that it calls once more.
     at: Any = np.int64(0)
@@ -80,7 +80,7 @@ def forward(
 @inner
 def trial(
     b: int, step: float, n_members: int, n_shifts: int, weights: FloatArray,
-    regions: Regions, state: State, work: Workspace,
+    regions: Regions, state: DescentState, work: Workspace,
 ) -> float:  # fmt: skip
     """Value of the block at ``step`` along the direction, with the given weights of its variable."""
     total = 0.0

@@ -12,8 +12,8 @@ import numpy as np
 from powersum.bounds.gdd.blocks import update_blocks
 from powersum.bounds.gdd.join_graph import join_graph
 from powersum.bounds.gdd.proof import region_forest
-from powersum.bounds.gdd.regions import Wiring, factor_graph, own_tables
-from powersum.bounds.gdd.state import Rules, State, new_workspace
+from powersum.bounds.gdd.regions import JunctionGraph, factor_graph, own_tables
+from powersum.bounds.gdd.state import DescentState, Rules, new_workspace
 from powersum.bounds.gdd.weights import STARTS, start_weights
 from powersum.bounds.gdd.whole import evaluate_regions, gradients, max_marginals, rebuild_tables
 from powersum.core.arrays import FloatArray, IntArray, starts_of
@@ -75,7 +75,7 @@ class GDD:
         direction: str = "matching",
         inner_steps: int = 2,
         ibound: int | None = None,
-        wiring: Wiring | None = None,
+        wiring: JunctionGraph | None = None,
     ) -> None:
         if start not in STARTS:
             raise InputError(f"start is {start!r}: choose one of {', '.join(STARTS)}")
@@ -92,7 +92,7 @@ class GDD:
         self._wiring = wiring
         regions = self._wiring.regions
         n_blocks = len(regions.block_size)
-        self._state = State(
+        self._state = DescentState(
             tables=self._wiring.theta.copy(),
             delta=np.zeros(self._wiring.n_shifts),
             weights=start_weights(regions, problem.tau, start),

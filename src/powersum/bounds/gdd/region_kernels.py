@@ -2,73 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from powersum.core.arrays import FloatArray, IntArray
-from powersum.core.jit import compiled, inner
-
-
-@inner
-def next_entry(entry: int, state: IntArray, stride: IntArray, axis_card: IntArray, first: int, n_axes: int) -> int:
-    """Count ``state`` of the axes from ``first`` on up by one, last axis fastest; ``entry`` of a table with ``stride``.
-
-    After the last state it begins anew.
-    """
-    for a in range(n_axes - 1, -1, -1):
-        state[a] += 1
-        entry += stride[a]
-        if state[a] < axis_card[first + a]:
-            break
-        entry -= stride[a] * state[a]
-        state[a] = 0
-    return entry
-
-
-@inner
-def widest_of(axis_start: IntArray) -> int:
-    """The largest number of axes that a region has."""
-    widest = 0
-    for region in range(len(axis_start) - 1):
-        widest = max(widest, axis_start[region + 1] - axis_start[region])
-    return widest
-
-
-@compiled
-def add_factors(
-    scope_starts: IntArray,
-    scope_variables: IntArray,
-    table_starts: IntArray,
-    log_values: FloatArray,
-    cardinalities: IntArray,
-    factor_cluster: IntArray,
-    axis_start: IntArray,
-    axis_variable: IntArray,
-    axis_card: IntArray,
-    table_start: IntArray,
-    theta: FloatArray,
-) -> None:
-    """Add every factor's table into its cluster's table, whose axes may be more and in another order."""
-    widest = widest_of(axis_start)
-    stride = np.zeros(widest, dtype=np.int64)
-    state = np.zeros(widest, dtype=np.int64)
-    for k in range(len(scope_starts) - 1):
-        cluster = factor_cluster[k]
-        first = axis_start[cluster]
-        n_axes = axis_start[cluster + 1] - first
-        for a in range(n_axes):
-            stride[a] = 0
-            state[a] = 0
-        step = 1
-        for j in range(scope_starts[k + 1] - 1, scope_starts[k] - 1, -1):
-            variable = scope_variables[j]
-            for a in range(n_axes):
-                if axis_variable[first + a] == variable:
-                    stride[a] = step
-            step *= cardinalities[variable]
-        source = table_starts[k]
-        for target in range(table_start[cluster], table_start[cluster + 1]):
-            theta[target] += log_values[source]
-            source = next_entry(source, state, stride, axis_card, first, n_axes)
+from powersum.core.jit import compiled
+from powersum.core.odometer import next_entry, set_strides
 
 
 @compiled
@@ -77,7 +17,7 @@ def fill_separator_maps(
     member_region: IntArray,
     block_size: IntArray,
     block_variable: IntArray,
-    n_clusters: int,
+    cardinalities: IntArray,
     axis_start: IntArray,
     axis_variable: IntArray,
     axis_card: IntArray,
@@ -107,9 +47,11 @@ def fill_separator_maps(
                 member_map[m] = total
                 total += member_entries[m]
     separator_map = np.zeros(total, dtype=np.int64)
-    widest = widest_of(axis_start)
-    stride = np.zeros(widest, dtype=np.int64)
-    state = np.zeros(widest, dtype=np.int64)
+    widest = 0
+    for region in range(len(axis_start) - 1):
+        widest = max(widest, axis_start[region + 1] - axis_start[region])
+    strides = np.empty(widest, dtype=np.int64)
+    digits = np.empty(widest, dtype=np.int64)
     for b in range(len(block_start) - 1):
         separator = member_region[block_start[b]]
         for m in range(block_start[b], block_start[b + 1]):
@@ -118,19 +60,15 @@ def fill_separator_maps(
             region = member_region[m]
             first = axis_start[region] + member_first[m]
             n_axes = axis_start[region + 1] - first
+            scope = axis_variable[axis_start[separator] : axis_start[separator + 1]]
+            set_strides(scope, cardinalities, axis_variable[first : first + n_axes], strides)
             for a in range(n_axes):
-                stride[a] = 0
-                state[a] = 0
-            step = 1
-            for j in range(axis_start[separator + 1] - 1, axis_start[separator] - 1, -1):
-                for a in range(n_axes):
-                    if axis_variable[first + a] == axis_variable[j]:
-                        stride[a] = step
-                step *= axis_card[j]
-            index = 0
+                digits[a] = 0
+            # Typed: for a literal 0 Numba would compile `next_entry` once more.
+            index: Any = np.int64(0)
             for j in range(member_map[m], member_map[m] + member_entries[m]):
                 separator_map[j] = index
-                index = next_entry(index, state, stride, axis_card, first, n_axes)
+                index = next_entry(index, digits[:n_axes], axis_card[first : first + n_axes], strides[:n_axes])
     return member_first, member_entries, member_map, separator_map
 
 

@@ -14,8 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from powersum.bounds.gdd.region_kernels import add_factors, fill_separator_maps, remove_impossible_tuples
-from powersum.core.arrays import FloatArray, IntArray, starts_of
+from powersum.bounds.buckets.statics import add_factors
+from powersum.bounds.gdd.region_kernels import fill_separator_maps, remove_impossible_tuples
+from powersum.core.arrays import FloatArray, IntArray, positions_of, starts_of
 from powersum.model.graph import colour_classes, incidence
 from powersum.model.model import Model
 from powersum.prepare.problem import Problem
@@ -49,7 +50,7 @@ class Regions(NamedTuple):
     n_clusters: int
 
 
-class Wiring(NamedTuple):
+class JunctionGraph(NamedTuple):
     """Regions together with the clusters' own tables and the order in which blocks are swept."""
 
     regions: Regions
@@ -61,7 +62,7 @@ class Wiring(NamedTuple):
     excluded: bool  # whether tuples that no cluster around a separator supports were made impossible in all of them
 
 
-def factor_graph(problem: Problem, order: IntArray) -> Wiring:
+def factor_graph(problem: Problem, order: IntArray) -> JunctionGraph:
     """Clusters are the factors, separators the variables that at least two factors share (paper, eq. 5).
 
     A variable of a single factor needs no separator: giving all its weight to that factor is never worse.
@@ -69,8 +70,7 @@ def factor_graph(problem: Problem, order: IntArray) -> Wiring:
     model = problem.model
     degree = np.bincount(model.scope_variables, minlength=model.n_variables)
     shared = np.flatnonzero(degree > 1)
-    separator_of = np.full(model.n_variables, -1, dtype=np.int64)
-    separator_of[shared] = np.arange(len(shared))
+    separator_of = positions_of(shared, model.n_variables)
     owner = np.repeat(np.arange(model.n_factors), np.diff(model.scope_starts))
     linked = separator_of[model.scope_variables] >= 0
     return junction_graph(
@@ -97,7 +97,7 @@ def junction_graph(
     separator_variables: IntArray,
     edge_separator: IntArray,
     edge_cluster: IntArray,
-) -> Wiring:
+) -> JunctionGraph:
     """Clusters and separators of any size (supplement D), wired for block updates.
 
     Parameters
@@ -114,8 +114,7 @@ def junction_graph(
         The pairs between which costs are shifted; the cluster must contain the separator.
     """
     model = problem.model
-    position = np.empty(model.n_variables, dtype=np.int64)
-    position[order] = np.arange(model.n_variables)
+    position = positions_of(order)
     n_clusters, n_separators = len(cluster_starts) - 1, len(separator_starts) - 1
     sizes = np.concatenate([np.diff(cluster_starts), np.diff(separator_starts)])
     axis_start = starts_of(sizes)
@@ -129,7 +128,7 @@ def junction_graph(
         entries[sizes == 0] = 1
     table_start = starts_of(entries)
 
-    theta = _own_tables(model, np.asarray(factor_cluster), axis_start, axis_variable, axis_card, table_start)
+    theta = _own_tables(model, np.asarray(factor_cluster), axis_start, axis_variable, table_start)
 
     blocks = _shift_blocks(n_clusters, n_separators, np.asarray(edge_separator), np.asarray(edge_cluster))
     separator_entries = entries[n_clusters:]
@@ -145,7 +144,7 @@ def junction_graph(
     block_closed[:n_separators] = n_sum_axes[n_clusters:] == 0
 
     member_first, member_entries, member_map, separator_map = fill_separator_maps(
-        block_start, member_region, block_size, block_variable, n_clusters,
+        block_start, member_region, block_size, block_variable, model.cardinalities,
         axis_start, axis_variable, axis_card,
     )  # fmt: skip
     excluded = bool(separator_map.size and np.isneginf(theta).any())
@@ -163,36 +162,24 @@ def junction_graph(
         axis_start, axis_variable, axis_card, table_start, block_start, member_region, member_first,
         member_entries, member_map, member_delta, separator_map, block_size, block_variable, block_closed, n_clusters,
     )  # fmt: skip
-    return Wiring(
+    return JunctionGraph(
         regions, theta, int(delta_start[-1]), colour_start, sweep, np.asarray(factor_cluster, dtype=np.int64), excluded
     )
 
 
-def own_tables(model: Model, wiring: Wiring) -> FloatArray:
+def own_tables(model: Model, graph: JunctionGraph) -> FloatArray:
     """The model's factors in their clusters, without what was excluded since."""
-    regions = wiring.regions
-    return _own_tables(
-        model,
-        wiring.factor_cluster,
-        regions.axis_start,
-        regions.axis_variable,
-        regions.axis_card,
-        regions.table_start,
-    )
+    regions = graph.regions
+    return _own_tables(model, graph.factor_cluster, regions.axis_start, regions.axis_variable, regions.table_start)
 
 
 def _own_tables(
-    model: Model,
-    factor_cluster: IntArray,
-    axis_start: IntArray,
-    axis_variable: IntArray,
-    axis_card: IntArray,
-    table_start: IntArray,
+    model: Model, factor_cluster: IntArray, axis_start: IntArray, axis_variable: IntArray, table_start: IntArray
 ) -> FloatArray:
     theta = np.zeros(table_start[-1])
     add_factors(
         model.scope_starts, model.scope_variables, model.table_starts, model.log_values, model.cardinalities,
-        factor_cluster.astype(np.int64), axis_start, axis_variable, axis_card, table_start, theta,
+        factor_cluster.astype(np.int64), axis_start, axis_variable, table_start, theta,
     )  # fmt: skip
     return theta
 
@@ -260,8 +247,7 @@ def _coloured(
     sequence: IntArray, block_start: IntArray, member_region: IntArray, n_regions: int
 ) -> tuple[IntArray, IntArray]:
     """Starts of the colours, and the blocks sorted by them: no two blocks of one colour touch the same region."""
-    rank = np.empty_like(sequence)
-    rank[sequence] = np.arange(len(sequence))
+    rank = positions_of(sequence)
     blocks_of = incidence(n_regions, block_start, member_region)
     classes = colour_classes(len(sequence), blocks_of.starts, rank[blocks_of.factors])
     return classes.starts, sequence[classes.variables]

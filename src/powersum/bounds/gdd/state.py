@@ -16,7 +16,7 @@ UNDERFLOW = 1e-80
 """Beliefs below this are too small for their logarithm to be trusted."""
 
 
-class State(NamedTuple):
+class DescentState(NamedTuple):
     """Everything that moves: one flat array each."""
 
     tables: FloatArray  # theta minus shifts in the clusters, the sum of shifts in the separators

@@ -6,13 +6,13 @@ import numpy as np
 
 from powersum.bounds.gdd.members import eliminate_axes, find_beliefs, load, trial
 from powersum.bounds.gdd.regions import Regions
-from powersum.bounds.gdd.state import State, Workspace
+from powersum.bounds.gdd.state import DescentState, Workspace
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.jit import compiled
 
 
 @compiled
-def rebuild_tables(regions: Regions, theta: FloatArray, state: State) -> None:
+def rebuild_tables(regions: Regions, theta: FloatArray, state: DescentState) -> None:
     """Tables from scratch: the model's own numbers minus the shifts, without the rounding of many small updates."""
     for j in range(len(theta)):
         state.tables[j] = theta[j]
@@ -36,7 +36,7 @@ def rebuild_tables(regions: Regions, theta: FloatArray, state: State) -> None:
 
 
 @compiled
-def evaluate_regions(regions: Regions, state: State, scratch: FloatArray) -> None:
+def evaluate_regions(regions: Regions, state: DescentState, scratch: FloatArray) -> None:
     """Power sum of every region from its current table and weights."""
     at = regions.table_start[0]
     for region in range(len(regions.table_start) - 1):
@@ -50,7 +50,9 @@ def evaluate_regions(regions: Regions, state: State, scratch: FloatArray) -> Non
 
 
 @compiled
-def gradients(regions: Regions, state: State, work: Workspace, of_delta: FloatArray, of_weights: FloatArray) -> None:
+def gradients(
+    regions: Regions, state: DescentState, work: Workspace, of_delta: FloatArray, of_weights: FloatArray
+) -> None:
     """Derivatives of the bound with respect to every shift (eq. 8) and every weight (eq. 9).
 
     Weights of a variable that lies in a single region have no choice; their derivative is left as it is.
@@ -72,7 +74,7 @@ def gradients(regions: Regions, state: State, work: Workspace, of_delta: FloatAr
 
 @compiled
 def max_marginals(
-    n_variables: int, value_start: IntArray, tau: FloatArray, regions: Regions, state: State, scratch: FloatArray
+    n_variables: int, value_start: IntArray, tau: FloatArray, regions: Regions, state: DescentState, scratch: FloatArray
 ) -> FloatArray:
     """For every max variable the sum over its regions of their max-marginals: what decoding rounds."""
     scores = np.zeros(value_start[n_variables])

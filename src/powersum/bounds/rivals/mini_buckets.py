@@ -8,7 +8,7 @@ import numpy as np
 
 from powersum.bounds.buckets.decoding import decode
 from powersum.bounds.buckets.kernels import forward
-from powersum.bounds.buckets.partition import Limits, partition_by_ibound
+from powersum.bounds.buckets.partition import SizeLimits, partition_by_ibound
 from powersum.bounds.buckets.passes import Passes, total_of
 from powersum.bounds.buckets.proof import bucket_forest
 from powersum.bounds.buckets.scopes import scopes_in_order
@@ -42,9 +42,9 @@ class MiniBuckets:
         self._order = np.ascontiguousarray(order, dtype=np.int64)
         model = problem.model
         scopes = scopes_in_order(model, self._order)
-        self.parts = partition_by_ibound(scopes, Limits(ibound + 1, np.inf, 0, np.inf))
+        self.parts = partition_by_ibound(scopes, SizeLimits(ibound + 1, np.inf, 0, np.inf))
         self.layout = lay_out(self.parts, scopes, model.cardinalities[self._order])
-        self.passes = Passes(self.layout, model, problem.tau, self._order)
+        self.passes = Passes(self.layout, model, self._order, problem.tau)
         self.pool: FloatArray = self.passes.pool
         self.tau: FloatArray = np.ascontiguousarray(problem.tau[self._order][self.layout.bucket])
         self.workspace = np.empty(4 * self.layout.largest_block)

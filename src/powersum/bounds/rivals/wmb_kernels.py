@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from powersum.bounds.buckets.kernels import forward
-from powersum.bounds.buckets.patterns import CONSTANT, SAME
-from powersum.bounds.buckets.wiring import Wiring
+from powersum.bounds.buckets.kernels import forward, place_of
+from powersum.bounds.buckets.patterns import TreeWiring
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.jit import compiled, inner
 
@@ -24,34 +23,16 @@ LEAST_BELIEF = 1e-12
 FARTHEST = 50.0
 """Max-marginals further than this below the best count as this far, for the same reason."""
 
-LEAST_SHARE = 1e-6
+LEAST_MATCHED_SHARE = 1e-6
 """No weight falls below this share of its variable's, so that nothing is divided by 0."""
 
 TIE = 1e-9
 """Max-marginals this near to the best are best, too."""
 
 
-@inner
-def _place(wiring: Wiring, node: int, k: int, state: int, column: int) -> Any:
-    """Where in the pool the entry of input ``k`` lies that meets one entry of a node's table."""
-    rows, columns = wiring.rows[node], wiring.columns[node]
-    width = wiring.row_length[node] if rows > 1 else columns
-    block, within = column // width, column % width
-    entry = within if rows > 1 else state * columns + within
-    number = wiring.pattern[k]
-    start = wiring.source[k] + wiring.bases[wiring.base_starts[k] + block]
-    if rows > 1:
-        start += state * wiring.stride[k]
-    if wiring.kind[number] == SAME:
-        return start + entry
-    if wiring.kind[number] == CONSTANT:
-        return start
-    return start + np.int64(wiring.maps[wiring.map_starts[number] + entry])
-
-
 @compiled
 def backward_beliefs(
-    wiring: Wiring,
+    wiring: TreeWiring,
     tau: FloatArray,
     n_static: int,
     n_messages: int,
@@ -79,7 +60,7 @@ def backward_beliefs(
             for state in range(wiring.states[node]):
                 start = wiring.table[node] + state * columns
                 for column in range(columns):
-                    place = _place(wiring, node, k, state, column) - n_static
+                    place = place_of(wiring, node, k, state, column) - n_static
                     mine = beliefs[own - n_static + column]
                     if tau[node] > 0.0:
                         beliefs[place] += tables[start + column] * mine
@@ -105,7 +86,7 @@ def _normalise(values: FloatArray) -> None:
 
 @inner
 def _sum_marginal(
-    wiring: Wiring, node: int, weight: float, now: FloatArray, before: FloatArray, belief: FloatArray,
+    wiring: TreeWiring, node: int, weight: float, now: FloatArray, before: FloatArray, belief: FloatArray,
     tables: FloatArray, entropies: FloatArray, scaled: FloatArray,
 ) -> Any:  # fmt: skip
     """Weighted log-belief of a sum variable in one mini-bucket; returns its conditional entropy there.
@@ -138,7 +119,7 @@ def _sum_marginal(
 
 @inner
 def _max_marginal(
-    wiring: Wiring, node: int, before: FloatArray, belief: FloatArray, tables: FloatArray, scaled: FloatArray
+    wiring: TreeWiring, node: int, before: FloatArray, belief: FloatArray, tables: FloatArray, scaled: FloatArray
 ) -> None:
     """Max-marginal of a max variable in one mini-bucket."""
     columns = before.size
@@ -163,7 +144,7 @@ def _share_weights(weights: FloatArray, entropies: FloatArray, tau: float, step:
     total = 0.0
     for r in range(weights.size):
         share = weights[r] / tau
-        weights[r] = max(share * math.exp(-step * share * (entropies[r] - mean)), LEAST_SHARE)
+        weights[r] = max(share * math.exp(-step * share * (entropies[r] - mean)), LEAST_MATCHED_SHARE)
         total += weights[r]
     for r in range(weights.size):
         weights[r] *= tau / total
@@ -171,7 +152,7 @@ def _share_weights(weights: FloatArray, entropies: FloatArray, tau: float, step:
 
 @compiled
 def matching_pass(
-    wiring: Wiring,
+    wiring: TreeWiring,
     starts: IntArray,
     edges: IntArray,
     shift_starts: IntArray,

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from powersum.bounds.buckets.partition import Limits, Partition, partition
+from powersum.bounds.buckets.partition import Partition, SizeLimits, partition
 from powersum.bounds.buckets.scopes import Scopes
 from powersum.bounds.buckets.wiring import intersections, products
-from powersum.bounds.tree.descent import MEMORY
+from powersum.bounds.tree.descent import STEPS_REMEMBERED
 from powersum.core.arrays import IntArray
 
 DEFAULT_BYTES = 2**30
+"""Bytes for a tree where nobody says."""
 
-_VECTORS = 2 * MEMORY + 6
+_VECTORS = 2 * STEPS_REMEMBERED + 6
 """Vectors of the length of the parameters: history of the descent, point, gradient, direction, best point, …"""
 _PER_NODE, _PER_INPUT = 200, 120
 """Bytes of wiring for each mini-bucket and for each of its inputs, bases and patterns included."""
@@ -54,9 +54,9 @@ def cost_of(parts: Partition, scopes: Scopes, cardinalities: IntArray) -> Cost:
     return Cost(int(min(sizes.sum(), 2.0**62)), int(min(size, 2.0**62)), len(parts.edges) == 0)
 
 
-def limits_for(log_size: float) -> Limits:
+def limits_for(log_size: float) -> SizeLimits:
     """Mini-buckets of tables up to a size."""
-    return Limits(2**31, log_size, 2**31, log_size - _EXTENSION)
+    return SizeLimits(2**31, log_size, 2**31, log_size - _EXTENSION)
 
 
 def largest_within(
@@ -98,14 +98,3 @@ def exact_within(scopes: Scopes, cardinalities: IntArray, *, entries: float, siz
     parts = partition(scopes, limits_for(float(np.log(max(size, 2.0)))))
     cost = cost_of(parts, scopes, cardinalities)
     return parts if cost.exact and cost.entries <= entries and cost.bytes <= size else None
-
-
-def bytes_in_use() -> int:
-    """The most bytes that this process has held so far; a guess where the system does not say."""
-    try:
-        for line in Path("/proc/self/status").read_text().splitlines():
-            if line.startswith("VmHWM:"):
-                return 1024 * int(line.split()[1])
-    except OSError:
-        pass
-    return 150 * 2**20

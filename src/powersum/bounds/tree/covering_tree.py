@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import time
 
 import numpy as np
 
 from powersum.bounds.buckets.partition import limits_of, partition, partition_by_ibound
 from powersum.bounds.buckets.scopes import scopes_in_order
-from powersum.bounds.tree.budget import DEFAULT_BYTES, bytes_in_use, cost_of, exact_within, largest_within
+from powersum.bounds.tree.budget import DEFAULT_BYTES, cost_of, exact_within, largest_within
 from powersum.bounds.tree.fixed_tree import FixedTree
+from powersum.bounds.tree.phases import Phase, Turn
 from powersum.bounds.tree.proof import tree_forest
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.errors import InputError
@@ -34,7 +36,7 @@ GROWTH, LAST_GROWTH, LEAST_GROWTH = 1.75, 2.5, 1.2
 """How much larger a tree grows at once, at most in the last step, and at least for it to be worth while."""
 GROWN_ROUNDS, PASSES = 35, 210.0
 """Rounds of a grown tree before it grows again, and the passes that these take."""
-SETTLED = 2e-6
+STALLED = 2e-6
 """A cold tree that gains less than this share of its bound in a round makes room for a larger one."""
 ORDERS = 6
 """Elimination orders tried on smaller trees; orders differ by 1 to 2 nats, and smaller trees tell which are good."""
@@ -73,7 +75,7 @@ class CoveringTree:
     ibound
         At most ``ibound + 1`` variables in a mini-bucket; by default as many as memory and time allow.
     memory
-        Bytes that the process may hold; 1 GB unless given.
+        Bytes that it may take; 1 GB unless given.
 
     Attributes
     ----------
@@ -99,9 +101,8 @@ class CoveringTree:
         self._threads = threads
         self._seed = seed
         self._order = np.ascontiguousarray(order, dtype=np.int64)
-        budget = DEFAULT_BYTES if memory is None else memory
-        self._bytes = budget - min(bytes_in_use(), budget // 2)
-        self._free = ibound is None
+        self._bytes = DEFAULT_BYTES if memory is None else memory
+        self._phase = Phase.FIRST if ibound is None else Phase.LAST
         if ibound is None:
             first_entries = max(SMALL_ENTRIES, ENTRIES_PER_VARIABLE * len(self._order))
             exact = self._exact_tree(EXACT_ENTRIES)
@@ -119,9 +120,10 @@ class CoveringTree:
         commute = bool(np.isin(problem.tau, (0.0, 1.0)).all())
         self._orders_left = ORDERS if commute and len(self._order) <= MOST_VARIABLES else 0
         self._winner: tuple[FixedTree, IntArray] | None = None
-        self._trial_end, self._trial_rounds, self._trial_seconds = -np.inf, 0, np.inf
         self._haste = HASTE_OF_SUMS if (problem.tau > 0.0).all() else 1.0
-        self._rounds_allowed = int(TRIAL_ROUNDS / self._haste)
+        self._turn = Turn()
+        self._trial_seconds: float | None = None
+        """Seconds for each order tried; None before the trial has begun, infinity where rounds alone count."""
         self.log_upper, self.log_error = self._tree.log_upper, self._tree.log_error
         self.exact = self._tree.exact
 
@@ -130,66 +132,65 @@ class CoveringTree:
         tree = self._tree
         if self.exact or tree.log_upper == -np.inf:
             return False
-        if self._free and self._settled(deadline):
-            if not self._next_tree(deadline):
-                self._free = False
+        if self._phase is not Phase.LAST and self._makes_room(deadline):
+            if deadline > time.monotonic():
+                self._next_tree(deadline)
             tree = self._tree
         elif tree.done:
             return False
         else:
-            limit = min(deadline, self._trial_end) if self._trial_end > 0.0 else deadline
+            limit = min(deadline, self._turn.deadline)
             if not tree.step(limit):
                 if limit == deadline:
                     return False
-                self._trial_end = time.monotonic()
-            self._trial_rounds += 1
+                self._turn.deadline = time.monotonic()
+            self._turn.rounds_left -= 1
         if tree.log_upper < self.log_upper or tree.exact:
             self.log_upper = min(tree.log_upper, self.log_upper)
             self._best, self.exact, self.log_error = tree, tree.exact, tree.log_error
         return not self.exact
 
-    def _settled(self, deadline: float) -> bool:
+    def _makes_room(self, deadline: float) -> bool:
         """True when the present tree should make room for another one."""
-        tree, now = self._tree, time.monotonic()
-        if tree.done or (tree.cold and tree.last_gain < SETTLED):
+        tree = self._tree
+        if tree.done or (tree.cold and tree.last_gain < STALLED):
             return True
-        if self._trial_end == -np.inf and self._orders_left > 0:
-            if deadline - now < LEAST_SECONDS:
+        if self._phase is Phase.FIRST and self._orders_left > 0 and self._trial_seconds is None:
+            left = deadline - time.monotonic()
+            if left < LEAST_SECONDS:
                 self._orders_left = 0
             else:
-                self._trial_seconds = TRIAL_SHARE * (deadline - now)
-                self._begin_trial()
-        return self._trial_end > 0.0 and (now >= self._trial_end or self._trial_rounds >= self._rounds_allowed)
+                self._trial_seconds = TRIAL_SHARE * left
+                self._turn = self._trial_turn()
+        return self._turn.over
 
-    def _begin_trial(self, times: float = 1.0) -> None:
-        self._trial_end = time.monotonic() + times * self._trial_seconds
-        self._trial_rounds = 0
+    def _trial_turn(self, times: float = 1.0) -> Turn:
+        """The turn of a tree on trial, beginning now."""
+        seconds = math.inf if self._trial_seconds is None else self._trial_seconds
+        return Turn(time.monotonic() + times * seconds, int(TRIAL_ROUNDS / self._haste))
 
-    def _next_tree(self, deadline: float) -> bool:
-        """A tree with another order or, when all were tried, a larger one with the best; False when neither."""
-        if deadline <= time.monotonic():
-            return True
-        tree, first = self._tree, self._orders_left == ORDERS
-        on_trial = not first and self._trial_end > 0.0
-        if on_trial and (self._winner is None or tree.log_upper < self._winner[0].log_upper):
+    def _next_tree(self, deadline: float) -> None:
+        """A tree with another order or, when all were tried, a larger one with the best."""
+        tree = self._tree
+        if self._phase is Phase.ORDERS and (self._winner is None or tree.log_upper < self._winner[0].log_upper):
             self._winner = tree, self._order
-        if self._orders_left <= 0:
-            if self._winner is None or self._orders_left < 0:
-                self._trial_end = -np.inf
-                return self._grow(deadline)
-            # The best of the trial goes on for a while before a larger tree with its order has to do better.
-            if tree is not self._winner[0]:
-                tree.rest()
-            self._tree, self._order = self._winner
-            self._winner = None
-            self._orders_left = -1
-            self._begin_trial(FINAL_TRIALS)
-            return True
+        if self._orders_left > 0:
+            self._try_order()
+        elif self._winner is not None:
+            self._go_on_with_winner(self._winner)
+        else:
+            self._phase = Phase.GROWTH if self._grow(deadline) else Phase.LAST
+
+    def _try_order(self) -> None:
+        """Go on with a tree on trial: for the order given first, then for others."""
+        tree = self._tree
         entries = TRIAL_ENTRIES
-        if self._trial_seconds < np.inf:
+        if self._trial_seconds is None:
+            self._trial_seconds = math.inf
+        if self._trial_seconds < math.inf:
             entries = self._haste * self._trial_seconds / (TRIAL_PASSES * max(tree.seconds_per_entry, QUICKEST))
         tree.rest()
-        if not first:
+        if self._phase is Phase.ORDERS:
             self._order = elimination_order(
                 self._problem.model,
                 self._problem.tau,
@@ -197,9 +198,18 @@ class CoveringTree:
                 restarts=ORDER_RESTARTS,
             )
         self._orders_left -= 1
+        self._phase = Phase.ORDERS
         self._tree = self._tree_within(self._order, entries)
-        self._begin_trial()
-        return True
+        self._turn = self._trial_turn()
+
+    def _go_on_with_winner(self, winner: tuple[FixedTree, IntArray]) -> None:
+        """The best of the trial goes on for a while before a larger tree with its order has to do better."""
+        if self._tree is not winner[0]:
+            self._tree.rest()
+        self._tree, self._order = winner
+        self._winner = None
+        self._phase = Phase.BEST_ORDER
+        self._turn = self._trial_turn(FINAL_TRIALS)
 
     def _exact_tree(self, entries: float) -> FixedTree | None:
         """The tree without splits, where memory and the entries allowed for one pass are enough."""
@@ -268,7 +278,7 @@ class CoveringTree:
     def _grow(self, deadline: float) -> bool:
         """Go on with a larger tree, as far as memory and the time left allow; False where it would gain nothing."""
         tree, left = self._tree, deadline - time.monotonic()
-        self._orders_left = -1
+        self._orders_left, self._turn = 0, Turn()
         exact = self._exact_tree(0.5 * left / max(EXACT_SLOWNESS * tree.seconds_per_entry, QUICKEST))
         if exact is not None:
             tree.rest()
@@ -295,5 +305,5 @@ class CoveringTree:
         if larger is None:
             return False
         self._tree = larger
-        self._trial_end, self._trial_rounds, self._rounds_allowed = np.inf, 0, int(GROWN_ROUNDS / self._haste)
+        self._turn = Turn(rounds_left=int(GROWN_ROUNDS / self._haste))
         return True

@@ -17,7 +17,7 @@ from powersum.core.jit import compiled
 _ARMIJO = 1e-4
 _MOST_TRIALS = 12
 
-MEMORY = 16
+STEPS_REMEMBERED = 16
 """Number of curvature pairs kept."""
 
 
@@ -50,9 +50,9 @@ class Descent:
         self._farthest = farthest
         self.at_point = False
         n = point.size
-        self._steps = np.empty((MEMORY, n))
-        self._changes = np.empty((MEMORY, n))
-        self._products = np.empty(MEMORY)
+        self._steps = np.empty((STEPS_REMEMBERED, n))
+        self._changes = np.empty((STEPS_REMEMBERED, n))
+        self._products = np.empty(STEPS_REMEMBERED)
         self._count, self._newest = 0, -1
         self._start = np.empty(n)
         self._old_gradient = np.empty(n)

@@ -16,15 +16,13 @@ from powersum.bounds.tree.budget import cost_of
 from powersum.bounds.tree.descent import Descent
 from powersum.bounds.tree.growth import carry, grow
 from powersum.core.arrays import FloatArray, IntArray
+from powersum.core.speed import FIRST_TREE_PASS
 from powersum.model.result import Residuals
 from powersum.model.rounding import certain, magnitude
 from powersum.prepare.problem import Problem
 
 ROUND = 5
 """Iterations between two evaluations of the true bound."""
-
-FIRST_PASS = 1e-8
-"""Seconds for each table entry that the first pass is taken to need."""
 
 FITTINGS = 4
 """How often a growth that takes too many bytes is tried with fewer entries."""
@@ -58,7 +56,7 @@ class FixedTree:
         self._problem, self.order = problem, order
         self._scopes, self.parts, self._threads = scopes, parts, threads
         self.layout = lay_out(parts, scopes, problem.model.cardinalities[order])
-        self.passes = Passes(self.layout, problem.model, problem.tau, order, threads=threads)
+        self.passes = Passes(self.layout, problem.model, order, problem.tau, threads=threads)
         self.exact = self.layout.n_parameters == 0
         self._best = self.passes.parameters.copy()
         self._farthest = FARTHEST * (1.0 + magnitude(problem.model.log_values))
@@ -77,7 +75,7 @@ class FixedTree:
         if self._descent is None:
             self._start = min(self._start, time.monotonic())
             # The first pass has to be guessed.
-            if time.monotonic() + FIRST_PASS * self.layout.n_entries > deadline:
+            if time.monotonic() + FIRST_TREE_PASS * self.layout.n_entries > deadline:
                 return False
             self._descent = Descent(
                 passes.parameters,

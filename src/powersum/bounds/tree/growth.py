@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from powersum.bounds.buckets.partition import Partition
-from powersum.bounds.buckets.passes import LEAST_SHARE, Passes
+from powersum.bounds.buckets.passes import LEAST_WEIGHT_SHARE, Passes, shares_of
 from powersum.bounds.buckets.wiring import Layout, intersections, products
 from powersum.core.arrays import FloatArray, IntArray, starts_of
 from powersum.core.jit import compiled
@@ -324,10 +324,8 @@ def carry(
         whole = result[target[f] : target[f + 1]].reshape(cards[axes])
         whole += shift if one < two else -shift
     shares = np.zeros(new.n_nodes)
-    logits = point[old.n_shifts :]
-    for a, b in zip(old.shared_starts.tolist(), old.shared_starts[1:].tolist(), strict=False):
-        share = np.exp(logits[a:b] - logits[a:b].max())
-        share = (1.0 - (b - a) * LEAST_SHARE) * share / share.sum() + LEAST_SHARE
-        np.add.at(shares, number[old.shared_nodes[a:b]], share)
-    result[new.n_shifts :] = np.log(np.maximum(shares[new.shared_nodes] - LEAST_SHARE, 1e-3 * LEAST_SHARE))
+    np.add.at(shares, number[old.shared_nodes], shares_of(point[old.n_shifts :], old.shared_starts))
+    result[new.n_shifts :] = np.log(
+        np.maximum(shares[new.shared_nodes] - LEAST_WEIGHT_SHARE, 1e-3 * LEAST_WEIGHT_SHARE)
+    )
     return result

@@ -18,11 +18,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from powersum.bounds.buckets.patterns import CONSTANT, SAME
-from powersum.bounds.buckets.wiring import Wiring
+from powersum.bounds.buckets.kernels import fill_table
 from powersum.bounds.tree.covering_tree import CoveringTree
 from powersum.bounds.tree.fixed_tree import FixedTree
-from powersum.core.arrays import BoolArray, FloatArray, IntArray, frozen, starts_of
+from powersum.core.arrays import BoolArray, FloatArray, IntArray, frozen, positions_of, starts_of
 from powersum.core.jit import compiled, inner
 from powersum.prepare.problem import Problem
 
@@ -62,11 +61,9 @@ def heuristic_of(tree: CoveringTree, problem: Problem, *, sums: bool = False) ->
     wiring = layout.wiring
     chosen = (problem.tau[order] == 0.0) | sums
     nodes = np.flatnonzero(chosen[layout.bucket])[::-1]
-    n = len(order)
     node_positions = layout.bucket[nodes]
-    depth_of = np.full(n, -1, dtype=np.int64)
     positions = np.flatnonzero(chosen)[::-1]
-    depth_of[positions] = np.arange(len(positions))
+    depth_of = positions_of(positions, len(order))
     lengths = layout.scope_starts[nodes + 1] - layout.scope_starts[nodes] - 1
     other_starts = starts_of(lengths)
     others = np.empty(int(other_starts[-1]), dtype=np.int64)
@@ -75,9 +72,9 @@ def heuristic_of(tree: CoveringTree, problem: Problem, *, sums: bool = False) ->
         others[other_starts[k] : other_starts[k + 1]] = depth_of[scope]
     columns = wiring.columns[nodes]
     table_starts = starts_of(columns * wiring.states[nodes])
-    tables = np.zeros(int(table_starts[-1]))
+    tables = np.empty(int(table_starts[-1]))
     for k, node in enumerate(nodes.tolist()):
-        _fill(wiring, node, passes.pool, tables[table_starts[k] : table_starts[k + 1]])
+        fill_table(wiring, node, passes.pool, tables[table_starts[k] : table_starts[k + 1]])
     heuristic = Heuristic(
         frozen(order[positions], np.int64),
         frozen(problem.model.cardinalities[order[positions]], np.int64),
@@ -91,30 +88,6 @@ def heuristic_of(tree: CoveringTree, problem: Problem, *, sums: bool = False) ->
         frozen(passes.pool, np.float64),
     )
     return heuristic, root
-
-
-@compiled
-def _fill(wiring: Wiring, node: int, pool: FloatArray, table: FloatArray) -> None:
-    """Add up the inputs of one mini-bucket, column by column."""
-    rows, columns, states = wiring.rows[node], wiring.columns[node], wiring.states[node]
-    width = wiring.row_length[node] if rows > 1 else columns
-    for k in range(wiring.input_starts[node], wiring.input_starts[node + 1]):
-        number = wiring.pattern[k]
-        kind = wiring.kind[number]
-        for column in range(columns):
-            within = column % width
-            start = wiring.source[k] + wiring.bases[wiring.base_starts[k] + column // width]
-            for s in range(states):
-                entry = within if rows > 1 else s * columns + within
-                if kind == SAME:
-                    place = entry
-                elif kind == CONSTANT:
-                    place = 0
-                else:
-                    place = np.int64(wiring.maps[wiring.map_starts[number] + entry])
-                table[s * columns + column] += (
-                    wiring.sign[k] * pool[start + place + (s * wiring.stride[k] if rows > 1 else 0)]
-                )
 
 
 @inner

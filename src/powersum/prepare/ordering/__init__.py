@@ -12,8 +12,8 @@ from powersum.core.errors import InputError
 from powersum.model.graph import adjacency
 from powersum.model.model import Model
 from powersum.prepare.ordering.cost import OrderCost, induced_width, order_cost
-from powersum.prepare.ordering.min_degree import min_degree
-from powersum.prepare.ordering.min_fill import min_fill
+from powersum.prepare.ordering.degree import min_degree
+from powersum.prepare.ordering.fill import min_fill
 
 __all__ = ["OrderCost", "check_order", "elimination_order", "induced_width", "order_cost"]
 

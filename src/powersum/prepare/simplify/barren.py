@@ -1,4 +1,8 @@
-"""Barren nodes: leaves of a Bayesian network that nobody asks about, and whose distribution sums to one."""
+"""Barren variables: summed, in one factor only, and the sum of that factor over them is the same in every row.
+
+Leaves of a Bayesian network that nobody asks about are of this kind, for their distributions sum to one. It is read off
+the numbers alone, so that a network written down as a Markov network, its tables in any order of axes, loses them too.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +19,11 @@ TOLERANCE = 1e-9
 """How far the sums of a distribution may lie apart, relative to their size, and still count as one constant."""
 
 
-def remove_barren(tables: Tables, child: IntArray, tau: FloatArray) -> tuple[Tables, IntArray, float, float]:
-    """Sum out leaves whose sum is the same for all states of their parents, again and again up the network.
+def remove_barren(tables: Tables, tau: FloatArray) -> tuple[Tables, IntArray, float, float]:
+    """Sum out variables whose sum is the same for all states of the others in their one factor, again and again.
 
-    A leaf is a sum variable that lies in one factor only, as its child. That its distribution sums to a constant is
-    read off the numbers; where sums differ in the last digits the largest is taken, and how far they differ is told.
+    Taking out the leaves of a network makes leaves of their parents. Where sums differ in the last digits the largest
+    is taken, and how far they differ is told.
 
     Pulling a sum inside past the parents is exact when no variable of another weight stands between them in the
     order. With weights 0 and 1 alone this holds for every order that has its max variables last; with others in the
@@ -29,16 +33,14 @@ def remove_barren(tables: Tables, child: IntArray, tau: FloatArray) -> tuple[Tab
     ----------
     tables
         The factors.
-    child
-        The variable whose distribution each factor was in the Bayesian network.
     tau
         Weight of each variable; of variables with one state it does not matter.
 
     Returns
     -------
     tables, removed, log_constant, log_error
-        The remaining factors, the variables that were summed out with their factors, in this order, the log of the
-        product of their sums, and by how much that may be too large.
+        The remaining factors, rows of the variables that were summed out and of their factors, in this order, the log
+        of the product of their sums, and by how much that may be too large.
     """
     free = tau[tables.cardinalities > 1]
     if not np.all((free == 0.0) | (free == 1.0)):
@@ -52,7 +54,6 @@ def remove_barren(tables: Tables, child: IntArray, tau: FloatArray) -> tuple[Tab
         tables.log_values,
         frozen(places.starts, np.int64),
         frozen(places.factors, np.int64),
-        frozen(child, np.int64),
         frozen(tau, np.float64),
         TOLERANCE,
     )
@@ -68,16 +69,15 @@ def _remove_barren(
     log_values: FloatArray,
     incident_starts: IntArray,
     incident_factors: IntArray,
-    child: IntArray,
     tau: FloatArray,
     tolerance: float,
 ) -> tuple[BoolArray, IntArray, FloatArray, FloatArray]:
-    n_variables = len(cardinalities)
-    keep = np.ones(len(child), np.bool_)
+    n_variables, n_factors = len(cardinalities), len(scope_starts) - 1
+    keep = np.ones(n_factors, np.bool_)
     removed = np.empty((n_variables, 2), np.int64)
     n_removed = 0
-    sums = np.zeros(len(child), np.float64)
-    widths = np.zeros(len(child), np.float64)
+    sums = np.zeros(n_factors, np.float64)
+    widths = np.zeros(n_factors, np.float64)
     degree = incident_starts[1:] - incident_starts[:-1]
     stack = np.empty(n_variables, np.int64)
     height = 0
@@ -93,20 +93,30 @@ def _remove_barren(
         for at in range(incident_starts[v], incident_starts[v + 1]):
             if keep[incident_factors[at]]:
                 k = incident_factors[at]
-        if k < 0 or child[k] != v or scope_variables[scope_starts[k + 1] - 1] != v:
+        if k < 0:
             continue
+        # States of v lie this far apart in the table.
+        stride = 1
+        place = scope_starts[k + 1] - 1
+        while scope_variables[place] != v:
+            stride *= cardinalities[scope_variables[place]]
+            place -= 1
+        card = cardinalities[v]
         least, most = np.inf, -np.inf
-        for row in range(table_starts[k], table_starts[k + 1], cardinalities[v]):
+        for column in range((table_starts[k + 1] - table_starts[k]) // card):
+            row = table_starts[k] + column // stride * stride * card + column % stride
             top = -np.inf
-            for entry in range(row, row + cardinalities[v]):
+            for entry in range(row, row + stride * card, stride):
                 top = max(top, log_values[entry])
             total = 0.0
             if top > -np.inf:
-                for entry in range(row, row + cardinalities[v]):
+                for entry in range(row, row + stride * card, stride):
                     total += np.exp(log_values[entry] - top)
                 top += np.log(total)
             least = min(least, top)
             most = max(most, top)
+            if most - least > tolerance:
+                break
         if least == -np.inf or most - least > tolerance:
             continue
         keep[k] = False

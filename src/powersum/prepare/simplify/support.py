@@ -6,6 +6,7 @@ import numpy as np
 
 from powersum.core.arrays import BoolArray, FloatArray, IntArray, frozen, starts_of
 from powersum.core.jit import compiled
+from powersum.core.odometer import next_entry
 from powersum.model.graph import incidence
 from powersum.prepare.simplify.tables import Tables
 
@@ -78,11 +79,17 @@ def _propagate(
     stack = np.empty(len(possible), np.int64)
     height = 0
 
-    digits = np.empty(len(cardinalities), np.int64)
+    widest = 0
+    for k in range(n_factors):
+        widest = max(widest, scope_starts[k + 1] - scope_starts[k])
+    digits = np.empty(widest, np.int64)
+    sizes = np.empty(widest, np.int64)
+    nowhere = np.zeros(widest, np.int64)
     for k in range(n_factors):
         first, width = scope_starts[k], scope_starts[k + 1] - scope_starts[k]
         for axis in range(width):
             digits[axis] = 0
+            sizes[axis] = cardinalities[scope_variables[first + axis]]
         for entry in range(table_starts[k], table_starts[k + 1]):
             alive = log_values[entry] != -np.inf
             for axis in range(width):
@@ -91,13 +98,7 @@ def _propagate(
             if alive:
                 for axis in range(width):
                     counts[count_starts[first + axis] + digits[axis]] += 1
-            axis = width - 1
-            while axis >= 0:
-                digits[axis] += 1
-                if digits[axis] < cardinalities[scope_variables[first + axis]]:
-                    break
-                digits[axis] = 0
-                axis -= 1
+            next_entry(entry, digits[:width], sizes[:width], nowhere[:width])
     for place in range(len(scope_variables)):
         v = scope_variables[place]
         for s in range(cardinalities[v]):

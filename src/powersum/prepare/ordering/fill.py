@@ -8,6 +8,7 @@ import numpy as np
 
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.jit import compiled, inner
+from powersum.core.random import following, number_below, seeded
 
 _DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
 _BIT_OF = np.zeros(64, dtype=np.int64)
@@ -56,7 +57,7 @@ def min_fill(
     -------
     order, width, log2_total, work
         The order is empty where it came out worse than the limits, or cost more, and was given up; ``work`` counts
-        steps of about two nanoseconds.
+        steps of about :data:`~powersum.core.speed.ORDERING_STEP` each.
     """
     n = len(group)
     words = (n + 63) >> 6
@@ -80,10 +81,7 @@ def min_fill(
 
     order = np.empty(n, np.int64)
     members = np.empty(n, np.int64)
-    # An odd multiple plus an odd one: far apart for neighbouring seeds, and never 0, where xorshift would stay.
-    random = (
-        np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(attempt) * np.uint64(0xD1B54A32D192ED03)
-    ) | one
+    random = seeded(seed, attempt)
     width = 0
     log2_total = -np.inf
     opened = 0
@@ -106,13 +104,10 @@ def min_fill(
                 chosen = c
                 ties = 1
             elif value == best:
-                # Each of the ties is kept with equal chance; the generator is a xorshift of our own, so that the
-                # order does not hang on the state of any other.
+                # Each of the ties is kept with equal chance.
                 ties += 1
-                random ^= random << np.uint64(13)
-                random ^= random >> np.uint64(7)
-                random ^= random << np.uint64(17)
-                if (random >> np.uint64(11)) % np.uint64(ties) == 0:
+                random = following(random)
+                if number_below(random, ties) == 0:
                     chosen = c
         v = candidates[chosen]
         count -= 1

@@ -73,7 +73,7 @@ def _restrict(
                 strides[axis] = stride
                 digits[axis] = 0
             stride *= old_cardinalities[v]
-        # An odometer over the kept states, the last axis fastest; `source` follows it through the old table.
+        # An odometer over the kept states alone: unlike those of `core.odometer`, its steps differ in length.
         for entry in range(table_starts[k], table_starts[k + 1]):
             log_values[entry] = old_log_values[source]
             axis = scope_starts[k + 1] - scope_starts[k] - 1

@@ -6,6 +6,7 @@ import numpy as np
 
 from powersum.core.arrays import FloatArray, IntArray, frozen
 from powersum.core.jit import compiled
+from powersum.core.odometer import add_table, set_strides
 from powersum.model.graph import incidence
 from powersum.prepare.simplify.tables import Tables
 
@@ -66,8 +67,12 @@ def _absorb(
             sketch[k] |= np.uint64(1) << np.uint64((scope_variables[place] * 40503 >> 4) & 63)
     # Factors before this point of a variable's list are done: only longer scopes, and later equal ones, can be hosts.
     done = incident_starts[:-1].copy()
-    stride_of = np.zeros(len(cardinalities), np.int64)
-    digits = np.empty(len(cardinalities), np.int64)
+    widest = 0
+    for k in range(n_factors):
+        widest = max(widest, scope_starts[k + 1] - scope_starts[k])
+    strides = np.empty(widest, np.int64)
+    sizes = np.empty(widest, np.int64)
+    digits = np.empty(widest, np.int64)
     for k in by_length:
         first, last = scope_starts[k], scope_starts[k + 1]
         if first == last:
@@ -95,27 +100,16 @@ def _absorb(
         if host < 0:
             continue
         hosts[k] = host
-        stride = 1
-        for place in range(last - 1, first - 1, -1):
-            stride_of[scope_variables[place]] = stride
-            stride *= cardinalities[scope_variables[place]]
-        # An odometer over the host's entries, the last axis fastest; `source` follows it through the absorbed table.
-        source = table_starts[k]
-        width = scope_starts[host + 1] - scope_starts[host]
-        for axis in range(width):
-            digits[axis] = 0
-        for entry in range(table_starts[host], table_starts[host + 1]):
-            log_values[entry] += log_values[source]
-            axis = width - 1
-            while axis >= 0:
-                v = scope_variables[scope_starts[host] + axis]
-                if digits[axis] + 1 < cardinalities[v]:
-                    digits[axis] += 1
-                    source += stride_of[v]
-                    break
-                source -= digits[axis] * stride_of[v]
-                digits[axis] = 0
-                axis -= 1
-        for place in range(first, last):
-            stride_of[scope_variables[place]] = 0
+        axes = scope_variables[scope_starts[host] : scope_starts[host + 1]]
+        set_strides(scope_variables[first:last], cardinalities, axes, strides)
+        for axis in range(axes.size):
+            sizes[axis] = cardinalities[axes[axis]]
+        add_table(
+            log_values,
+            table_starts[k],
+            digits[: axes.size],
+            sizes[: axes.size],
+            strides[: axes.size],
+            log_values[table_starts[host] : table_starts[host + 1]],
+        )
     return hosts

@@ -1,0 +1,249 @@
+"""From a seed to a case: everything about it is drawn from that seed alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from soak.cases import Case, Factors, Question, Trouble
+from soak.files import draw_file
+from soak.shapes import HARD, NUMBERS, SHAPES, Rng, Scopes, cardinalities, numbers, one_of
+
+ENTRIES: Mapping[str, float] = MappingProxyType(
+    {"solve": 0.22, "solver": 0.2, "bound": 0.36, "marginals": 0.1, "many": 0.04, "file": 0.08}
+)
+"""Each entry and its share of the cases."""
+
+ROADS_OF: Mapping[str, Mapping[str, float]] = MappingProxyType(
+    {
+        "bound": {"plain": 1.0},
+        "marginals": {"plain": 1.0},
+        "many": {"plain": 0.5, "split": 0.3, "search": 0.1, "partial": 0.1},
+        "solve": {
+            "plain": 0.2,
+            "anytime": 0.1,
+            "split": 0.2,
+            "search": 0.2,
+            "partial": 0.05,
+            "partial-split": 0.1,
+            "sometimes-wide": 0.05,
+            "held": 0.05,
+            "tiny-memory": 0.03,
+            "small-memory": 0.07,
+        },
+    }
+)
+"""Roads of each entry and their shares; ``solver`` has those of ``solve``."""
+
+METHODS: Mapping[str, tuple[Mapping[str, Any], ...]] = MappingProxyType(
+    {
+        "auto": ({}, {"ibound": 0}, {"ibound": 1}, {"ibound": 2}),
+        "tree": ({"ibound": 1}, {"ibound": 0}, {"ibound": 1}, {"ibound": 2}),
+        "gdd": ({}, {"start": "wmb"}, {"start": "uniform"}, {"direction": "gradient"}, {"ibound": 2}, {"ibound": 1}),
+        "mbe": ({}, {"ibound": 0}, {"ibound": 2}),
+        "wmb": ({}, {"ibound": 0}, {"ibound": 2, "damping": 0.5}),
+        "lbfgs": ({},),
+        "reorder": ({}, {"ibound": 3}),
+        "mas": ({}, {"ibound": 2}),
+    }
+)
+"""Methods of ``bound`` and options of each."""
+
+METHOD_SHARES: Mapping[str, float] = MappingProxyType(dict.fromkeys(METHODS, 1.0) | {"tree": 4.0, "lbfgs": 0.3})
+"""The tree is what ``solve`` stands on; ``lbfgs`` takes ten times as long as the others."""
+
+FRACTIONS = (0.5, 0.25, 0.9, 1e-3, 1e-6, 1.5, 3.0, 1e-12, 1e-100, 1e-300, 1e3)
+"""Weights beside 0 and 1."""
+
+
+def draw(seed: int, only: str | None = None) -> Case:
+    """The case of a seed; with ``only``, of one entry."""
+    rng = np.random.default_rng(seed)
+    entry = _choice(rng, ENTRIES)
+    entry = only or entry
+    name = f"{entry}-{seed}"
+    if entry == "file":
+        return draw_file(rng, name)
+    cards, kind, factors, directed, log = _model(rng)
+    fractions = entry == "bound" and rng.random() < 0.3
+    questions = tuple(
+        _question(rng, cards, fractions=fractions) for _ in range(int(rng.integers(2, 5)) if entry == "many" else 1)
+    )
+    if entry == "many" and rng.random() < 0.5:
+        questions += questions[:1]
+    if entry == "marginals":
+        questions = (Question((1.0,) * len(cards), questions[0].evidence),)
+    road = _choice(rng, ROADS_OF["solve" if entry == "solver" else entry])
+    options = _options(rng, entry, road)
+    if options.get("method") == "reorder":
+        # It chooses its own order, whatever is given.
+        questions = (Question(questions[0].weights, questions[0].evidence),)
+    return Case(
+        name=name,
+        entry=entry,
+        kind=kind,
+        road=road,
+        cards=tuple(cards),
+        factors=factors,
+        log=log,
+        directed=directed,
+        named=rng.random() < 0.15,
+        questions=questions,
+        options=options,
+        trouble=_trouble(rng, entry, road, options),
+    )
+
+
+def _choice(rng: Rng, shares: Mapping[str, float]) -> str:
+    left = rng.random() * sum(shares.values())
+    for name, share in shares.items():
+        left -= share
+        if left < 0.0:
+            return name
+    return next(iter(shares))
+
+
+def _model(rng: Rng) -> tuple[list[int], str, Factors, bool, bool]:
+    """Cardinalities, the kind by name, factors, whether it is directed, whether tables are logs."""
+    cards = cardinalities(rng)
+    shape = one_of(rng, HARD if rng.random() < 0.5 else list(SHAPES))
+    scopes: Scopes = SHAPES[shape](rng, len(cards)) if cards else []
+    if rng.random() < 0.15:
+        scopes += [()] * int(rng.integers(1, 3))
+    if cards and rng.random() < 0.3:
+        scopes += [(int(v),) for v in rng.integers(0, len(cards), size=int(rng.integers(1, 4)))]
+    # Zeros make most of the trouble.
+    kind = "zeros" if rng.random() < 0.2 else one_of(rng, NUMBERS)
+    mixed = rng.random() < 0.2
+    # Without one configuration that zeros leave, most models with zeros would be impossible.
+    planted = [int(rng.integers(card)) for card in cards] if rng.random() < 0.7 else None
+    directed = shape == "network"
+    normalised = directed and rng.random() < 0.7
+    if directed:
+        scopes = scopes[: len(cards)]
+    factors = []
+    for scope in scopes:
+        size = math.prod(cards[v] for v in scope)
+        if size > 1 << 12 and len(scope) > 2:
+            continue
+        table = numbers(rng, one_of(rng, NUMBERS) if mixed else kind, size)
+        if planted is not None:
+            at = np.ravel_multi_index([planted[v] for v in scope], [cards[v] for v in scope]) if scope else 0
+            table[at] = table[at] or 1.0
+        if normalised and rng.random() < 0.9:
+            table = _distribution(rng, table.reshape(-1, cards[scope[-1]])).ravel()
+        factors.append((scope, table))
+    if directed:
+        kind += "-sums" if normalised else ""
+        directed = len(factors) == len(cards)
+    log = rng.random() < 0.2
+    if log:
+        with np.errstate(divide="ignore"):
+            factors = [(scope, np.log(table)) for scope, table in factors]
+    plain = tuple((scope, tuple(table.tolist())) for scope, table in factors)
+    return cards, f"{shape}/{'mixed' if mixed else kind}", plain, directed, log
+
+
+def _distribution(rng: Rng, rows: Any) -> Any:
+    """Rows that sum to one, or nearly, as files have them; a row of zeros stays one."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        top = rows.max(axis=1, keepdims=True)
+        rows = np.where(top > 0, rows / np.where(top > 0, top, 1.0), 0.0)
+        total = rows.sum(axis=1, keepdims=True)
+        rows = np.where(total > 0, rows / np.where(total > 0, total, 1.0), 0.0)
+    match int(rng.integers(4)):
+        case 0:
+            return np.round(rows, 7)
+        case 1:
+            return rows * (1.0 + 1e-9 * (rng.random(rows.shape) - 0.5))
+        case _:
+            return rows
+
+
+def _question(rng: Rng, cards: list[int], *, fractions: bool) -> Question:
+    n = len(cards)
+    share = one_of(rng, [0.0, 0.0, 0.3, 0.5, 0.8, 1.0])
+    weights = (rng.random(n) >= share).astype(np.float64)
+    if fractions:
+        weights = np.where(rng.random(n) < 0.5, rng.choice(FRACTIONS, n), weights)
+    evidence: dict[int, int | tuple[float, ...]] = {}
+    if rng.random() < 0.4:
+        for v in np.flatnonzero(rng.random(n) < 0.3).tolist():
+            if rng.random() < 0.6:
+                evidence[v] = int(rng.integers(cards[v]))
+            else:
+                kind = one_of(rng, ["normal", "zeros", "extreme", "spikes", "ties"])
+                evidence[v] = tuple(numbers(rng, kind, cards[v]).tolist())
+    order = None
+    if fractions and rng.random() < 0.4:
+        shuffled = rng.permutation(n).tolist()
+        order = tuple(sorted(shuffled, key=lambda v: weights[v] == 0.0))
+    return Question(tuple(weights.tolist()), evidence, order)
+
+
+def _options(rng: Rng, entry: str, road: str) -> dict[str, Any]:
+    options: dict[str, Any] = {"seed": int(rng.integers(3))}
+    if entry == "many":
+        return {**options, "n_jobs": int(rng.integers(1, 3)), "progress": False, "time_limit": _time_limit(rng, road)}
+    options["threads"] = 1 if rng.random() < 0.7 else 2
+    if entry == "bound":
+        method = _choice(rng, METHOD_SHARES)
+        own = METHODS[method]
+        options |= {"method": method, **own[int(rng.integers(len(own)))]}
+        match int(rng.integers(4)):
+            case 0:
+                options["sweeps"] = int(rng.integers(0, 6))
+            case 1:
+                options["time_limit"] = _time_limit(rng, road)
+            case 2:
+                options |= {"sweeps": 50, "change": one_of(rng, [0.0, 1e-6, 1e-3])}
+            case _:
+                options |= {"sweeps": 150, "target": float(rng.normal(0.0, 10.0))}
+        return options
+    options["time_limit"] = _time_limit(rng, road)
+    if entry == "marginals":
+        options["memory"] = one_of(rng, [1e9, 1e9, 1e9, 1e4, 3e3])
+        return options
+    options["gap"] = one_of(rng, [0.0, 0.0, 0.0, 1e-3, 1.0])
+    return options
+
+
+def _time_limit(rng: Rng, road: str) -> float | None:
+    if road == "plain" and rng.random() < 0.3:
+        return None
+    return one_of(rng, [0.05, 0.2, 1.0, 10.0, 60.0])
+
+
+def _trouble(rng: Rng, entry: str, road: str, options: Mapping[str, Any]) -> Trouble:
+    """A clock by looks in most cases, so that a case repeats; sometimes the true one, for short runs."""
+    limit = options.get("time_limit")
+    true_clock = road == "plain" or (limit is not None and limit <= 0.2 and rng.random() < 0.3)
+    looks = 10.0 ** rng.uniform(0.5, 3.0)
+    chosen: dict[str, Any] = {} if true_clock else {"step": (limit or 1.0) / looks}
+    if entry == "bound" and limit is not None:
+        chosen["step"] = limit / looks
+    if rng.random() < 0.25:
+        chosen["jump_at"] = int(10.0 ** rng.uniform(0.0, 2.5))
+    if rng.random() < 0.1:
+        chosen["raise_at"] = int(10.0 ** rng.uniform(0.0, 2.0))
+    if entry == "solver":
+        chosen["stop_after"] = one_of(rng, [0, 1, 2, 3, 5])
+    elif entry in ("solve", "bound"):
+        match int(rng.integers(20)):
+            case 0:
+                chosen["callback_raises"] = int(rng.integers(1, 4))
+            case 1:
+                chosen["signal_at"] = int(rng.integers(1, 4))
+    return Trouble(**chosen)
+
+
+def seeds_of(seed: int, first: int, count: int) -> list[int]:
+    """Seeds of cases of a run: those of different runs have none in common."""
+    return [seed * 1_000_000_000 + number for number in range(first, first + count)]
+
+
+__all__ = ["ENTRIES", "METHODS", "draw", "seeds_of"]

@@ -1,0 +1,196 @@
+"""Ask a case's question and collect everything that is wrong with the answer."""
+
+from __future__ import annotations
+
+import math
+import os
+import resource
+import signal
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import powersum as ps
+from soak.cases import Case, Question, Trouble
+from soak.claims import Wrong, truth_of, wrong_marginals, wrong_result, wrong_tables
+from soak.files import read_file
+from soak.oracle import Truth
+from soak.roads import Injected, road
+
+PACKAGE = Path(ps.__file__).parent
+
+FILE_MEMORY = 3 << 30
+"""Bytes that reading a file of a few kilobytes may take."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What is wrong with the answers to a case, each beginning with one word for its kind; and how it ended."""
+
+    wrong: tuple[str, ...]
+    ended: str
+
+
+def checked(case: Case) -> Outcome:
+    """Ask, and hold the answer against the truth. Whatever powersum raises is wrong, but what it may refuse."""
+    ends: list[str] = []
+    handler = signal.getsignal(signal.SIGINT)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            wrong = _ENTRIES[case.entry](case, ends)
+        except Injected:
+            wrong, ends = [], ["injected"]
+        except ps.InputError as error:
+            allowed = "memory" in str(error) and "memory" in case.road
+            wrong, ends = [] if allowed else [f"refused: {error}"], ["refused"]
+        except (Exception, KeyboardInterrupt) as error:
+            wrong, ends = [_place(error)], ["error"]
+    if signal.getsignal(signal.SIGINT) is not handler:
+        wrong.append("signal: the handler that was there before is not there after")
+    return Outcome(tuple(wrong), ends[-1] if ends else "done")
+
+
+def _place(error: BaseException) -> str:
+    """An exception and where in powersum it comes from."""
+    frames = traceback.extract_tb(error.__traceback__)
+    inside = [frame for frame in frames if Path(frame.filename).is_relative_to(PACKAGE)] or frames
+    where = inside[-1]
+    return f"{type(error).__name__} in {Path(where.filename).name}/{where.name}: {' '.join(str(error).split())[:300]}"
+
+
+def _solve(case: Case, ends: list[str]) -> Wrong:
+    def ask(model: ps.Model, question: Question, callback: Callable[[ps.Snapshot], None]) -> ps.Result:
+        return ps.solve(model, **_asked(case, question), callback=callback, **case.options)
+
+    return _answered(case, ends, ask)
+
+
+def _bound(case: Case, ends: list[str]) -> Wrong:
+    def ask(model: ps.Model, question: Question, callback: Callable[[ps.Snapshot], None]) -> ps.Result:
+        asked = {**_asked(case, question), **case.options, "order": question.order}
+        result = ps.bound(model, **asked, callback=callback)
+        # Nothing from outside has a part in it: the number of threads must not have one either.
+        if case.options["threads"] > 1 and "time_limit" not in case.options and case.trouble == Trouble():
+            alone = ps.bound(model, **{**asked, "threads": 1})
+            assert alone.log_upper == result.log_upper, f"with one thread it is {alone.log_upper!r}, not {result!r}"
+        return result
+
+    return _answered(case, ends, ask)
+
+
+def _answered(case: Case, ends: list[str], ask: Callable[..., ps.Result]) -> Wrong:
+    """One call that returns a result and shows its snapshots on the way."""
+    model, question, truth = _prepared(case)
+    seen: list[ps.Snapshot] = []
+
+    def callback(snapshot: ps.Snapshot) -> None:
+        seen.append(snapshot)
+        if len(seen) == case.trouble.callback_raises:
+            raise Injected("in the callback")
+        if len(seen) == case.trouble.signal_at:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    wrong = wrong_tables(case, model)
+    with road(case.road, case.trouble):
+        result = ask(model, question, callback)
+    ends.append(result.status.value)
+    # What bound shows while it runs may be a little too good, as its result then says; solve shows what it holds.
+    shown = seen if case.entry == "solve" else []
+    return wrong + wrong_result(case, model, question, result, truth, shown)
+
+
+def _solver(case: Case, ends: list[str]) -> Wrong:
+    """The iterator: left after some snapshots or by an exception, asked for its result, and gone on with."""
+    model, question, truth = _prepared(case)
+    seen: list[ps.Snapshot] = []
+    wrong: Wrong = []
+    with road(case.road, case.trouble):
+        solver = ps.Solver(model, **_asked(case, question), **case.options)
+        for _ in range(3):
+            try:
+                for snapshot in solver:
+                    seen.append(snapshot)
+                    if len(seen) == case.trouble.stop_after:
+                        break
+                else:
+                    break
+            except Injected:
+                pass
+            wrong += wrong_result(case, model, question, solver.result(), truth, seen)
+        result = solver.result()
+    ends.append(result.status.value)
+    return wrong + wrong_result(case, model, question, result, truth, seen)
+
+
+def _many(case: Case, ends: list[str]) -> Wrong:
+    model = case.model()
+    with road(case.road, case.trouble):
+        results = ps.solve_many(model, [_asked(case, question) for question in case.questions], **case.options)
+    wrong: Wrong = []
+    for question, result in zip(case.questions, results, strict=True):
+        ends.append(result.status.value)
+        wrong += wrong_result(case, model, question, result, truth_of(case, model, question), ())
+    return wrong
+
+
+def _marginals(case: Case, ends: list[str]) -> Wrong:
+    model, question, truth = _prepared(case)
+    try:
+        with road(case.road, case.trouble):
+            found = ps.marginals(model, case.evidence(question), **case.options)
+    except ps.InputError as error:
+        ends.append("refused")
+        small = "memory" in str(error) and case.options["memory"] < 1e6
+        return [] if small or truth.value == -math.inf else [f"refused: {error}"]
+    ends.append("exact" if found.exact else "approximate")
+    return list(wrong_marginals(found, truth))
+
+
+def _file(case: Case, ends: list[str]) -> Wrong:
+    del ends
+    with _little_memory():
+        return read_file(case)
+
+
+@contextmanager
+def _little_memory() -> Iterator[None]:
+    """Some damaged files once took all memory of the machine."""
+    now, hard = resource.getrlimit(resource.RLIMIT_AS)
+    held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (held + FILE_MEMORY, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (now, hard))
+
+
+def _prepared(case: Case) -> tuple[ps.Model, Question, Truth]:
+    model, question = case.model(), case.questions[0]
+    return model, question, truth_of(case, model, question)
+
+
+def _asked(case: Case, question: Question) -> dict[str, Any]:
+    """The question as keywords: by weights where it has others than 0 and 1, else by what is maximised."""
+    evidence = case.evidence(question)
+    weights = np.array(question.weights)
+    if not np.all((weights == 0.0) | (weights == 1.0)):
+        return {"query": ps.Query(weights), "evidence": evidence}
+    maximised = np.flatnonzero(weights == 0.0).tolist()
+    return {"maximize": [f"x{v}" for v in maximised] if case.named else maximised, "evidence": evidence}
+
+
+_ENTRIES: dict[str, Callable[[Case, list[str]], Wrong]] = {
+    "solve": _solve,
+    "solver": _solver,
+    "bound": _bound,
+    "many": _many,
+    "marginals": _marginals,
+    "file": _file,
+}

@@ -1,0 +1,79 @@
+"""Who may take how much of the memory: the one place where it is shared out.
+
+What the process holds already is taken off the budget once, when a question is asked
+(:func:`powersum.core.memory.memory_left`). Here the rest is divided; whoever is given bytes takes nothing off them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+ELIMINATION = 0.9
+"""Share for exact elimination, which is done before anything else is there or after all of it is gone."""
+
+COMPONENTS = 0.2
+"""Share for the elimination of easy components, before anything else is there."""
+
+EVALUATION, BESIDE = 0.2, 0.1
+"""Shares for evaluating assignments, and for doing so in a thread of its own beside the rest."""
+
+SEARCH = 0.2
+"""Share for what branch and bound remembers, or for evaluation with a cutset held, where it is not done."""
+
+SUMS = 0.4
+"""Share for partial sums: no second tree and no search are there then."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryShares:
+    """Bytes for each kind of work; those that are there at the same time add up to no more than the whole.
+
+    Parameters
+    ----------
+    whole
+        Bytes to share out.
+    beside
+        True where local search runs beside the rest, with working memory of its own.
+    """
+
+    whole: float
+    beside: bool = False
+
+    @property
+    def elimination(self) -> float:
+        """For exact elimination of everything."""
+        return ELIMINATION * self.whole
+
+    @property
+    def components(self) -> float:
+        """For exact elimination of easy components."""
+        return COMPONENTS * self.whole
+
+    @property
+    def evaluation(self) -> float:
+        """For the evaluation of assignments."""
+        return EVALUATION * self.whole
+
+    @property
+    def local_search(self) -> float:
+        """For the evaluation of assignments by local search beside the rest."""
+        return BESIDE * self.whole if self.beside else 0.0
+
+    @property
+    def search(self) -> float:
+        """For branch and bound; the copy of a tree's tables that it reads has its room in the tree's share."""
+        return SEARCH * self.whole
+
+    @property
+    def held(self) -> float:
+        """For evaluation with a cutset held, in place of search."""
+        return self.search
+
+    @property
+    def tree(self) -> float:
+        """For one covering tree: the best of the stages before and the one at work are there together."""
+        return 0.5 * (self.whole - self.evaluation - self.local_search - self.search)
+
+    def sums(self, *, held: bool) -> float:
+        """For partial sums; half of it where a cutset is held."""
+        return SUMS * self.whole * (0.5 if held else 1.0)

@@ -1,0 +1,123 @@
+"""How ``solve`` shares out time: every number that was chosen by trial, in one record that tests can replace."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from powersum.core.speed import SLOW_ELIMINATION, SLOW_EVALUATION
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """The policy of a run. The defaults are what the benchmarks were tuned with.
+
+    All values are seconds, shares, gaps (natural logs) or table entries; none of them can make a bound wrong.
+    """
+
+    slice: float = 0.2
+    """Seconds of a turn: of work between two looks at the outside."""
+
+    first_slice: float = 0.25
+    """Turns of the first stage are shorter: this share of the usual."""
+
+    # Exact elimination
+
+    elimination_cost: float = SLOW_ELIMINATION
+    """Seconds for an entry of a bucket table at worst, for judging beforehand whether elimination is affordable."""
+
+    quick: float = 0.5
+    """Seconds that exact elimination may take without anything else being tried first."""
+
+    late_elimination: float = 0.7
+    """After the first stage it is done if it takes at most this share of the time left."""
+
+    # Stages
+
+    first_stage: float = 0.6
+    """Seconds for tightening in the first stage."""
+
+    stage_growth: float = 4.0
+    """How many times as long as the one before each further stage is."""
+
+    last_stage: float = 0.15
+    """A stage that would take more than this share of the time left is the last, and takes all of it."""
+
+    last_tightening: float = 0.75
+    """Share of the last stage that goes into tightening, where no other worker says how much it could use."""
+
+    least_last_tightening: float = 0.5
+    """The same at the least, where one does."""
+
+    # Tightening
+
+    tighten: bool = True
+    """False leaves the first bound of each tree as it is."""
+
+    ibound: int | None = None
+    """At most one more variable than this in a mini-bucket; by default trees are as large as memory and time allow."""
+
+    # Branch and bound
+
+    nearly: float = 0.3
+    """A gap that search is likely to close: the first stage then ends before its time, and in each later one search has
+    a try before tightening goes on."""
+
+    trial: float = 0.3
+    """Time for such a try, as a share of the time of the stage so far."""
+
+    hopeful: float = 1.0
+    """A gap below which search has the first, otherwise the second of the shares that follow."""
+
+    hopeful_search: float = 0.5
+    hopeless_search: float = 0.2
+    """Time for search after an earlier stage, as a share of the time for tightening."""
+
+    most_variables: int = 10_000
+    """With more variables than this left, neither branch and bound nor partial sums would get anywhere."""
+
+    # Local search
+
+    completion: float = 1.0
+    """Seconds of a turn that looks for a first assignment which zeros allow."""
+
+    idle_share: float = 0.4
+    """Share of the usual turn for a local search that has not found anything for long."""
+
+    hopeless_gap: float = 1.0
+    """A gap larger than this share of the value will not be closed."""
+
+    hopeless_share: float = 2.0
+    """Local search then has so many times the usual turn."""
+
+    # Sums that are too wide
+
+    evaluation_cost: float = SLOW_EVALUATION
+    """Seconds for an entry of the sum that an assignment leaves, at worst; with infinity every sum is too wide."""
+
+    longest_evaluation: float = 0.6
+    """Seconds that the sum may take once fewer variables are held: nothing looks outside before it is done."""
+
+    held_table: float = 2.0**18
+    """Largest table of the sum that is left when a cutset is held, at first."""
+
+    first_sum: float = 0.2
+    """Seconds for a first partial sum, by bounds that are hardly tightened."""
+
+    sum_share: float = 0.5
+    """Time for partial sums after an earlier stage, as a share of the time for tightening."""
+
+    first_share: float = 1e-3
+    """Least share of the sum for a context to be kept in the very first pass."""
+
+    # The end
+
+    grace: float = 1.0
+    grace_share: float = 0.05
+    """Seconds, and share of the time limit, by which a first bound may be late before a run ends without any."""
+
+    most_bytes: float = math.inf
+    """Bytes to work with, where the budget for the process leaves more."""
+
+
+DEFAULT_SCHEDULE = Schedule()

@@ -1,0 +1,94 @@
+"""All the work on one question, in turns: preparation, exact elimination where it fits, else a crew of workers."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import replace
+
+import numpy as np
+
+from powersum.answer.board import Board
+from powersum.answer.memory_shares import MemoryShares
+from powersum.answer.scheduler import Crew, Scheduler, Spell, exhaust
+from powersum.answer.tuning import Schedule
+from powersum.answer.workers.branch_and_bound import BranchAndBound
+from powersum.answer.workers.components import Components
+from powersum.answer.workers.elimination import ExactElimination
+from powersum.answer.workers.first_assignment import FirstAssignment
+from powersum.answer.workers.local_search import LocalSearch
+from powersum.answer.workers.partial_sums import PartialSums
+from powersum.answer.workers.task import Task
+from powersum.answer.workers.tightening import Tightening
+from powersum.assign.evaluator import Evaluator
+from powersum.core.clock import Clock
+from powersum.model.question import Question
+from powersum.prepare.ordering import elimination_order
+from powersum.prepare.simplify import simplified
+from powersum.prepare.sizes import order_sizes, question_sizes
+
+
+def work(
+    question: Question,
+    *,
+    board: Board,
+    clock: Clock,
+    schedule: Schedule,
+    memory: float,
+    threads: int,
+    seed: int,
+) -> Generator[None]:
+    """Work on a question; at each pause the board says what is known."""
+    problem = simplified(question)
+    board.sizes = question_sizes(question, problem)
+    if not problem.feasible:
+        board.impossible()
+        yield
+        return
+    if problem.model.n_variables == 0:
+        nothing = np.zeros(0, dtype=np.int64)
+        board.offer_exact(problem, 0.0, 0.0, nothing, "Simplification alone gave the exact value.")
+        yield
+        return
+    # Each part of the preparation takes long on a very large model: between them is a look at the outside.
+    yield
+    order = elimination_order(problem.model, problem.tau, seed=seed, time_limit=min(0.2, 0.05 * clock.limit))
+    yield
+    shares = MemoryShares(memory)
+    elimination = ExactElimination(problem, order, board, cost=schedule.elimination_cost)
+    board.sizes.update(order_sizes(elimination.width, elimination.log2_entries))
+    fits = elimination.bytes <= shares.elimination
+    if fits and elimination.seconds < schedule.quick:
+        yield from exhaust(elimination, clock, schedule.slice)
+        return
+    entries = schedule.quick / schedule.elimination_cost
+    components = Components(problem, order, board, entries=entries, size=shares.components)
+    yield from exhaust(components, clock, schedule.slice)
+    if board.proven:
+        return
+    # With threads, local search runs beside the rest, one thread of its own.
+    shares = replace(shares, beside=threads > 1 and bool((components.problem.tau == 0.0).any()))
+    task = Task(components.problem, components.order, board, clock, schedule, shares, threads, seed)
+    scheduler = Scheduler(crew_of(task), board, clock, schedule, elimination)
+    if fits:
+        scheduler.late_seconds = elimination.seconds
+    yield
+    yield from scheduler.turns()
+
+
+def crew_of(task: Task) -> Crew:
+    """The workers on a task. A new one is a file in ``workers`` and a line among the spells."""
+    schedule = task.schedule
+    evaluator = Evaluator(task.problem, memory=task.shares.evaluation)
+    local = LocalSearch(task, evaluator)
+    tightening = Tightening(task, local)
+    sums = PartialSums(task, tightening, local)
+    search = BranchAndBound(task, evaluator, tightening, local)
+    return Crew(
+        first=FirstAssignment(task, evaluator, tightening, local, sums),
+        tightening=tightening,
+        companion=local,
+        spells=(
+            Spell(sums, (schedule.sum_share, schedule.sum_share), first=schedule.first_sum, accompanied=False),
+            Spell(search, (schedule.hopeful_search, schedule.hopeless_search), tries=True),
+        ),
+    )

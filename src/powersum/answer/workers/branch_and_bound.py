@@ -1,0 +1,77 @@
+"""Branch and bound over the max variables, by the tree of the present stage."""
+
+from __future__ import annotations
+
+from powersum.answer.workers.local_search import LocalSearch
+from powersum.answer.workers.task import Task
+from powersum.answer.workers.tightening import Tightening
+from powersum.assign.evaluator import Evaluator
+from powersum.bounds.tree.look_up import heuristic_of
+from powersum.core.progress import Progress
+from powersum.search import AndOr
+
+
+class BranchAndBound:
+    """A search that begins anew with every tree.
+
+    Parameters
+    ----------
+    task
+        What to work on.
+    evaluator
+        Evaluates leaves.
+    tightening
+        Has the tree.
+    local
+        Says whether a cutset is held: leaves cannot be evaluated then.
+    """
+
+    def __init__(self, task: Task, evaluator: Evaluator, tightening: Tightening, local: LocalSearch) -> None:
+        self._task, self._evaluator, self._tightening, self._local = task, evaluator, tightening, local
+        self._search: AndOr | None = None
+
+    @property
+    def useful_seconds(self) -> float | None:
+        """Nobody knows."""
+        return None
+
+    def begin(self, ends: float) -> bool:
+        """Begin with the tree of now, where there is something to maximise and leaves can be evaluated."""
+        del ends
+        task, incumbent = self._task, self._task.board.incumbent
+        if self._local.holds or incumbent is None or not self._evaluator.is_max.any():
+            return False
+        if task.problem.model.n_variables > task.schedule.most_variables:
+            return False
+        tree = self._tightening.tree
+        # What tightening needed beside the tables makes room for the copy of them that the search reads.
+        tree.best_tree.rest()
+        heuristic, log_upper = heuristic_of(tree, task.problem)
+        self._search = AndOr(
+            heuristic,
+            tree.best_tree,
+            self._evaluator,
+            log_upper=log_upper,
+            log_lower=incumbent.log_value,
+            log_error=task.log_error,
+            assignment=incumbent.states,
+            memory=task.shares.search,
+        )
+        return True
+
+    def run(self, deadline: float) -> Progress:
+        """Search until the deadline, with the best assignment that anybody has found."""
+        task, search = self._task, self._search
+        assert search is not None
+        if task.board.incumbent is not None:
+            search.offer(task.board.incumbent.log_value, task.board.incumbent.states)
+        progress = search.run(deadline)
+        task.board.offer_lower(task.problem, search.log_lower, 2.0 * task.log_error, search.assignment)
+        task.board.offer_upper(task.problem, search.log_upper, search.log_error)
+        if progress is Progress.DONE and search.log_upper <= search.log_lower + search.tolerance:
+            task.board.prove("Branch and bound: nothing better is left.")
+        return progress
+
+    def end(self) -> None:
+        """Let go of the copy of the tree's tables, which is of no use once the tree changes."""
+        self._search = None

@@ -1,0 +1,83 @@
+"""A first assignment out of what the bound likes, or the proof that zeros allow none."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from powersum.answer.workers.local_search import LocalSearch
+from powersum.answer.workers.partial_sums import PartialSums
+from powersum.answer.workers.task import Task
+from powersum.answer.workers.tightening import Tightening
+from powersum.assign.complete import Completion, complete, preferring
+from powersum.assign.evaluator import Evaluator
+from powersum.assign.regions import TOO_WIDE
+from powersum.core.arrays import IntArray
+from powersum.core.progress import Progress
+
+
+class FirstAssignment:
+    """Looks for a way around the zeros, evaluates what it finds, and tells the others how to go on from there.
+
+    Parameters
+    ----------
+    task
+        What to work on.
+    evaluator
+        Values of assignments.
+    tightening
+        Has the tree to begin with.
+    local, sums
+        Local search and partial sums, which begin where this ends.
+    """
+
+    def __init__(
+        self, task: Task, evaluator: Evaluator, tightening: Tightening, local: LocalSearch, sums: PartialSums
+    ) -> None:
+        self._task, self._evaluator, self._tightening = task, evaluator, tightening
+        self._local, self._sums = local, sums
+        self._decoded: IntArray | None = None
+
+    def run(self, deadline: float) -> Progress:
+        """Look for one until the deadline."""
+        evaluator = self._evaluator
+        if self._decoded is None:
+            self._decoded = self._tightening.tree.decode()
+        ended, states = complete(
+            evaluator, preferring(evaluator, self._decoded), deadline=deadline, seed=self._task.seed
+        )
+        if ended is Completion.GIVEN_UP:
+            return Progress.MORE
+        if ended is Completion.IMPOSSIBLE:
+            self._task.board.impossible()
+        else:
+            self._go_on_from(states, self._decoded)
+        return Progress.DONE
+
+    def _go_on_from(self, states: IntArray, decoded: IntArray) -> None:
+        """Evaluate what was found; whether its sum is too wide decides how lower bounds are found from now on."""
+        task, evaluator = self._task, self._evaluator
+        maximises = bool(evaluator.is_max.any())
+        value = evaluator.value(np.where(evaluator.is_max, states, -1), self._affordable_entries())
+        if value < TOO_WIDE:
+            if maximises:
+                self._local.suggest(decoded)
+            else:
+                nothing = np.full(len(states), -1, dtype=np.int64)
+                reason = "Exact elimination, component by component."
+                task.board.offer_exact(task.problem, value, task.log_error, nothing, reason)
+            return
+        sums_apply = len(states) <= task.schedule.most_variables
+        if sums_apply:
+            self._sums.possible = states
+        if sums_apply and not maximises:
+            task.board.notes = ("Summing is too wide for the memory given: log_lower is the sum of the largest terms.",)
+            return
+        self._local.hold(states)
+        task.board.notes = (
+            "Summing is too wide for the memory or time given: log_lower is a lower bound on the value of the "
+            "assignment.",
+        )
+
+    def _affordable_entries(self) -> float:
+        """Nothing looks outside during an evaluation: one that might take much longer than a slice is not begun."""
+        return (0.5 + 0.05 * min(self._task.clock.left, 60.0)) / self._task.schedule.evaluation_cost

@@ -1,0 +1,40 @@
+"""The phases of a covering tree whose size is free: trees for several orders, then ever larger ones."""
+
+from __future__ import annotations
+
+import enum
+import math
+import time
+from dataclasses import dataclass
+
+
+class Phase(enum.Enum):
+    """What comes after the tree at work."""
+
+    FIRST = enum.auto()
+    """Trees for other orders, if there is time for them, or else a larger one."""
+
+    ORDERS = enum.auto()
+    """Trees for the orders that are left to try, then the best of these once more."""
+
+    BEST_ORDER = enum.auto()
+    """The best of the orders tried goes on for a while before a larger tree has to do better."""
+
+    GROWTH = enum.auto()
+    """A larger tree."""
+
+    LAST = enum.auto()
+    """Nothing: it stays."""
+
+
+@dataclass(slots=True)
+class Turn:
+    """How long a tree goes on at most before it makes room for another: until a deadline, or for so many rounds."""
+
+    deadline: float = math.inf
+    rounds_left: float = math.inf
+
+    @property
+    def over(self) -> bool:
+        """True when it has had its time."""
+        return time.monotonic() >= self.deadline or self.rounds_left <= 0

@@ -1,0 +1,187 @@
+"""Question: a model, what is asked about it, what is known, and what the answer may cost, checked in one place."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from powersum.core.arrays import IntArray
+from powersum.core.errors import InputError
+from powersum.model.evidence import Evidence, Observed, evidence_of
+from powersum.model.keys import as_text, listed
+from powersum.model.limits import Limits
+from powersum.model.model import Model, StateKey, VariableKey
+from powersum.model.query import Query
+
+EvidenceLike = Mapping[Any, Any] | Iterable[Any]
+"""A dictionary, a list of pairs, a pandas Series or a named tuple."""
+
+ModelLike = Model | str | os.PathLike[str]
+"""A model, or the path of its file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a result remembers of its question: small, without the model, by names and labels.
+
+    Parameters
+    ----------
+    model
+        What the model is called: the name of its file, or nothing.
+    digest, structure
+        SHA-256 of all numbers of the model, and of its structure as certificates have it: :mod:`powersum.model.digest`.
+    task
+        ``PR`` (log Z), ``MAP``, ``MMAP``, or ``power-sum`` for weights other than 0 and 1.
+    maximize
+        Names of the maximised variables, in the order asked for, which is that of the answer.
+    evidence
+        Observed states.
+    likelihoods
+        Likelihoods of all states of a variable, in the order of the states.
+    weights
+        The weight of each variable for the task ``power-sum``, else None.
+    """
+
+    model: str
+    digest: str
+    structure: str
+    task: str
+    maximize: tuple[str, ...] = ()
+    evidence: Mapping[str, StateKey] = field(default_factory=dict)
+    likelihoods: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    weights: tuple[float, ...] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """One question about one model. Every entry makes one by :meth:`of`, and nothing else checks arguments.
+
+    Parameters
+    ----------
+    model
+        The model, without evidence.
+    query
+        What is summed and what maximised.
+    evidence
+        Observed states and likelihoods, by numbers.
+    limits
+        What the answer may cost.
+    order
+        The elimination order of all variables, where the user gave one.
+    """
+
+    model: Model
+    query: Query
+    evidence: Evidence
+    limits: Limits
+    order: IntArray | None = None
+
+    @classmethod
+    def of(
+        cls,
+        model: ModelLike,
+        maximize: Iterable[VariableKey] | str | None = None,
+        evidence: EvidenceLike | None = None,
+        *,
+        query: Query | None = None,
+        order: Any = None,
+        limits: Limits | None = None,
+    ) -> Question:
+        """Check a question as users ask it.
+
+        Parameters
+        ----------
+        model
+            The model, or the path of its file.
+        maximize, query
+            Variables to maximise, or the weights of all; not both.
+        evidence
+            States and likelihoods, see :func:`powersum.model.evidence.evidence_of`.
+        order
+            Names or numbers of all variables, first eliminated first. That max variables come last is checked with the
+            other rules of orders, by :func:`powersum.prepare.ordering.check_order`.
+        limits
+            None for none.
+        """
+        model = model_of(model)
+        asked = _query_of(model, maximize, query)
+        known = evidence_of(model, evidence)
+        eliminated = None
+        if order is not None:
+            numbers = [model.variable(key, argument="order") for key in listed(order, "order")]
+            eliminated = np.array(numbers, dtype=np.int64)
+        return cls(model, asked, known, Limits() if limits is None else limits, eliminated)
+
+    @cached_property
+    def observed(self) -> Observed:
+        """The model as the evidence shows it, with a factor for each likelihood, and the observed states."""
+        return self.evidence.shown_by(self.model)
+
+    @property
+    def all_evidence(self) -> dict[int, Any]:
+        """States and likelihoods together, as the public functions take them."""
+        return {**self.evidence.states, **self.evidence.likelihoods}
+
+    @property
+    def key(self) -> tuple[bytes, tuple[Any, ...], tuple[Any, ...], tuple[int, ...]]:
+        """Equal for questions about one model that have the same answer, written in the same order."""
+        states, likelihoods = (tuple(sorted(known.items())) for known in self.evidence)
+        return self.query.weights.tobytes(), states, likelihoods, self.query.answered
+
+    def only_sums_and_maxima(self, entry: str) -> None:
+        """Refuse weights other than 0 and 1, for an entry that cannot answer them."""
+        if self.query.task == "power-sum":
+            raise InputError(f"{entry} takes weights 0 and 1 only; bound takes any")
+
+    def answer(self, states: IntArray) -> dict[str, StateKey]:
+        """States of all variables as an answer: names and labels of those asked for, in the order asked."""
+        return {self.model.name(v): self.model.label(v, int(states[v])) for v in self.query.answered}
+
+    def asked(self) -> Asked:
+        """What a result keeps of this question."""
+        name = self.model.name
+        return Asked(
+            model=self.model.title,
+            digest=self.model.digest,
+            structure=self.model.structure,
+            task=self.query.task,
+            maximize=tuple(name(v) for v in self.query.answered),
+            evidence={name(v): self.model.label(v, s) for v, s in self.evidence.states.items()},
+            likelihoods={name(v): row for v, row in self.evidence.likelihoods.items()},
+            weights=tuple(self.query.weights.tolist()) if self.query.task == "power-sum" else None,
+        )
+
+
+def model_of(model: ModelLike) -> Model:
+    """A model as it is, or read from the file that a path names."""
+    if isinstance(model, Model):
+        return model
+    if not isinstance(model, (str, os.PathLike)):
+        raise InputError(f"model is {as_text(model)}: give a powersum.Model, or the path of a file")
+    from powersum.formats import read
+
+    return read(model)
+
+
+def function_of(function: Any, argument: str) -> None:
+    """Refuse what cannot be called; None is fine."""
+    if function is not None and not callable(function):
+        raise InputError(f"{argument} is {as_text(function)}: give a function")
+
+
+def _query_of(model: Model, maximize: Iterable[VariableKey] | str | None, query: Query | None) -> Query:
+    """The query of a call that takes either ``maximize`` or ``query``."""
+    if query is None:
+        return Query.of(model, maximize)
+    if maximize is not None:
+        raise InputError("give maximize or query, not both")
+    if not isinstance(query, Query):
+        raise InputError(f"query is {as_text(query)}: give a powersum.Query")
+    if len(query.weights) != model.n_variables:
+        raise InputError(f"the query has {len(query.weights)} weights, the model {model.n_variables} variables")
+    return query

@@ -1,0 +1,24 @@
+"""Shares of the memory add up, whoever is there at the same time."""
+
+from __future__ import annotations
+
+import pytest
+
+from powersum.answer.memory_shares import MemoryShares
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_those_that_are_there_together_fit_the_whole(beside: bool) -> None:
+    shares = MemoryShares(1e9, beside)
+    evaluation = shares.evaluation + shares.local_search
+    together = {
+        "tightening beside the best tree, with a try of search": evaluation + 2.0 * shares.tree + shares.search,
+        "tightening with a cutset held": evaluation + 2.0 * shares.tree + shares.held,
+        "partial sums": evaluation + shares.tree + shares.sums(held=False),
+        "partial sums with a cutset held": evaluation + shares.tree + shares.held + shares.sums(held=True),
+        "elimination": shares.elimination,
+        "components": shares.components,
+    }
+    assert {name: size for name, size in together.items() if size > 1e9 * (1.0 + 1e-12)} == {}
+    assert shares.tree > 0.2e9
+    assert (shares.local_search > 0.0) == beside

@@ -1,0 +1,209 @@
+"""Workers one by one, on small problems, with a board to report to."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from powersum.answer.board import Board
+from powersum.answer.memory_shares import MemoryShares
+from powersum.answer.tuning import Schedule
+from powersum.answer.work import crew_of
+from powersum.answer.workers.branch_and_bound import BranchAndBound
+from powersum.answer.workers.components import Components
+from powersum.answer.workers.elimination import ExactElimination
+from powersum.answer.workers.local_search import LocalSearch
+from powersum.answer.workers.partial_sums import PartialSums
+from powersum.answer.workers.task import Task
+from powersum.answer.workers.tightening import Tightening
+from powersum.assign.evaluator import Evaluator
+from powersum.core.clock import Clock
+from powersum.core.progress import Progress
+from powersum.model.model import Model
+from powersum.model.query import Query
+from powersum.prepare.ordering import elimination_order
+from powersum.prepare.problem import Problem
+from powersum.prepare.simplify import simplify
+from tests.cases import Case, hard_case
+from tests.oracle import exact_value
+
+SPLIT = Schedule(ibound=1, held_table=8.0)
+"""Trees that are not exact at once."""
+
+
+def task_of(problem: Problem, board: Board, *, schedule: Schedule = SPLIT, threads: int = 1) -> Task:
+    order = elimination_order(problem.model, problem.tau)
+    shares = MemoryShares(2e8, threads > 1)
+    return Task(problem, order, board, Clock(60.0), schedule, shares, threads, 0)
+
+
+class Desk:
+    """A question with its true value, a board and the workers that need one another."""
+
+    def __init__(self, case: Case, *, threads: int = 1) -> None:
+        self.board = Board(case.model.n_variables)
+        self.task = task_of(case.problem(), self.board, threads=threads)
+        self.truth = exact_value(case.model, case.query.weights)
+        self.evaluator = Evaluator(self.task.problem, memory=1e8)
+        self.local = LocalSearch(self.task, self.evaluator)
+        self.tightening = Tightening(self.task, self.local)
+        self.tightening.begin(0, math.inf)
+
+    def tighten(self, turns: int = 3) -> None:
+        for _ in range(turns):
+            # A deadline far away would be all the time there is: one round is enough here.
+            self.tightening.tree.step(math.inf)
+        self.tightening.run(-math.inf)
+
+    def holds(self) -> bool:
+        return self.board.log_lower - 1e-9 <= self.truth <= self.board.log_upper + 1e-9
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_elimination_proves(seed: int) -> None:
+    case = hard_case(seed)
+    board = Board(case.model.n_variables)
+    task = task_of(case.problem(), board)
+    worker = ExactElimination(task.problem, task.order, board, cost=15e-9)
+    # A deadline that has passed is a short turn, not none.
+    while worker.run(-math.inf) is Progress.MORE:
+        pass
+    assert board.proven
+    assert board.log_lower <= exact_value(case.model, case.query.weights) <= board.log_upper
+    assert board.gap < 1e-6
+
+
+def two_parts(first: list[list[float]]) -> Problem:
+    """A small component, and a larger one that is left."""
+    tables = [((a, b), np.array([[1.0, 2.0], [3.0, 1.0]])) for a, b in ((2, 3), (3, 4), (2, 4))]
+    model = Model.from_factors([2] * 5, [((0, 1), first), *tables])
+    return simplify(model, Query.of(model, [0, 2]), {})
+
+
+def test_easy_components_go_into_the_constant() -> None:
+    problem, board = two_parts([[1.0, 2.0], [3.0, 4.0]]), Board(5)
+    order = elimination_order(problem.model, problem.tau)
+    worker = Components(problem, order, board, entries=1e6, size=1e6)
+    assert worker.run(math.inf) is Progress.DONE
+    assert worker.problem.n_components == problem.n_components - 1 or problem.n_components == 1
+    whole = exact_value(problem.model, problem.tau) + problem.log_constant
+    left = exact_value(worker.problem.model, worker.problem.tau) + worker.problem.log_constant
+    assert left == pytest.approx(whole, abs=1e-12)
+    assert not board.proven
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_tightening_reports_a_bound_that_can_be_computed_again(seed: int) -> None:
+    desk = Desk(hard_case(seed))
+    desk.tighten()
+    assert math.isfinite(desk.board.log_upper)
+    claimed = desk.board.log_upper
+    desk.board.confirm()
+    assert desk.board.log_upper == pytest.approx(claimed, abs=1e-9)
+    assert desk.holds()
+
+
+def test_the_best_tree_is_kept_from_stage_to_stage() -> None:
+    desk = Desk(hard_case(1))
+    desk.tighten(30)
+    good = desk.tightening.tree
+    desk.tightening.end()
+    desk.tightening.begin(1, math.inf)
+    assert desk.tightening.tree is not good
+    # Without a round, the new tree is no better.
+    desk.tightening.end()
+    assert desk.tightening.tree is good
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_local_search_reports_values_of_assignments(threads: int) -> None:
+    desk = Desk(hard_case(2), threads=threads)
+    desk.tighten()
+    desk.local.suggest(desk.tightening.tree.decode())
+    before = desk.board.log_lower
+    while desk.board.log_lower == before:
+        if desk.local.beside:
+            with desk.local.alongside(0.001):
+                pass
+        else:
+            desk.local.run(desk.task.clock.deadline(0.01))
+    desk.local.close()
+    assert desk.local.beside == (threads > 1)
+    assert -math.inf < desk.board.log_lower
+    assert desk.holds()
+
+
+def test_branch_and_bound_begins_with_the_assignment_that_has_the_value() -> None:
+    desk = Desk(hard_case(1))
+    desk.tighten()
+    worker = BranchAndBound(desk.task, desk.evaluator, desk.tightening, desk.local)
+    assert not worker.begin(math.inf)
+    good = np.where(desk.evaluator.is_max, 1, -1)
+    desk.board.offer_lower(desk.task.problem, desk.evaluator.value(good), 1e-9, good)
+    # Local search stands elsewhere, as after search has found something better.
+    desk.local.portfolio.assignment = np.where(desk.evaluator.is_max, 0, -1)
+    assert worker.begin(math.inf)
+    assert worker._search is not None
+    np.testing.assert_array_equal(worker._search.assignment, good)
+    while worker.run(math.inf) is Progress.MORE:
+        pass
+    assert desk.board.proven
+    assert desk.holds()
+    assert desk.board.gap < 1e-6
+
+
+def test_branch_and_bound_hears_of_what_others_find() -> None:
+    desk = Desk(hard_case(1))
+    desk.tighten()
+    worker = BranchAndBound(desk.task, desk.evaluator, desk.tightening, desk.local)
+    values = {}
+    for state in (0, 1):
+        states = np.where(desk.evaluator.is_max, state, -1)
+        values[desk.evaluator.value(states)] = states
+    worse, better = sorted(values)
+    desk.board.offer_lower(desk.task.problem, worse, 1e-9, values[worse])
+    assert worker.begin(math.inf)
+    desk.board.offer_lower(desk.task.problem, better, 1e-9, values[better])
+    worker.run(-math.inf)
+    assert worker._search is not None
+    assert worker._search.log_lower >= better
+    worker.end()
+    assert worker._search is None
+
+
+def test_where_a_cutset_is_held_there_is_no_search() -> None:
+    desk = Desk(hard_case(1))
+    desk.tighten()
+    good = np.where(desk.evaluator.is_max, 1, -1)
+    desk.board.offer_lower(desk.task.problem, desk.evaluator.value(good), 1e-9, good)
+    desk.local.hold(good)
+    assert not BranchAndBound(desk.task, desk.evaluator, desk.tightening, desk.local).begin(math.inf)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_partial_sums_prove_where_nothing_is_dropped(seed: int) -> None:
+    model = hard_case(seed).model
+    desk = Desk(Case(model, Query.of(model), {}))
+    desk.tighten()
+    worker = PartialSums(desk.task, desk.tightening, desk.local)
+    assert not worker.begin(math.inf)
+    worker.possible = np.zeros(desk.task.problem.model.n_variables, dtype=np.int64)
+    assert worker.useful_seconds == math.inf
+    assert worker.begin(math.inf)
+    progress = Progress.MORE
+    while progress is Progress.MORE:
+        progress = worker.run(math.inf)
+        assert desk.holds()
+    worker.end()
+    assert progress is Progress.DONE
+    assert desk.board.proven
+    assert desk.board.gap < 1e-6
+
+
+def test_a_crew_has_all_workers() -> None:
+    task = task_of(hard_case(1).problem(), Board(hard_case(1).model.n_variables))
+    crew = crew_of(task)
+    assert [type(spell.worker).__name__ for spell in crew.spells] == ["PartialSums", "BranchAndBound"]
+    crew.companion.close()
