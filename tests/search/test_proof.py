@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from powersum.bounds.tree.proof import tree_forest
+from powersum.core.progress import Progress
 from powersum.exact.elimination import Elimination
 from powersum.prepare.ordering import elimination_order
 from powersum.search.and_or import AndOr
@@ -58,7 +59,7 @@ def test_an_optimum_is_proven(
     if search.log_lower == -math.inf:
         exact = Elimination(problem.model, elimination_order(problem.model, problem.tau), problem.tau).run()
         search.offer(exact.log_value, exact.states)
-    assert search.run(time.monotonic() + 60)
+    assert search.run(time.monotonic() + 60) is Progress.DONE
     assert proven(asked, search, tmp_path) == pytest.approx(value, abs=CLOSE)
 
 
@@ -71,7 +72,7 @@ def test_what_was_forgotten_is_searched_again(
     monkeypatch.setattr("powersum.search.proof.ROOM", 5)
     asked = kind(seed)
     _, search, _ = searched(asked.problem(), ibound=1, memory=1024.0)
-    assert search.run(time.monotonic() + 60)
+    assert search.run(time.monotonic() + 60) is Progress.DONE
     search.values = new_values(1024.0)
     assert proven(asked, search, tmp_path) == pytest.approx(truth(asked), abs=CLOSE)
 
@@ -98,7 +99,7 @@ def test_a_walk_without_time_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("powersum.search.proof.STEPS", 1)
     asked = hard_case(1)
     _, search, _ = searched(asked.problem(), ibound=1)
-    assert search.run(time.monotonic() + 60)
+    assert search.run(time.monotonic() + 60) is Progress.DONE
     proof = SearchProof(search, asked.problem())
     assert not proof.run(time.monotonic() - 1.0)
     assert np.isfinite(proof.log_upper)

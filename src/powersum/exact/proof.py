@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from powersum.core.arrays import IntArray
-from powersum.exact.wiring import Wiring, wire
+from powersum.exact.wiring import EliminationWiring, wire
 from powersum.model.factors import factors_of
 from powersum.prepare.problem import Problem
 from powersum.prepare.proof import Forest, homes_of
@@ -17,7 +17,7 @@ def elimination_forest(problem: Problem, order: IntArray) -> Forest:
     position = np.empty(model.n_variables, dtype=np.int64)
     position[order] = np.arange(model.n_variables)
     wired, buckets = wire(np.ascontiguousarray(order), position, np.arange(model.n_factors), factors_of(model))
-    wiring = Wiring(*wired)
+    wiring = EliminationWiring(*wired)
     return Forest(
         order=problem.variables[order],
         node_starts=wiring.axis_starts.copy(),
