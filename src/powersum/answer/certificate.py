@@ -4,123 +4,144 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from powersum._version import __version__
+from powersum.answer.proofs import Proof
 from powersum.core.arrays import IntArray
 from powersum.exact.proof import elimination_forest
-from powersum.model.certificate import Certificate, digest
-from powersum.model.model import Model
+from powersum.model.certificate import Certificate
 from powersum.model.query import Query
-from powersum.prepare.ordering import elimination_order
+from powersum.model.question import Question
+from powersum.prepare.ordering import elimination_order, order_cost
 from powersum.prepare.problem import Problem
 from powersum.prepare.proof import Ground, Step
 from powersum.prepare.simplify import simplify
+
+WIDEST = 30.0
+"""Elimination of more entries than two to this is not worth a certificate: no one would wait for its check."""
 
 ROOM = 1e-9
 """Room that a claim leaves for the checker's own rounding, as a share of the value or of 1."""
 
 
-class Draft:
-    """A certificate while it is made.
+def certificate_of(
+    question: Question,
+    ground: Ground,
+    proof: Proof,
+    *,
+    log_lower: float,
+    log_upper: float,
+    states: IntArray | None = None,
+    assignment: Mapping[int, int] | None = None,
+    below: Sequence[Step] = (),
+) -> Certificate:
+    """A certificate of the bounds of an answer.
 
     Parameters
     ----------
-    model
-        The model as it was asked about.
-    observed
-        The same with likelihoods beside its factors.
-    query, evidence
-        The question.
-    problem
-        What simplification made of it.
-    likelihoods
-        The numbers of the factors beside the model's, by rising variable.
-    order
-        Order of elimination of all variables, where it was given.
+    question, ground
+        What is asked, and what it stands on.
+    proof
+        Of the upper bound.
+    log_lower, log_upper
+        The bounds of the answer; less is claimed where less is proven.
+    states
+        Original states under which what is left has the value ``log_lower``, -1 where a variable has none; they are
+        proven by elimination of all others. None where there is nothing to prove by that.
+    assignment
+        States of the max variables that the lower bound is claimed for.
+    below
+        Steps that prove the lower bound, in place of ``states``; None there claims nothing.
     """
-
-    def __init__(
-        self,
-        model: Model,
-        observed: Model,
-        query: Query,
-        evidence: Mapping[int, int],
-        problem: Problem,
-        likelihoods: Mapping[int, Sequence[float]] | None = None,
-        order: IntArray | None = None,
-    ) -> None:
-        self._model, self._query, self._likelihoods = model, query, likelihoods or {}
-        # Sums and maxima have one value whatever the order, as max variables are always last.
-        part_of_question = order is not None and query.task == "power-sum"
-        self.ground = Ground(observed, query.weights, evidence, order if part_of_question else None, problem)
-        self._steps: list[Step] = []
-
-    def add(self, step: Step) -> int:
-        """Add a step; its number."""
-        self._steps.append(step)
-        return len(self._steps) - 1
-
-    def add_value(self, states: Mapping[int, int]) -> None:
-        """Prove from below what is left when some variables have these states, by elimination of all others."""
-        ground = self.ground
-        problem = simplify(ground.model, self._query, {**ground.evidence, **states})
-        if not problem.feasible:
-            return
-        inside = Ground(ground.model, ground.weights, ground.evidence, ground.order, problem)
-        order = elimination_order(problem.model, problem.tau) if ground.order is None else None
-        if order is None:
-            order = problem.reduced_order(np.asarray(ground.order))
-        self.add(inside.tree([elimination_forest(problem, order)], box=True))
-
-    def done(
-        self,
-        log_lower: float,
-        log_upper: float,
-        assignment: Mapping[int, int] | None = None,
-        *,
-        log_error: float = 0.0,
-    ) -> Certificate:
-        """The certificate of these bounds; ``log_error`` is the rounding that they count."""
-        arrays: dict[str, Any] = {"weights": self._query.weights, **self._question()}
-        for number, step in enumerate(self._steps):
-            arrays |= {f"{number}/{name}": array for name, array in step.arrays.items()}
-        head: dict[str, Any] = {
-            "format": "powersum-certificate",
-            "version": 1,
-            "producer": f"powersum {__version__}",
-            "model": digest(self._model),
-            "claim": {
-                "log_lower": _number(weaker(log_lower, -1.0, log_error)),
-                "log_upper": _number(weaker(log_upper, 1.0, log_error)),
-            },
-            "steps": [{"kind": step.kind, **step.options} for step in self._steps],
-        }
-        if assignment:
-            head["assignment"] = [[int(v), int(s)] for v, s in assignment.items()]
-        return Certificate(head, arrays)
-
-    def _question(self) -> dict[str, Any]:
-        """Evidence, likelihoods and order as arrays."""
-        ground = self.ground
-        arrays: dict[str, Any] = {}
-        if ground.evidence:
-            arrays["evidence"] = np.array(sorted(ground.evidence.items()), dtype=np.int64)
-        if self._likelihoods:
-            arrays["likelihood_variables"] = np.array(list(self._likelihoods), dtype=np.int64)
-            arrays["likelihood_values"] = np.concatenate([np.asarray(row) for row in self._likelihoods.values()])
-        if ground.order is not None:
-            arrays["order"] = ground.order
-        return arrays
+    steps = list(proof.steps)
+    if below:
+        steps += renumbered(below, len(steps))
+    elif states is not None and log_lower > -math.inf:
+        value = value_step(ground, {int(v): int(states[v]) for v in np.flatnonzero(states >= 0)})
+        if value is None:
+            log_lower = -math.inf
+        else:
+            steps.append(value)
+    arrays: dict[str, Any] = {"weights": question.query.weights, **_question_arrays(question, ground)}
+    for number, step in enumerate(steps):
+        arrays |= {f"{number}/{name}": array for name, array in step.arrays.items()}
+    head: dict[str, Any] = {
+        "format": "powersum-certificate",
+        "version": 1,
+        "producer": f"powersum {__version__}",
+        "model": question.model.structure,
+        "claim": {
+            "log_lower": _number(weaker(log_lower, -1.0)),
+            "log_upper": _number(weaker(max(log_upper, proof.log_upper), 1.0)),
+        },
+        "steps": [{"kind": step.kind, **step.options} for step in steps],
+    }
+    if assignment and log_lower > -math.inf:
+        head["assignment"] = [[int(v), int(s)] for v, s in assignment.items()]
+    return Certificate(head, arrays)
 
 
-def weaker(log_value: float, direction: float, log_error: float = 0.0) -> float:
+def ground_of(question: Question, problem: Problem) -> Ground:
+    """What the steps of a certificate stand on."""
+    # Sums and maxima have one value whatever the order, as max variables are always last.
+    order = question.order if question.query.task == "power-sum" else None
+    observed = question.observed
+    return Ground(observed.model, question.query.weights, observed.states, order, problem)
+
+
+def value_step(ground: Ground, states: Mapping[int, int]) -> Step | None:
+    """Prove from below what is left when some variables have these states, by elimination of all others.
+
+    None where nothing is left, or where it is too wide.
+    """
+    problem = simplify(ground.model, Query(ground.weights), {**ground.evidence, **states})
+    if not problem.feasible:
+        return None
+    if ground.order is None:
+        order = elimination_order(problem.model, problem.tau)
+    else:
+        order = problem.reduced_order(ground.order)
+    if order_cost(problem.model, order).log2_total > WIDEST:
+        return None
+    return replace(ground, problem=problem).tree([elimination_forest(problem, order)], box=True)
+
+
+def renumbered(steps: Sequence[Step], first: int) -> list[Step]:
+    """Steps that follow others: what they say of earlier ones moves along."""
+    moved = []
+    for step in steps:
+        options = dict(step.options)
+        if "tree" in options:
+            options["tree"] += first
+        if "children" in options:
+            options["children"] = [child + first for child in options["children"]]
+        moved.append(replace(step, options=options))
+    return moved
+
+
+def _question_arrays(question: Question, ground: Ground) -> dict[str, Any]:
+    """Evidence, likelihoods and order as arrays."""
+    arrays: dict[str, Any] = {}
+    known = question.evidence
+    if known.states:
+        arrays["evidence"] = np.array(sorted(known.states.items()), dtype=np.int64)
+    if known.likelihoods:
+        arrays["likelihood_variables"] = np.array(list(known.likelihoods), dtype=np.int64)
+        arrays["likelihood_values"] = np.concatenate([np.asarray(row) for row in known.likelihoods.values()])
+    if ground.order is not None:
+        arrays["order"] = ground.order
+    return arrays
+
+
+def weaker(log_value: float, direction: float) -> float:
     """A bound with room for rounding in a direction: 1 for an upper bound, -1 for a lower one."""
     if not math.isfinite(log_value):
         return log_value
-    return log_value + direction * (ROOM * max(1.0, abs(log_value)) + 2.0 * log_error)
+    return log_value + direction * ROOM * max(1.0, abs(log_value))
 
 
 def _number(value: float) -> float | str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import zipfile
 from collections.abc import Mapping
@@ -12,8 +11,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from powersum.model.model import Model
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,18 +46,3 @@ class Certificate:
     def __repr__(self) -> str:
         kinds = ", ".join(step["kind"] for step in self.head["steps"])
         return f"Certificate({kinds}; {self.head['claim']}, {self.n_bytes} bytes)"
-
-
-def digest(model: Model) -> str:
-    """SHA-256 of the structure and the zeros of a model: tells early that a certificate is about another one."""
-    words = np.concatenate(
-        [
-            [model.n_variables],
-            model.cardinalities,
-            [model.n_factors],
-            np.diff(model.scope_starts),
-            model.scope_variables,
-        ]
-    )
-    bits = np.packbits(np.isneginf(model.log_values))
-    return hashlib.sha256(b"powersum-model-1" + words.astype("<i8").tobytes() + bits.tobytes()).hexdigest()

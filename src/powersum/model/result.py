@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from powersum.core.errors import InputError
+from powersum.model.certificate import Certificate
 from powersum.model.model import StateKey
 from powersum.model.question import Asked
 from powersum.model.strict_json import Record, revived, strict, strict_json
@@ -84,6 +85,8 @@ class Result:
         What else has to be said.
     question
         What was asked, about which model.
+    certificate
+        The proof of both bounds, if it was asked for: ``save`` writes it. It is not part of the JSON form.
     """
 
     log_upper: float
@@ -99,6 +102,7 @@ class Result:
     residuals: Residuals | None = None
     notes: tuple[str, ...] = field(default=())
     question: Asked | None = None
+    certificate: Certificate | None = field(default=None, compare=False)
 
     @property
     def gap(self) -> float:
@@ -131,7 +135,7 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as dictionaries, lists, strings and numbers; infinities are the strings "inf" and "-inf"."""
-        own = {item.name: strict(getattr(self, item.name)) for item in fields(self)}
+        own = {item.name: strict(getattr(self, item.name)) for item in fields(self) if item.name != "certificate"}
         return {"format": FORMAT, "format_version": FORMAT_VERSION, **own, "gap": strict(self.gap)}
 
     @classmethod
