@@ -12,6 +12,7 @@ import typer
 from powersum.answer.solver import DEFAULT_MEMORY, DEFAULT_TIME, Solver
 from powersum.cli.answer import print_assignment, print_status, print_written, write_answer
 from powersum.cli.files import (
+    CertificateOutput,
     EvidenceFile,
     EvidencePairs,
     JsonOutput,
@@ -58,6 +59,7 @@ def solve_command(
     ] = None,
     plot: PlotOutput = None,
     report: ReportOutput = None,
+    certificate: CertificateOutput = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but the two bounds.")] = False,
 ) -> None:
     """Find the best states of the query variables with their certified value, and an upper bound on every other.
@@ -69,7 +71,7 @@ def solve_command(
     limits = Limits(
         time_limit=time_limit, memory=DEFAULT_MEMORY if memory is None else memory, gap=gap, threads=threads, seed=seed
     )
-    check_outputs([json, uai, plot, report], [model, query, evid], picture=plot)
+    check_outputs([json, uai, plot, report, certificate], [model, query, evid], picture=plot)
     announce_compilation(quiet=quiet)
     question, hints = read_question(
         model,
@@ -89,6 +91,7 @@ def solve_command(
         gap=gap,
         threads=threads,
         seed=seed,
+        certificate=certificate is not None,
     )
     stream = output_stream(json)
     if not quiet:
@@ -105,7 +108,7 @@ def solve_command(
                 if show is not None:
                     show(snapshot)
         result = solver.result()
-        write_answer(result, json, plot)
+        write_answer(result, json, plot, certificate)
         if report is not None:
             from powersum.cli.report import write_page
 
@@ -115,7 +118,7 @@ def solve_command(
                 print(result.log_lower, result.log_upper)
             return
         _print_answer(result, stream)
-        print_written((json, uai, plot, report), stream)
+        print_written((json, uai, plot, report, certificate), stream)
 
 
 def _print_answer(result: Result, stream: TextIO) -> None:
