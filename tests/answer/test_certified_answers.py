@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -37,10 +38,15 @@ def checked(result: ps.Result, asked: Case, folder: Path) -> pc.Verified:
     return found
 
 
+TOO_WIDE = Schedule(quick=0.0, ibound=1, late_elimination=0.0, evaluation_cost=math.inf)
+"""No sum is thought to be affordable."""
+
 ROADS = [
     pytest.param(DEFAULT_SCHEDULE, id="any"),
     pytest.param(Schedule(quick=0.0), id="exact trees"),
     pytest.param(Schedule(quick=0.0, ibound=1, late_elimination=0.0), id="small trees and search"),
+    pytest.param(TOO_WIDE, id="partial sums"),
+    pytest.param(replace(TOO_WIDE, most_variables=0, quick=1e-9), id="a cutset held"),
 ]
 
 
@@ -50,7 +56,7 @@ ROADS = [
 def test_solve(kind: Kind, seed: int, schedule: Schedule, tmp_path: Path) -> None:
     asked = kind(seed)
     result = ps.solve(
-        asked.model, query=asked.query, evidence=asked.evidence, time_limit=5.0, certificate=True, schedule=schedule
+        asked.model, query=asked.query, evidence=asked.evidence, time_limit=1.0, certificate=True, schedule=schedule
     )
     found = checked(result, asked, tmp_path)
     if result.assignment:
@@ -97,3 +103,16 @@ def test_a_result_without_a_certificate_has_none_and_stays_small() -> None:
     certified = ps.solve(asked.model, query=asked.query, certificate=True)
     assert "certificate" not in certified.to_dict()
     assert repr(certified.certificate).startswith("Certificate(tree")
+
+
+@pytest.mark.parametrize("kind", [hard_case, bushy_case])
+@pytest.mark.parametrize("seed", range(5))
+def test_partial_sums_prove_themselves(kind: Kind, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where elimination is too wide for a certificate, too."""
+    monkeypatch.setattr("powersum.answer.certificate.WIDEST", -1.0)
+    asked = kind(seed)
+    asked = asked._replace(query=ps.Query.of(asked.model))
+    result = ps.solve(asked.model, query=asked.query, time_limit=1.0, certificate=True, schedule=TOO_WIDE)
+    assert result.log_lower > -math.inf
+    found = checked(result, asked, tmp_path)
+    assert found.log_upper - found.log_lower < 1e-6

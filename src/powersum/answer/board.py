@@ -8,8 +8,9 @@ rounding of its preparation, rounds outward, and refuses what is no value.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,6 +31,16 @@ class Incumbent:
 
     log_value: float
     states: IntArray
+
+
+class Below(NamedTuple):
+    """Steps of a certificate, and the lower bound that they prove for the present assignment."""
+
+    steps: tuple[Step, ...]
+    log_lower: float
+
+
+NOTHING_BELOW = Below((), -math.inf)
 
 
 class Board:
@@ -67,7 +78,7 @@ class Board:
     given
         Original states under which the lower bound was found, -1 where a variable has none; None before there is one.
     below
-        Steps that prove the lower bound, where elimination of what the given states leave would be too wide.
+        Steps that prove a lower bound, for where elimination of what the given states leave would be too wide.
     """
 
     def __init__(self, n_variables: int) -> None:
@@ -84,7 +95,7 @@ class Board:
         self.ground: Ground | None = None
         self.prover: Prover | None = None
         self.given: IntArray | None = None
-        self.below: tuple[Step, ...] = ()
+        self.below = NOTHING_BELOW
         self._proof = Proof((), math.inf)
 
     @property
@@ -138,12 +149,10 @@ class Board:
         log_value: float,
         log_error: float,
         states: IntArray,
-        below: Callable[[Ground], tuple[Step, ...]] | None = None,
     ) -> bool:
         """The value of an assignment of the problem's max variables, or less; True if it is the best so far.
 
-        ``below`` proves it where elimination would not. Infinity stands for "too wide to evaluate", which is no value;
-        neither is what is no number.
+        Infinity stands for "too wide to evaluate", which is no value; neither is what is no number.
         """
         log_lower = log_value + problem.log_constant - log_error - problem.log_error
         if log_value == math.inf or not log_lower > self.log_lower:
@@ -151,10 +160,18 @@ class Board:
         self._refuse_contradiction(log_lower, self.log_upper)
         self.log_lower = log_lower
         self.incumbent = Incumbent(log_value, states.copy())
-        self.states = problem.restore(np.where(problem.tau == 0.0, states, -1))
+        restored = problem.restore(np.where(problem.tau == 0.0, states, -1))
+        if not np.array_equal(restored, self.states):
+            self.below = NOTHING_BELOW
+        self.states = restored
         self.given = problem.restore(states)
-        self.below = () if below is None or self.ground is None else below(self.ground)
         return True
+
+    def offer_below(self, problem: Problem, log_value: float, log_error: float, steps: Sequence[Step]) -> None:
+        """Steps that prove a lower bound for the present assignment, where elimination might be too wide."""
+        log_lower = log_value + problem.log_constant - log_error - problem.log_error
+        if log_lower > self.below.log_lower:
+            self.below = Below(tuple(steps), log_lower)
 
     def offer_exact(
         self,
@@ -192,10 +209,13 @@ class Board:
         """The proof of the upper bound, made once; of a weaker one if the last had no prover."""
         prover, self.prover = self.prover, None
         if prover is not None and self.ground is not None:
-            proof = prover(self.ground)
-            if proof.steps and proof.log_upper <= self._proof.log_upper:
-                self._proof = proof
+            self.offer_proof(prover(self.ground))
         return self._proof
+
+    def offer_proof(self, proof: Proof) -> None:
+        """A proof that is there already; it counts if it proves more than those before."""
+        if proof.steps and proof.log_upper <= self._proof.log_upper:
+            self._proof = proof
 
     def confirm(self) -> None:
         """Compute the upper bound once more at the point it comes from, which takes memory and is given up by that.

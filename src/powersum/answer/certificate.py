@@ -38,6 +38,7 @@ def certificate_of(
     states: IntArray | None = None,
     assignment: Mapping[int, int] | None = None,
     below: Sequence[Step] = (),
+    log_below: float = -math.inf,
 ) -> Certificate:
     """A certificate of the bounds of an answer.
 
@@ -54,18 +55,18 @@ def certificate_of(
         proven by elimination of all others. None where there is nothing to prove by that.
     assignment
         States of the max variables that the lower bound is claimed for.
-    below
-        Steps that prove the lower bound, in place of ``states``; None there claims nothing.
+    below, log_below
+        Steps that prove another lower bound for the same assignment, where that elimination is too wide.
     """
     steps = list(proof.steps)
-    if below:
-        steps += renumbered(below, len(steps))
-    elif states is not None and log_lower > -math.inf:
+    if states is not None and log_lower > -math.inf:
         value = value_step(ground, {int(v): int(states[v]) for v in np.flatnonzero(states >= 0)})
-        if value is None:
-            log_lower = -math.inf
-        else:
+        if value is not None:
             steps.append(value)
+        else:
+            log_lower = min(log_lower, log_below)
+            if not all(any(step is other for other in steps) for step in below):
+                steps += renumbered(below, len(steps))
     arrays: dict[str, Any] = {"weights": question.query.weights, **_question_arrays(question, ground)}
     for number, step in enumerate(steps):
         arrays |= {f"{number}/{name}": array for name, array in step.arrays.items()}

@@ -22,10 +22,12 @@ from powersum.exact.proof import elimination_forest
 from powersum.model.query import Query
 from powersum.prepare.ordering import elimination_order
 from powersum.prepare.problem import Problem
-from powersum.prepare.proof import Forest, Ground, Step
+from powersum.prepare.proof import Forest, Ground, Step, small
 from powersum.prepare.simplify import simplify
 from powersum.search.and_or import AndOr
 from powersum.search.proof import SearchProof
+from powersum.sums.partial_sum import Recorded
+from powersum.sums.proof import sum_contexts
 
 MOST_CASES = 2000
 """Cases that a refutation may distinguish."""
@@ -69,6 +71,23 @@ def by_search(ground: Ground, search: AndOr, problem: Problem, seconds: float) -
         return by_tree(ground, search.bound_tree, problem)
     forests = [tree_forest(search.bound_tree, problem), *_others(ground.problem, problem)]
     return Proof([ground.tree(forests, proof.arrays())], proof.log_upper + problem.log_constant)
+
+
+def by_sums(ground: Ground, tree: FixedTree, problem: Problem, recorded: Recorded) -> Step:
+    """A pass of partial sums over everything: it proves a bound on either side."""
+    forests = [tree_forest(tree, problem), *_others(ground.problem, problem)]
+    return ground.tree(forests, sum_contexts(recorded, problem))
+
+
+def by_sums_given(
+    ground: Ground, tree: FixedTree, problem: Problem, recorded: Recorded, states: IntArray
+) -> tuple[Step, Step]:
+    """A pass over what an assignment of the max variables leaves: it proves a lower bound on their value."""
+    forests = [tree_forest(tree, problem), *_others(ground.problem, problem)]
+    chosen = np.flatnonzero((ground.weights == 0.0) & (states >= 0))
+    box = {"box": small(np.stack([chosen, states[chosen]], axis=1))}
+    contexts = sum_contexts(recorded, problem)
+    return ground.tree(forests), Step("tree", box | contexts, {"tree": 0})
 
 
 def by_cases(ground: Ground) -> Proof:

@@ -289,7 +289,8 @@ class Solver:
             log_upper=board.log_upper,
             states=board.given if chosen or not board.proven else None,
             assignment={v: int(board.states[v]) for v in chosen} if found else None,
-            below=board.below,
+            below=board.below.steps,
+            log_below=board.below.log_lower,
         )
 
     def _status(self) -> tuple[Status, str]:

@@ -52,17 +52,19 @@ class SearchProof:
             ROOM,
         )
         self._pieces: list[tuple[IntArray, NDArray[np.bool_], NDArray[np.int32]]] = []
+        self._proven = new_values(2.0**20)
+        # Nothing is to be done yet: it is compiled before any time counts.
+        self._follow()
 
     def run(self, deadline: float = np.inf) -> bool:
         """List all contexts that are needed; False if the time is up before, and then nothing is proven by them."""
         search, trail = self._search, self._trail
-        proven = new_values(2.0**20)
         missing, tried = 0.0, -1
         trail.nodes[0], trail.needs[0], trail.states[0] = search.shape.root, self._need, UNSEEN
         trail.counts[0] = int(self._need > 0.0)
         while True:
-            met = follow(search.heuristic, search.shape.tree, search.values, search.walk, proven, trail, STEPS)
-            proven = roomy(proven, np.inf)
+            met = self._follow()
+            self._proven = roomy(self._proven, np.inf)
             if met == ARRIVED:
                 break
             if met == FULL:
@@ -82,6 +84,12 @@ class SearchProof:
         self._flush()
         self.log_upper += missing
         return True
+
+    def _follow(self) -> int:
+        search = self._search
+        return int(
+            follow(search.heuristic, search.shape.tree, search.values, search.walk, self._proven, self._trail, STEPS)
+        )
 
     def arrays(self) -> dict[str, Array]:
         """The arrays of the step."""

@@ -1,7 +1,9 @@
 """The compiled part of a search's proof: one walk that lists what has to be known for the root to cost enough.
 
 A node costs at least what is needed if every state of it does: by itself, or together with its children, each of which
-then has to cost its part. Nodes that are settled by elimination, and those of which nothing is needed, end the walk.
+then has to cost its part. Components of sum variables, which elimination settles, end the walk. (What the search
+settles below a max variable by one elimination would be a much larger table in the order of the tree; a search below
+it, which sees bounds, lists less.)
 What was found once is in the table of values; where that had to make room, the search works on the node again.
 """
 
@@ -76,6 +78,7 @@ def follow(
     ``proven`` holds, for each context listed, how much was needed of it.
     """
     counts = trail.counts
+    n_max = len(heuristic.variables)
     last = counts[3] + steps
     while counts[0] > 0:
         top = counts[0] - 1
@@ -124,14 +127,14 @@ def follow(
                 if counts[1] == len(trail.listed) or counts[2] + high - low > len(trail.rows):
                     return FULL
                 trail.listed[counts[1]] = child
-                trail.settled[counts[1]] = walk.settles[child]
+                trail.settled[counts[1]] = child >= n_max
                 counts[1] += 1
                 for i in range(low, high):
                     trail.rows[counts[2]] = walk.path[trail.context_nodes[i]]
                     counts[2] += 1
             if row < 0 or proven.numbers[row, 2] < give:
                 keep(proven, first, second, give, False, 1)
-                if not walk.settles[child]:
+                if child < n_max:
                     trail.nodes[top + 1] = child
                     trail.needs[top + 1] = give
                     trail.states[top + 1] = UNSEEN

@@ -14,8 +14,11 @@ from powersum.core.progress import Progress
 from powersum.prepare.proof import Ground
 from powersum.search import AndOr
 
-LEAST_PROVING, PROVING = 1.0, 0.1
-"""Seconds, and share of the time so far, that the proof of a search may take; else its tree has to do."""
+PROVING, LAST_PROVING = 0.05, 0.2
+"""Share of the time so far that the proof of a search may take, on the way and at the end; else its tree has to do."""
+
+LEAST_PROVING = 1.0
+"""Seconds for it in any case."""
 
 
 class BranchAndBound:
@@ -90,5 +93,7 @@ class BranchAndBound:
         self._search = None
 
     def _prove(self, search: AndOr, ground: Ground) -> Proof:
-        seconds = LEAST_PROVING + PROVING * self._task.clock.spent
-        return by_search(ground, search, self._task.problem, seconds)
+        task = self._task
+        last = task.board.proven or task.clock.left <= 0.0
+        seconds = LEAST_PROVING + (LAST_PROVING if last else PROVING) * task.clock.spent
+        return by_search(ground, search, task.problem, seconds)
