@@ -15,6 +15,7 @@ from powersum.model.result import Residuals, Result, Snapshot, Status
 
 if TYPE_CHECKING:
     from powersum import generate
+    from powersum.answer.engine import Engine
     from powersum.answer.many import solve_many
     from powersum.formats import read, read_evidence, read_order, read_query, to_uai, write
     from powersum.interop import from_arrays, from_networkx, from_pgmpy, from_pyagrum, to_pyagrum
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 
 __all__ = [
+    "Engine",
     "InputError",
     "Marginals",
     "Model",
@@ -54,6 +56,7 @@ __all__ = [
 # Imported at first use, so that ``import powersum`` stays quick; a module stands for itself, other names for its parts.
 _LAZY = MappingProxyType(
     {
+        "Engine": "powersum.answer.engine",
         "generate": "powersum.generate",
         "solve_many": "powersum.answer.many",
         "write_report": "powersum.report.html",

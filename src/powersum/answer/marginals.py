@@ -13,6 +13,7 @@ from powersum.core.arrays import FloatArray
 from powersum.core.clock import deadline_at, working_time
 from powersum.core.errors import InputError
 from powersum.core.interrupt import interruptible
+from powersum.exact.small import small_elimination
 from powersum.model.limits import Limits
 from powersum.model.model import Model
 from powersum.model.question import EvidenceLike, ModelLike, Question
@@ -66,18 +67,24 @@ def marginals(
     >>> [round(p, 3) for p in ps.marginals(rain, {1: 1}).beliefs[0].tolist()]
     [0.364, 0.636]
     """
+    started = working_time()
+    limits = Limits(time_limit=time_limit, memory=memory, threads=threads, seed=seed)
+    question = Question.of(model, evidence=evidence, limits=limits)
+    small = small_elimination(*question.observed, question.query.weights, barren=False)
+    if small is not None:
+        found = small.marginals()
+        if found is None:
+            raise impossible(question)
+        return Marginals(tuple(found), exact=True)
     # Compiled modules are imported where they are used, so that ``import powersum`` stays quick.
     from powersum.bounds.tree import CoveringTree
     from powersum.prepare.ordering import elimination_order
     from powersum.prepare.simplify import simplified
 
-    started = working_time()
-    limits = Limits(time_limit=time_limit, memory=memory, threads=threads, seed=seed)
-    question = Question.of(model, evidence=evidence, limits=limits)
     # Barren variables, which log Z can do without, have marginals too.
     problem = simplified(question, barren=False)
     if not problem.feasible:
-        raise _impossible(question)
+        raise impossible(question)
     beliefs = _of_removed(question.model, problem)
     exact = True
     if problem.model.n_variables:
@@ -86,13 +93,13 @@ def marginals(
         end = started + limits.seconds
         search = min(1.0, 0.1 * limits.seconds)
         if not tree.exact and repaired(problem, tree.decode(), seconds=search, seed=limits.seed) is None:
-            raise _impossible(question)
+            raise impossible(question)
         with interruptible() as interrupt:
             while not tree.exact and interrupt.cause is None and working_time() < end and tree.step(deadline_at(end)):
                 pass
         exact = tree.exact
         if tree.log_upper == -math.inf:
-            raise _impossible(question)
+            raise impossible(question)
         for reduced, belief in enumerate(tree.beliefs()):
             kept = problem.kept_states[problem.kept_state_starts[reduced] : problem.kept_state_starts[reduced + 1]]
             own = beliefs[int(problem.variables[reduced])]
@@ -101,7 +108,8 @@ def marginals(
     return Marginals(tuple(beliefs), exact)
 
 
-def _impossible(question: Question) -> InputError:
+def impossible(question: Question) -> InputError:
+    """The error of a question about distributions where nothing has positive probability."""
     known = question.all_evidence
     what = "the evidence has probability 0" if known else "every state of the model has probability 0"
     return InputError(f"{what}: there are no marginals")

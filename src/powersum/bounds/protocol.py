@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol, runtime_checkable
 
 from powersum.core.arrays import IntArray
+from powersum.core.errors import InputError
 from powersum.model.result import Residuals
 from powersum.prepare.problem import Problem
 from powersum.prepare.proof import Forest
@@ -73,3 +75,10 @@ class Provable(Protocol):
         That may be more than ``log_upper`` where a method knows of zeros that the certificate does not.
         """
         ...
+
+
+def check_choices(method: object, options: Mapping[str, object]) -> None:
+    """Refuse an option whose value is none of the words that the method knows for it, as its ``CHOICES`` list them."""
+    for name, words in getattr(method, "CHOICES", {}).items():
+        if name in options and options[name] not in words:
+            raise InputError(f"{name} is {options[name]!r}: choose one of {', '.join(words)}")
