@@ -15,6 +15,7 @@ from powersum.model.result import Residuals, Result, Snapshot, Status
 
 if TYPE_CHECKING:
     from powersum import generate
+    from powersum.answer.gradient import bound_and_gradient
     from powersum.answer.many import solve_many
     from powersum.formats import read, read_evidence, read_order, read_query, to_uai, write
     from powersum.interop import from_arrays, from_networkx, from_pgmpy, from_pyagrum, to_pyagrum
@@ -33,6 +34,7 @@ __all__ = [
     "Status",
     "__version__",
     "bound",
+    "bound_and_gradient",
     "from_arrays",
     "from_networkx",
     "from_pgmpy",
@@ -54,6 +56,7 @@ __all__ = [
 # Imported at first use, so that ``import powersum`` stays quick; a module stands for itself, other names for its parts.
 _LAZY = MappingProxyType(
     {
+        "bound_and_gradient": "powersum.answer.gradient",
         "generate": "powersum.generate",
         "solve_many": "powersum.answer.many",
         "write_report": "powersum.report.html",
