@@ -15,6 +15,7 @@ from powersum.model.result import Residuals, Result, Snapshot, Status
 
 if TYPE_CHECKING:
     from powersum import generate
+    from powersum.answer.engine import Engine
     from powersum.answer.gradient import bound_and_gradient
     from powersum.answer.many import solve_many
     from powersum.formats import read, read_evidence, read_order, read_query, to_uai, write
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 
 __all__ = [
+    "Engine",
     "InputError",
     "Marginals",
     "Model",
@@ -56,6 +58,7 @@ __all__ = [
 # Imported at first use, so that ``import powersum`` stays quick; a module stands for itself, other names for its parts.
 _LAZY = MappingProxyType(
     {
+        "Engine": "powersum.answer.engine",
         "bound_and_gradient": "powersum.answer.gradient",
         "generate": "powersum.generate",
         "solve_many": "powersum.answer.many",

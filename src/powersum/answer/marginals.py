@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from powersum.answer.distribution import Distribution, Marginals
+from powersum.answer.distribution import Distribution, Marginals, known_marginals
 from powersum.answer.shares import SumBounds
 from powersum.assign.repair import repaired
 from powersum.core.arrays import FloatArray
 from powersum.core.clock import deadline_at, working_time
 from powersum.core.errors import InputError
 from powersum.core.interrupt import interruptible
+from powersum.exact.small import small_elimination
 from powersum.model.keys import listed
 from powersum.model.limits import Limits
 from powersum.model.model import Model, VariableKey
@@ -28,15 +29,8 @@ __all__ = ["Distribution", "Marginals", "marginals"]
 
 DEFAULT_MEMORY = 1e9
 
-UNDERFLOW = 1e-290
-"""More than all that is lost where products of probabilities leave the doubles."""
-
 BELIEFS, WHOLE = 0.2, 0.25
 """Where nothing is exact: shares of the time for single numbers, then of what is left for the sum of everything."""
-
-BACKWARD = 8.0
-"""An exact distribution is a forward and a backward pass, each of which rounds as often as an elimination does, about
-twice: with room to spare, so many times its error, relatively."""
 
 
 def marginals(
@@ -84,35 +78,42 @@ def marginals(
     >>> round(float(m["rain"]["yes"]), 4)
     0.6364
     """
-    # Compiled modules are imported where they are used, so that ``import powersum`` stays quick.
-    from powersum.bounds.tree import CoveringTree
-    from powersum.prepare.ordering import elimination_order
-    from powersum.prepare.simplify import simplified
-
     started = working_time()
     limits = Limits(time_limit=time_limit, memory=memory, threads=threads, seed=seed)
     question = Question.of(model, evidence=evidence, limits=limits)
     model = question.model
     asked = range(model.n_variables) if of is None else [model.variable(key, argument="of") for key in listed(of, "of")]
+    small = small_elimination(*question.observed, question.query.weights, barren=False)
+    if small is not None:
+        found = small.marginals()
+        if found is None:
+            raise impossible(question)
+        return known_marginals(model, found, small.tables.log_error, observed=question.evidence.states)
+    # Compiled modules are imported where they are used, so that ``import powersum`` stays quick.
+    from powersum.bounds.tree import CoveringTree
+    from powersum.prepare.ordering import elimination_order
+    from powersum.prepare.simplify import simplified
+
     # Barren variables, which log Z can do without, have marginals too.
     problem = simplified(question, barren=False)
     if not problem.feasible:
-        raise _impossible(question)
+        raise impossible(question)
     beliefs = _of_removed(model, problem)
+    possible = np.split(problem.possible, np.cumsum(model.cardinalities)[:-1])
     if not problem.model.n_variables:
-        return _rounded(model, beliefs, problem, BACKWARD * problem.log_error)
+        return known_marginals(model, beliefs, problem.log_error, possible=possible)
     order = elimination_order(problem.model, problem.tau, seed=limits.seed)
     tree = CoveringTree(problem, order, threads=limits.threads, seed=limits.seed, memory=int(limits.bytes))
     if not tree.exact:
         search = min(1.0, 0.1 * limits.seconds)
         if repaired(problem, tree.decode(), seconds=search, seed=limits.seed) is None:
-            raise _impossible(question)
+            raise impossible(question)
     with interruptible() as interrupt:
         end = started + limits.seconds * (BELIEFS if len(asked) else 1.0)
         while not tree.exact and interrupt.cause is None and working_time() < end and tree.step(deadline_at(end)):
             pass
         if tree.log_upper == -math.inf:
-            raise _impossible(question)
+            raise impossible(question)
         for reduced, belief in enumerate(tree.beliefs()):
             kept = problem.kept_states[problem.kept_state_starts[reduced] : problem.kept_state_starts[reduced + 1]]
             own = beliefs[int(problem.variables[reduced])]
@@ -121,27 +122,28 @@ def marginals(
         exact, log_error = tree.exact, tree.log_error
         # The sums that follow need the memory.
         del tree
-        log_error = BACKWARD * (log_error + problem.log_error + elimination_error(problem.model))
-        found = _rounded(model, beliefs, problem, log_error, guesses=() if exact else problem.variables.tolist())
+        log_error += problem.log_error + elimination_error(problem.model)
+        guesses = () if exact else problem.variables.tolist()
+        answer = known_marginals(model, beliefs, log_error, possible=possible, guesses=guesses)
         if exact:
-            return found
+            return answer
         reduced_variables = set(problem.variables.tolist())
         bounds = SumBounds(question, interrupt, end=started + limits.seconds)
         wanted = [v for v in asked if v in reduced_variables]
-        possible = np.split(problem.possible, np.cumsum(model.cardinalities)[:-1])
         if wanted and not bounds.whole(WHOLE):
-            raise _impossible(question)
+            raise impossible(question)
         left = sum(int(possible[v].sum()) for v in wanted)
         for v in wanted:
             sides = bounds.shares(v, possible[v], of=left)
             left -= int(possible[v].sum())
             if (sides[1] == -math.inf).all():
-                raise _impossible(question)
-            found.log_lower[v][:], found.log_upper[v][:] = sides
-    return found
+                raise impossible(question)
+            answer.log_lower[v][:], answer.log_upper[v][:] = sides
+    return answer
 
 
-def _impossible(question: Question) -> InputError:
+def impossible(question: Question) -> InputError:
+    """The error of a question about distributions where nothing has positive probability."""
     known = question.all_evidence
     what = "the evidence has probability 0" if known else "every state of the model has probability 0"
     return InputError(f"{what}: there are no marginals")
@@ -154,25 +156,3 @@ def _of_removed(model: Model, problem: Problem) -> list[FloatArray]:
     """
     states = np.split(problem.possible.astype(np.float64), np.cumsum(model.cardinalities)[:-1])
     return [own / own.sum() for own in states[: model.n_variables]]
-
-
-def _rounded(
-    model: Model, beliefs: list[FloatArray], problem: Problem, log_error: float, *, guesses: Iterable[int] = ()
-) -> Marginals:
-    """Probabilities with what rounding may have done to them; nothing is said about those that are guesses."""
-    guessed = set(guesses)
-    possible = np.split(problem.possible, np.cumsum(model.cardinalities)[:-1])
-    lower, upper = [], []
-    for v, belief in enumerate(beliefs):
-        if v in guessed:
-            sides = np.full(len(belief), -math.inf), np.zeros(len(belief))
-        else:
-            with np.errstate(divide="ignore"):
-                sides = np.log(belief) - log_error, np.minimum(np.log(belief + UNDERFLOW) + log_error, 0.0)
-        if possible[v].sum() == 1:
-            sides = np.zeros(len(belief)), np.zeros(len(belief))
-        for side in sides:
-            side[~possible[v]] = -math.inf
-        lower.append(sides[0])
-        upper.append(sides[1])
-    return Marginals(model, tuple(lower), tuple(upper), tuple(beliefs), not guessed)

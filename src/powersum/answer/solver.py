@@ -6,12 +6,15 @@ import math
 from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any
 
+from powersum.answer.board import Board
 from powersum.answer.probability import reserved, with_probability
+from powersum.answer.small import small_work
 from powersum.answer.tuning import DEFAULT_SCHEDULE, Schedule
 from powersum.core.arrays import IntArray
 from powersum.core.clock import Clock
 from powersum.core.interrupt import Interrupt, interruptible
 from powersum.core.memory import memory_left
+from powersum.exact.small import small_elimination
 from powersum.model.limits import Limits, whole_number
 from powersum.model.model import VariableKey
 from powersum.model.query import Query
@@ -26,6 +29,14 @@ DEFAULT_MEMORY = 2e9
 
 SAME = 1e-6
 """Bounds this close count as equal: the answer is then optimal. How close they are, the result says."""
+
+
+IMPOSSIBLE_REASON = "Nothing has positive probability: zeros and evidence exclude every state."
+
+
+def proven(reason: str, gap: float) -> str:
+    """What a result says of a proven answer."""
+    return f"{reason} Proven to {max(gap, 1e-16):.1g}."
 
 
 def solve(
@@ -155,10 +166,13 @@ class Solver:
         limits = Limits(time_limit=time_limit, memory=memory, gap=gap, threads=threads, seed=seed)
         self.question = Question.of(model, maximize, evidence, query=query, limits=limits)
         self.question.only_sums_and_maxima("solve")
-        # Compiled modules are imported where they are used, so that ``import powersum`` stays quick; but before the
-        # memory is looked at, for they take a good part of what the process holds.
-        import powersum.answer.work  # noqa: F401
-        from powersum.answer.board import Board
+        self._small = small_elimination(*self.question.observed, self.question.query.weights)
+        if self._small is not None and self._small.entries * schedule.elimination_cost >= schedule.quick:
+            self._small = None
+        if self._small is None:
+            # Compiled modules are imported where they are used, so that ``import powersum`` stays quick; but before the
+            # memory is looked at, for they take a good part of what the process holds.
+            import powersum.answer.work  # noqa: F401
 
         self._memory = min(memory_left(limits.bytes), schedule.most_bytes)
         self._options: dict[str, Any] = {
@@ -211,12 +225,14 @@ class Solver:
 
     def _advance(self) -> Snapshot | None:
         """One turn of work; the snapshot if a bound moved."""
-        from powersum.answer.work import work
-
         board, clock, schedule = self._board, self._clock, self.schedule
         try:
             with clock.running():
-                if self._work is None:
+                if self._work is None and self._small is not None:
+                    self._work = small_work(self._small, self.question, board)
+                elif self._work is None:
+                    from powersum.answer.work import work
+
                     self._work = work(
                         self.question,
                         board=board,
@@ -287,9 +303,9 @@ class Solver:
     def _status(self) -> tuple[Status, str]:
         board = self._board
         if board.log_upper == -math.inf:
-            return Status.INFEASIBLE, "Nothing has positive probability: zeros and evidence exclude every state."
+            return Status.INFEASIBLE, IMPOSSIBLE_REASON
         if board.log_lower > -math.inf and (board.gap <= SAME or board.proven):
-            return Status.OPTIMAL, f"{board.reason} Proven to {max(board.gap, 1e-16):.1g}."
+            return Status.OPTIMAL, proven(board.reason, board.gap)
         if self._interrupted is not None or not self._finished:
             return Status.INTERRUPTED, self._interrupted or "Stopped before the end."
         if board.gap <= self._options["gap"]:

@@ -10,6 +10,7 @@ import numpy as np
 from powersum.answer.board import Board
 from powersum.answer.memory_shares import MemoryShares
 from powersum.answer.scheduler import Crew, Scheduler, Spell, exhaust
+from powersum.answer.small import first_bound
 from powersum.answer.tuning import Schedule
 from powersum.answer.workers.branch_and_bound import BranchAndBound
 from powersum.answer.workers.components import Components
@@ -19,6 +20,7 @@ from powersum.answer.workers.local_search import LocalSearch
 from powersum.answer.workers.partial_sums import PartialSums
 from powersum.answer.workers.task import Task
 from powersum.answer.workers.tightening import Tightening
+from powersum.answer.workers.variational import VariationalSums
 from powersum.assign.evaluator import Evaluator
 from powersum.core.clock import Clock
 from powersum.model.question import Question
@@ -38,6 +40,10 @@ def work(
     seed: int,
 ) -> Generator[None]:
     """Work on a question; at each pause the board says what is known."""
+    impossible = first_bound(question, board)
+    yield
+    if impossible:
+        return
     problem = simplified(question)
     board.sizes = question_sizes(question, problem)
     if not problem.feasible:
@@ -89,6 +95,7 @@ def crew_of(task: Task) -> Crew:
         companion=local,
         spells=(
             Spell(sums, (schedule.sum_share, schedule.sum_share), first=schedule.first_sum, accompanied=False),
+            Spell(VariationalSums(task, local, sums), (schedule.variational_share,) * 2, accompanied=False),
             Spell(search, (schedule.hopeful_search, schedule.hopeless_search), tries=True),
         ),
     )

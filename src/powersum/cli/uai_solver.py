@@ -22,7 +22,7 @@ from powersum.model.model import Model
 from powersum.model.query import Query
 
 # What to spare before a limit that kills, and what to use of it in any case: each improvement is written at once.
-TIME_SHARE, TIME_MARGIN, LEAST_SHARE = 0.95, 0.4, 0.3
+TIME_SHARE, TIME_MARGIN, LEAST_TIME = 0.95, 0.4, 0.3
 MEMORY_SHARE = 0.85
 
 
@@ -54,7 +54,7 @@ def uai_solver_command(
     print_notes(loaded.notes)
     evidence = formats.read_evidence(evid, loaded) if evid else {}
     # The allowance began with the process: starting and reading have taken their part.
-    time_limit = max(TIME_SHARE * seconds - TIME_MARGIN - seconds_running(), LEAST_SHARE * seconds)
+    time_limit = max(TIME_SHARE * seconds - TIME_MARGIN - seconds_running(), LEAST_TIME * seconds)
     with interruptible() as interrupt:
         if task == "MAR":
             _write_marginals(loaded, evidence, out, time_limit, memory)

@@ -14,9 +14,7 @@ from powersum.core.arrays import BoolArray, FloatArray, IntArray, frozen
 from powersum.core.jit import compiled
 from powersum.model.graph import incidence
 from powersum.prepare.simplify.tables import Tables
-
-TOLERANCE = 1e-9
-"""How far the sums of a distribution may lie apart, relative to their size, and still count as one constant."""
+from powersum.prepare.small import BARREN_TOLERANCE
 
 
 def remove_barren(tables: Tables, tau: FloatArray) -> tuple[Tables, BoolArray, float, float]:
@@ -42,7 +40,8 @@ def remove_barren(tables: Tables, tau: FloatArray) -> tuple[Tables, BoolArray, f
         The remaining factors, which variables were summed out, the log of the product of their sums, and by how much
         that may be too large.
     """
-    free = tau[tables.cardinalities > 1]
+    # Variables in no factor stand in nobody's way.
+    free = tau[tables.scope_variables[tables.cardinalities[tables.scope_variables] > 1]]
     if not np.all((free == 0.0) | (free == 1.0)):
         return tables, np.zeros(len(tau), dtype=np.bool_), 0.0, 0.0
     places = incidence(len(tau), tables.scope_starts, tables.scope_variables)
@@ -55,7 +54,7 @@ def remove_barren(tables: Tables, tau: FloatArray) -> tuple[Tables, BoolArray, f
         frozen(places.starts, np.int64),
         frozen(places.factors, np.int64),
         frozen(tau, np.float64),
-        TOLERANCE,
+        BARREN_TOLERANCE,
     )
     return tables.select(keep), removed, math.fsum(sums), math.fsum(widths)
 
