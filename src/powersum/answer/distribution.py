@@ -162,7 +162,10 @@ def known_marginals(
             sides = np.full(len(belief), -math.inf), np.zeros(len(belief))
         else:
             with np.errstate(divide="ignore"):
-                sides = np.log(belief) - error, np.minimum(np.log(belief + UNDERFLOW) + error, 0.0)
+                sides = (
+                    np.log(np.maximum(belief - UNDERFLOW, 0.0)) - error,
+                    np.minimum(np.log(belief + UNDERFLOW) + error, 0.0),
+                )
         for side in sides:
             side[~states] = -math.inf
         lower.append(sides[0])
