@@ -16,6 +16,7 @@ from powersum.model.result import Residuals, Result, Snapshot, Status
 if TYPE_CHECKING:
     from powersum import generate
     from powersum.answer.engine import Engine
+    from powersum.answer.gradient import bound_and_gradient
     from powersum.answer.many import solve_many
     from powersum.formats import read, read_evidence, read_order, read_query, to_uai, write
     from powersum.interop import from_arrays, from_networkx, from_pgmpy, from_pyagrum, to_pyagrum
@@ -35,6 +36,7 @@ __all__ = [
     "Status",
     "__version__",
     "bound",
+    "bound_and_gradient",
     "from_arrays",
     "from_networkx",
     "from_pgmpy",
@@ -57,6 +59,7 @@ __all__ = [
 _LAZY = MappingProxyType(
     {
         "Engine": "powersum.answer.engine",
+        "bound_and_gradient": "powersum.answer.gradient",
         "generate": "powersum.generate",
         "solve_many": "powersum.answer.many",
         "write_report": "powersum.report.html",
