@@ -7,7 +7,8 @@ import threading
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from powersum.answer.marginals import Marginals, marginals
+from powersum.answer.distribution import Marginals
+from powersum.answer.marginals import marginals
 from powersum.answer.solver import DEFAULT_MEMORY, DEFAULT_TIME, IMPOSSIBLE_REASON, proven, solve
 from powersum.core.clock import working_time
 from powersum.exact.small import small_elimination
@@ -112,9 +113,9 @@ class Engine:
         """The same as :func:`powersum.marginals` gives; an error, too, where the evidence is impossible."""
         question = Question.of(self.model, None, evidence, limits=self._limits)
         planner = self._planner(question)
-        beliefs = None if planner is None else planner.marginals(question)
-        if beliefs is not None:
-            return Marginals(beliefs, exact=True)
+        found = None if planner is None else planner.marginals(question)
+        if found is not None:
+            return found
         options = {name: value for name, value in self._options.items() if name != "gap"}
         return marginals(self.model, question.all_evidence, **options)
 

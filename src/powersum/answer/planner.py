@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from powersum.answer.board import Board
+from powersum.answer.distribution import BACKWARD, Marginals, exact_marginals
 from powersum.answer.marginals import impossible
 from powersum.core.arrays import BoolArray, FloatArray, IntArray, frozen, positions_of
 from powersum.exact.elimination import full_domains
@@ -112,7 +113,7 @@ class Planner:
         board.offer_exact(self._whole, log_value + plan.log_constant, error, states, reason)
         return None if board.log_upper == math.inf else (board, self._sizes(question, plan))
 
-    def marginals(self, question: Question) -> tuple[FloatArray, ...] | None:
+    def marginals(self, question: Question) -> Marginals | None:
         """The distributions of all variables; None where they would take too much. The question has no likelihoods."""
         tree = self._whole_tree()
         if tree is None:
@@ -141,7 +142,7 @@ class Planner:
             raise impossible(question)
         bounds = starts[:-1]
         beliefs /= np.repeat(np.add.reduceat(beliefs, bounds), self._sizes_of) if len(bounds) else 1.0
-        return tuple(np.split(beliefs, bounds[1:])) if len(bounds) else ()
+        return exact_marginals(self.model, beliefs, BACKWARD * self._log_error)
 
     def _plan(self, question: Question) -> _Plan | None:
         """The plan of a question, made if there is none yet; None where it would take too much."""

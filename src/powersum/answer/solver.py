@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any
 
 from powersum.answer.board import Board
+from powersum.answer.probability import reserved, with_probability
 from powersum.answer.small import small_work
 from powersum.answer.tuning import DEFAULT_SCHEDULE, Schedule
 from powersum.core.arrays import IntArray
@@ -14,7 +15,8 @@ from powersum.core.clock import Clock
 from powersum.core.interrupt import Interrupt, interruptible
 from powersum.core.memory import memory_left
 from powersum.exact.small import small_elimination
-from powersum.model.limits import Limits
+from powersum.model.certificate import Certificate
+from powersum.model.limits import Limits, flag, whole_number
 from powersum.model.model import VariableKey
 from powersum.model.query import Query
 from powersum.model.question import EvidenceLike, ModelLike, Question, function_of
@@ -44,11 +46,14 @@ def solve(
     evidence: EvidenceLike | None = None,
     *,
     query: Query | None = None,
+    k: int = 1,
+    distinct: int = 1,
     time_limit: float | None = DEFAULT_TIME,
     memory: float | str = DEFAULT_MEMORY,
     gap: float = 0.0,
     threads: int = 1,
     seed: int = 0,
+    certificate: bool = False,
     callback: Callable[[Snapshot], None] | None = None,
     schedule: Schedule = DEFAULT_SCHEDULE,
 ) -> Result:
@@ -66,6 +71,11 @@ def solve(
         A dictionary, a list of pairs, or a row of a table (pandas Series, named tuple) without its missing values.
     query
         Weights 0 and 1, in place of ``maximize``.
+    k
+        How many of the best assignments to find, in order: ``result.best``, and ``result.log_upper_next`` bounds what
+        comes after them.
+    distinct
+        Each of them is the best that differs in at least so many variables from all before it.
     time_limit
         Seconds after which to return the best so far; ``None`` for no limit. Compilation on first use does not count.
     memory
@@ -76,6 +86,9 @@ def solve(
         With more than one, local search has a thread of its own, and the others tighten the bound.
     seed
         Seed of all that is drawn at random.
+    certificate
+        Whether the result shall have a ``certificate``, which ``powersum-check`` verifies. Takes a little more memory,
+        and time after the end.
     callback
         Called with a :class:`~powersum.model.result.Snapshot` whenever a bound has moved.
     schedule
@@ -85,7 +98,8 @@ def solve(
     -------
     Result
         ``log_lower`` is the value of ``assignment``, or where summing is too wide a lower bound on it; ``log_upper``
-        holds for every assignment. Status ``optimal``, ``bounded``, ``infeasible`` or ``interrupted``.
+        holds for every assignment. Status ``optimal``, ``bounded``, ``infeasible`` or ``interrupted``. ``probability``
+        is that of the assignment given the evidence, from both sides; up to a twenty-fifth of the time is kept for it.
 
     Examples
     --------
@@ -96,8 +110,11 @@ def solve(
     >>> result = solve(rain, maximize=["rain"], evidence={"wet": "yes"})
     >>> result.status.value, dict(result.assignment)
     ('optimal', {'rain': 'yes'})
+    >>> print(result.probability)
+    63.6 %
     """
     function_of(callback, "callback")
+    k, distinct = whole_number(k, "k", 1), whole_number(distinct, "distinct", 1)
     solver = Solver(
         model,
         maximize,
@@ -108,14 +125,20 @@ def solve(
         gap=gap,
         threads=threads,
         seed=seed,
+        certificate=certificate,
         schedule=schedule,
     )
     with interruptible() as interrupt:
+        if k > 1:
+            from powersum.answer.best import best_of
+
+            return best_of(solver.question, k=k, distinct=distinct, schedule=schedule, callback=callback)
         solver.watch(interrupt)
+        solver.spare_for_probability()
         for snapshot in solver:
             if callback is not None:
                 callback(snapshot)
-    return solver.result()
+        return with_probability(solver)
 
 
 class Solver:
@@ -144,13 +167,17 @@ class Solver:
         gap: float = 0.0,
         threads: int = 1,
         seed: int = 0,
+        certificate: bool = False,
         schedule: Schedule = DEFAULT_SCHEDULE,
     ) -> None:
         limits = Limits(time_limit=time_limit, memory=memory, gap=gap, threads=threads, seed=seed)
         self.question = Question.of(model, maximize, evidence, query=query, limits=limits)
         self.question.only_sums_and_maxima("solve")
+        self._certified = flag(certificate, "certificate")
         self._small = small_elimination(*self.question.observed, self.question.query.weights)
-        if self._small is not None and self._small.entries * schedule.elimination_cost >= schedule.quick:
+        # The short road has no certificate.
+        too_long = self._small is not None and self._small.entries * schedule.elimination_cost >= schedule.quick
+        if self._certified or too_long:
             self._small = None
         if self._small is None:
             # Compiled modules are imported where they are used, so that ``import powersum`` stays quick; but before the
@@ -161,13 +188,13 @@ class Solver:
         self._options: dict[str, Any] = {
             name: getattr(limits, name) for name in ("time_limit", "memory", "gap", "threads", "seed")
         }
-        self._schedule = schedule
+        self.schedule = schedule
         self._clock = Clock(limits.seconds)
         self._board = Board(self.question.model.n_variables)
         self._work: Generator[None] | None = None
         self._finished = False
         self._interrupted: str | None = None
-        self._flag: Interrupt | None = None
+        self.flag: Interrupt | None = None
 
     def __iter__(self) -> Iterator[Snapshot]:
         """Snapshots, one whenever a bound has moved and one at the end."""
@@ -175,13 +202,18 @@ class Solver:
             snapshot = self._advance()
             if snapshot is not None:
                 yield snapshot
-            if self._flag is not None and self._flag.cause is not None and not self._finished:
-                self.interrupt(f"Interrupted by {self._flag.cause}: the best answer until then.")
+            if self.flag is not None and self.flag.cause is not None and not self._finished:
+                self.interrupt(f"Interrupted by {self.flag.cause}: the best answer until then.")
                 yield self._board.history[-1]
 
     def watch(self, flag: Interrupt) -> None:
         """End after the present slice of work once the flag of :func:`~powersum.core.interrupt.interruptible` is up."""
-        self._flag = flag
+        self.flag = flag
+
+    def spare_for_probability(self) -> None:
+        """Leave a little of the time limit for how probable the answer is, if the question has such an answer."""
+        if self.question.query.task != "PR":
+            self._clock.limit -= reserved(self._clock.limit)
 
     def interrupt(self, reason: str) -> None:
         """End here; ``reason`` is the sentence that the result gives for it."""
@@ -203,7 +235,7 @@ class Solver:
 
     def _advance(self) -> Snapshot | None:
         """One turn of work; the snapshot if a bound moved."""
-        board, clock, schedule = self._board, self._clock, self._schedule
+        board, clock, schedule = self._board, self._clock, self.schedule
         try:
             with clock.running():
                 if self._work is None and self._small is not None:
@@ -219,6 +251,7 @@ class Solver:
                         memory=self._memory,
                         threads=self._options["threads"],
                         seed=self._options["seed"],
+                        certificate=self._certified,
                     )
                 over = next(self._work, _OVER) is _OVER
         except BaseException as error:
@@ -276,6 +309,28 @@ class Solver:
             version=__version__,
             notes=board.notes,
             question=self.question.asked(),
+            certificate=self._certificate(),
+        )
+
+    def _certificate(self) -> Certificate | None:
+        """The proof of what is on the board, if it was asked for."""
+        board = self._board
+        if board.ground is None:
+            return None
+        from powersum.answer.certificate import certificate_of
+
+        chosen = self.question.query.max_variables.tolist()
+        found = board.log_lower > -math.inf
+        return certificate_of(
+            self.question,
+            board.ground,
+            board.proof(),
+            log_lower=board.log_lower,
+            log_upper=board.log_upper,
+            states=board.given if chosen or not board.proven else None,
+            assignment={v: int(board.states[v]) for v in chosen} if found else None,
+            below=board.below.steps,
+            log_below=board.below.log_lower,
         )
 
     def _status(self) -> tuple[Status, str]:
@@ -290,4 +345,4 @@ class Solver:
             return Status.BOUNDED, f"The gap asked for, {self._options['gap']:g}, was reached."
         if board.exhausted:
             return Status.BOUNDED, board.reason
-        return Status.BOUNDED, f"The time limit of {self._clock.limit:g} s was reached."
+        return Status.BOUNDED, f"The time limit of {self.question.limits.seconds:g} s was reached."

@@ -9,9 +9,18 @@ from typing import Annotated, TextIO
 
 import typer
 
+from powersum.answer.probability import with_probability
 from powersum.answer.solver import DEFAULT_MEMORY, DEFAULT_TIME, Solver
-from powersum.cli.answer import print_assignment, print_status, print_written, write_answer
+from powersum.cli.answer import (
+    print_assignment,
+    print_best,
+    print_probability,
+    print_status,
+    print_written,
+    write_answer,
+)
 from powersum.cli.files import (
+    CertificateOutput,
     EvidenceFile,
     EvidencePairs,
     JsonOutput,
@@ -29,8 +38,10 @@ from powersum.cli.files import (
 )
 from powersum.cli.progress import announce_compilation, output_stream, progress, two_sided_line
 from powersum.cli.result_file import AnswerWriter
+from powersum.core.errors import InputError
 from powersum.core.interrupt import interruptible
 from powersum.model.limits import Limits
+from powersum.model.question import Question
 from powersum.model.result import Result, Status
 
 
@@ -48,6 +59,16 @@ def solve_command(
     ] = DEFAULT_TIME,
     memory: Memory = None,
     gap: Annotated[float, typer.Option(metavar="X", help="Stop once upper and lower bound are this close.")] = 0.0,
+    best: Annotated[
+        int, typer.Option(metavar="K", min=1, help="Find the K best assignments in order, and a bound on the next.")
+    ] = 1,
+    distinct: Annotated[
+        int,
+        typer.Option(metavar="D", min=1, help="With --best: each differs in at least D variables from those before."),
+    ] = 1,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Say what the answer rests on; takes up to --time once more.")
+    ] = False,
     threads: Annotated[
         int, typer.Option(metavar="N", min=1, help="Threads: from two on, local search has one of its own.")
     ] = 1,
@@ -58,6 +79,7 @@ def solve_command(
     ] = None,
     plot: PlotOutput = None,
     report: ReportOutput = None,
+    certificate: CertificateOutput = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but the two bounds.")] = False,
 ) -> None:
     """Find the best states of the query variables with their certified value, and an upper bound on every other.
@@ -69,7 +91,11 @@ def solve_command(
     limits = Limits(
         time_limit=time_limit, memory=DEFAULT_MEMORY if memory is None else memory, gap=gap, threads=threads, seed=seed
     )
-    check_outputs([json, uai, plot, report], [model, query, evid], picture=plot)
+    if best > 1 and uai is not None:
+        raise InputError("give --best or --uai, not both: the competition's file has one answer")
+    if best > 1 and certificate is not None:
+        raise InputError("give --best or --certificate, not both: a certificate proves one answer")
+    check_outputs([json, uai, plot, report, certificate], [model, query, evid], picture=plot)
     announce_compilation(quiet=quiet)
     question, hints = read_question(
         model,
@@ -89,6 +115,7 @@ def solve_command(
         gap=gap,
         threads=threads,
         seed=seed,
+        certificate=certificate is not None,
     )
     stream = output_stream(json)
     if not quiet:
@@ -96,16 +123,15 @@ def solve_command(
     # The flag stays up while files are written: a signal that comes then must not cost the answer.
     with interruptible() as interrupt:
         solver.watch(interrupt)
-        with ExitStack() as open_files, progress(quiet=quiet, stream=stream, line=two_sided_line) as show:
-            writer = None if uai is None else open_files.enter_context(AnswerWriter(uai, question.query))
-            for snapshot in solver:
-                # First to the file: what a person has seen must survive a kill.
-                if writer is not None:
-                    writer.improved(solver)
-                if show is not None:
-                    show(snapshot)
-        result = solver.result()
-        write_answer(result, json, plot)
+        solver.spare_for_probability()
+        if best > 1:
+            from powersum.answer.best import best_of
+
+            with progress(quiet=quiet, stream=stream, line=two_sided_line) as show:
+                result = best_of(question, k=best, distinct=distinct, callback=show)
+        else:
+            result = _solved(solver, question, uai, quiet=quiet, stream=stream)
+        write_answer(result, json, plot, certificate)
         if report is not None:
             from powersum.cli.report import write_page
 
@@ -115,7 +141,25 @@ def solve_command(
                 print(result.log_lower, result.log_upper)
             return
         _print_answer(result, stream)
-        print_written((json, uai, plot, report), stream)
+        if explain and result.assignment:
+            told = result.explain(
+                question.model, time_limit=time_limit, memory=limits.bytes, threads=threads, seed=seed
+            )
+            print(f"\n{told}", file=stream)
+        print_written((json, uai, plot, report, certificate), stream)
+
+
+def _solved(solver: Solver, question: Question, uai: Path | None, *, quiet: bool, stream: TextIO) -> Result:
+    """Run the solver to its end, with every improvement on the screen and in the competition's file."""
+    with ExitStack() as open_files, progress(quiet=quiet, stream=stream, line=two_sided_line) as show:
+        writer = None if uai is None else open_files.enter_context(AnswerWriter(uai, question.query))
+        for snapshot in solver:
+            # First to the file: what a person has seen must survive a kill.
+            if writer is not None:
+                writer.improved(solver)
+            if show is not None:
+                show(snapshot)
+    return with_probability(solver)
 
 
 def _print_answer(result: Result, stream: TextIO) -> None:
@@ -123,6 +167,7 @@ def _print_answer(result: Result, stream: TextIO) -> None:
     from rich.console import Console
 
     console = Console(file=stream, highlight=False, soft_wrap=True)
+    print_probability(console, result)
     if result.status in (Status.OPTIMAL, Status.INFEASIBLE):
         log10 = f"   (log10 = {result.log_lower / math.log(10):.6g})" if math.isfinite(result.log_lower) else ""
         console.print(f"[bold]log value = {result.log_lower:.10g}[/bold]{log10}")
@@ -132,3 +177,4 @@ def _print_answer(result: Result, stream: TextIO) -> None:
         )
     print_status(console, result)
     print_assignment(console, result, "best states" if result.status is not Status.OPTIMAL else "optimal states")
+    print_best(console, result)

@@ -386,9 +386,10 @@ def spread(
                         log_value += log_values[base[k] + offset[k, 0] * state]
                     else:
                         log_value += messages[base[k] + offset[k, 0] * s]
-                if log_value == -np.inf:
+                # Less than that is taken for nothing, so that no probability comes out too large.
+                if log_value < LOWEST:
                     continue
-                part = share * exp_of(max(log_value, LOWEST))
+                part = share * exp_of(log_value)
                 beliefs[own_begin + state] += part
                 for k in range(n_inputs):
                     if inputs[first_input + k] < 0:

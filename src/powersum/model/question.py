@@ -56,6 +56,11 @@ class Asked:
     likelihoods: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     weights: tuple[float, ...] | None = None
 
+    @property
+    def known(self) -> bool:
+        """True where there was evidence of any kind."""
+        return bool(self.evidence or self.likelihoods)
+
 
 @dataclass(frozen=True, eq=False)
 class Question:
@@ -155,6 +160,15 @@ class Question:
             likelihoods={name(v): row for v, row in self.evidence.likelihoods.items()},
             weights=tuple(self.query.weights.tolist()) if self.query.task == "power-sum" else None,
         )
+
+
+def asked_again(asked: Asked, model: Model, limits: Limits | None = None) -> Question:
+    """The question that a result remembers, about the model at hand, which must be the one."""
+    if asked.structure != model.structure:
+        raise InputError("the result is about another model than the one that is given")
+    query = None if asked.weights is None else Query(np.array(asked.weights))
+    maximize = asked.maximize if query is None else None
+    return Question.of(model, maximize, {**asked.evidence, **asked.likelihoods}, query=query, limits=limits)
 
 
 def model_of(model: ModelLike) -> Model:
