@@ -7,9 +7,9 @@ ground adds what simplification took out: impossible states, barren leaves, vari
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -240,3 +240,14 @@ def _pairs(model: Model, chosen: NDArray[np.bool_]) -> Array:
     at = np.flatnonzero(chosen)
     owner = np.repeat(np.arange(model.n_variables), model.cardinalities)[at]
     return small(np.stack([owner, at - starts_of(model.cardinalities)[owner]], axis=1))
+
+
+class Proof(NamedTuple):
+    """Steps of a certificate, and the upper bound that they prove, with the problem's constant."""
+
+    steps: Sequence[Step]
+    log_upper: float
+
+
+Prover = Callable[[Ground], Proof]
+"""Proves a bound once it is asked to."""
