@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from powersum.core.arrays import FloatArray
+from powersum.core.arrays import BoolArray, FloatArray
 from powersum.core.errors import InputError
 from powersum.model.interval import Interval
 from powersum.model.model import Model, StateKey, VariableKey
@@ -122,14 +122,20 @@ class Marginals(Mapping[str, Distribution]):
         return f"<powersum.Marginals: {len(self)} variables, {kind}>"
 
 
-def exact_marginals(model: Model, beliefs: FloatArray, log_error: float) -> Marginals:
+def exact_marginals(model: Model, beliefs: FloatArray, possible: BoolArray, log_error: float) -> Marginals:
     """Distributions that are known up to rounding, from their probabilities one after another.
 
-    A probability of 0 may be one that left the doubles: its upper side says so.
+    A possible state of probability 0 may have one that left the doubles: its upper side says so.
     """
     with np.errstate(divide="ignore"):
         lower = np.log(beliefs) - log_error
     upper = np.minimum(np.log(beliefs + UNDERFLOW) + log_error, 0.0)
+    upper[~possible] = -np.inf
+    # The only state that is possible is certain.
+    if len(model.cardinalities):
+        starts = np.append(0, np.cumsum(model.cardinalities))[:-1]
+        alone = np.repeat(np.add.reduceat(possible, starts, dtype=np.int64) == 1, model.cardinalities)
+        lower[alone & possible] = upper[alone & possible] = 0.0
     ends = np.cumsum(model.cardinalities).tolist()
     pieces = list(zip([0, *ends], ends, strict=False))
 

@@ -89,7 +89,7 @@ def marginals(
         if known is None:
             raise impossible(question)
         log_error = BACKWARD * (small.tables.log_error + elimination_error(question.model))
-        return exact_marginals(question.model, np.concatenate([*known, np.zeros(0)]), log_error)
+        return exact_marginals(question.model, *known, log_error)
     # Compiled modules are imported where they are used, so that ``import powersum`` stays quick.
     from powersum.bounds.tree import CoveringTree
     from powersum.prepare.ordering import elimination_order

@@ -142,7 +142,11 @@ class Planner:
             raise impossible(question)
         bounds = starts[:-1]
         beliefs /= np.repeat(np.add.reduceat(beliefs, bounds), self._sizes_of) if len(bounds) else 1.0
-        return exact_marginals(self.model, beliefs, BACKWARD * self._log_error)
+        possible = np.ones(len(beliefs), dtype=np.bool_)
+        for v, observed in question.evidence.states.items():
+            possible[starts[v] : starts[v + 1]] = False
+            possible[starts[v] + observed] = True
+        return exact_marginals(self.model, beliefs, possible, BACKWARD * self._log_error)
 
     def _plan(self, question: Question) -> _Plan | None:
         """The plan of a question, made if there is none yet; None where it would take too much."""

@@ -173,6 +173,17 @@ class Ground:
         )
 
 
+class Proof(NamedTuple):
+    """Steps of a certificate, and the upper bound that they prove, with the problem's constant."""
+
+    steps: Sequence[Step]
+    log_upper: float
+
+
+Prover = Callable[[Ground], Proof]
+"""What comes to the board with an upper bound, and is called only if a certificate is wanted."""
+
+
 def joined(forests: Sequence[Forest]) -> Forest:
     """Forests over different variables as one."""
     nodes = starts_of([forest.n_nodes for forest in forests])[:-1].tolist()
