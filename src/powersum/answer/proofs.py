@@ -1,7 +1,7 @@
 """Proofs of upper bounds, made only when a certificate is asked for: each kind of work says how its bound is proven.
 
-A *prover* (:data:`powersum.prepare.proof.Prover`) is what comes to the board with a bound. It is called once, at the
-end or before the point of the bound is given up.
+A *prover* is what comes to the board with a bound. It is called once, at the end or before the point of the bound is
+given up, and returns steps of a certificate together with the bound that they prove.
 """
 
 from __future__ import annotations

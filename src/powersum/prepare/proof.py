@@ -251,14 +251,3 @@ def _pairs(model: Model, chosen: NDArray[np.bool_]) -> Array:
     at = np.flatnonzero(chosen)
     owner = np.repeat(np.arange(model.n_variables), model.cardinalities)[at]
     return small(np.stack([owner, at - starts_of(model.cardinalities)[owner]], axis=1))
-
-
-class Proof(NamedTuple):
-    """Steps of a certificate, and the upper bound that they prove, with the problem's constant."""
-
-    steps: Sequence[Step]
-    log_upper: float
-
-
-Prover = Callable[[Ground], Proof]
-"""Proves a bound once it is asked to."""
