@@ -12,6 +12,7 @@ from powersum.model.graph import components
 from powersum.model.model import Model
 from powersum.model.question import Question
 from powersum.model.rounding import elimination_error
+from powersum.prepare.fates import Fates
 from powersum.prepare.problem import Problem
 from powersum.prepare.simplify import states_of_evidence
 from powersum.prepare.simplify.restriction import restrict
@@ -82,5 +83,6 @@ def conditioned(question: Question) -> Conditioned:
         component=components(reduced.n_variables, reduced.scope_starts, reduced.scope_variables),
         original_tau=tau,
         possible=possible,
+        fates=Fates.of(model),
     )
     return Conditioned(problem, every[own], constants)
