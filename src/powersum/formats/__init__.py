@@ -66,6 +66,9 @@ _WRITERS: dict[str, Callable[[Model, PathLike], None]] = {
     **dict.fromkeys((".net", ".dsl", ".xdsl"), _write_agrum),
 }
 
+MODEL_SUFFIXES = frozenset(_READERS)
+"""Suffixes of files that hold a model, without those of compression."""
+
 
 def read(path: PathLike) -> Model:
     """Read a model; the suffix of the file tells its format.
@@ -76,6 +79,10 @@ def read(path: PathLike) -> Model:
     """
     reader = _READERS.get(_suffix(path))
     if reader is None:
+        if os.path.isdir(path):
+            raise InputError(f"{shown(path)}: is a directory; name a file in it")
+        if not os.path.exists(path):
+            raise InputError(f"{shown(path)}: there is no such file")
         raise InputError(f"{shown(path)}: unknown kind of model: read are {_listed(_READERS)}")
     return replace(reader(path), title=os.path.basename(shown(path)))
 
