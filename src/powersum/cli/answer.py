@@ -6,10 +6,16 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from powersum.model.result import Result
+import typer
+
+from powersum.cli.terminal import print_json, say
+from powersum.model.result import Result, Status
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+INTERRUPTED = 130
+"""Exit code of a run that Ctrl-C or SIGTERM ended, whose best answer so far was printed and written."""
 
 # More states than this are not printed: the JSON has them all.
 SHOWN_STATES = 12
@@ -24,14 +30,14 @@ def write_answer(result: Result, json: str | None, plot: Path | None) -> None:
 
         save_plot(result, plot)
     if json == "-":
-        print(result.to_json())
+        print_json(result.to_json())
 
 
 def print_written(paths: Iterable[str | Path | None], stream: TextIO) -> None:
     """Name the files that were written."""
     for path in paths:
         if path is not None and str(path) != "-":
-            print(f"wrote {path}", file=stream)
+            say(f"wrote {path}", stream)
 
 
 def print_status(console: Console, result: Result) -> None:
@@ -53,3 +59,9 @@ def print_assignment(console: Console, result: Result, title: str) -> None:
     rest = len(result.assignment) - len(pairs)
     more = f" … and {rest} more (--json has all)" if rest else ""
     console.print(f"{title}: {escape(' '.join(pairs))}{more}")
+
+
+def exit_if_interrupted(result: Result) -> None:
+    """Tell whoever started the run that it was broken off: no script may take its answer for a finished one."""
+    if result.status is Status.INTERRUPTED:
+        raise typer.Exit(INTERRUPTED)

@@ -17,6 +17,7 @@ from powersum.cli.help import examples
 from powersum.cli.info import info_command
 from powersum.cli.reproduce import reproduce_command
 from powersum.cli.solve import solve_command
+from powersum.cli.terminal import say
 from powersum.cli.uai_solver import uai_solver_command
 from powersum.core.errors import InputError
 
@@ -105,10 +106,11 @@ def run_app(arguments: Sequence[str]) -> int:
         message = getattr(error, "format_message", None)
         if message is None:
             raise
-        return _complain(message())
+        # Without a message: no command was given, and its help has been shown.
+        return _complain(message()) if message() else 0
     return code if isinstance(code, int) else 0
 
 
 def _complain(message: str) -> int:
-    print(f"powersum: {' '.join(message.split())}", file=sys.stderr)
+    say(f"powersum: {' '.join(message.split())}", sys.stderr)
     return 2

@@ -10,7 +10,7 @@ from typing import Annotated, TextIO
 import typer
 
 from powersum.answer.solver import DEFAULT_MEMORY, DEFAULT_TIME, Solver
-from powersum.cli.answer import print_assignment, print_status, print_written, write_answer
+from powersum.cli.answer import exit_if_interrupted, print_assignment, print_status, print_written, write_answer
 from powersum.cli.files import (
     EvidenceFile,
     EvidencePairs,
@@ -24,13 +24,15 @@ from powersum.cli.files import (
     ReportOutput,
     Seed,
     check_outputs,
+    limits_of,
     print_notes,
     read_question,
 )
+from powersum.cli.fresh import older_answers_aside
 from powersum.cli.progress import announce_compilation, output_stream, progress, two_sided_line
 from powersum.cli.result_file import AnswerWriter
+from powersum.cli.terminal import console_on
 from powersum.core.interrupt import interruptible
-from powersum.model.limits import Limits
 from powersum.model.result import Result, Status
 
 
@@ -63,33 +65,34 @@ def solve_command(
     """Find the best states of the query variables with their certified value, and an upper bound on every other.
 
     Without a query it gives log Z from both sides, with --max all the MAP state. Values are natural logarithms. Ctrl-C
-    ends the run early and keeps the best answer so far.
+    ends the run early and keeps the best answer so far; the exit code is then 130.
     """
     # What is wrong with the options is told before a large model is read.
-    limits = Limits(
+    limits = limits_of(
         time_limit=time_limit, memory=DEFAULT_MEMORY if memory is None else memory, gap=gap, threads=threads, seed=seed
     )
     check_outputs([json, uai, plot, report], [model, query, evid], picture=plot)
     announce_compilation(quiet=quiet)
-    question, hints = read_question(
-        model,
-        query=query,
-        max_names=max_names,
-        evid=evid,
-        evidence=evidence,
-        likelihoods=likelihood,
-        limits=limits,
-    )
-    solver = Solver(
-        question.model,
-        evidence=question.all_evidence,
-        query=question.query,
-        time_limit=time_limit,
-        memory=limits.bytes,
-        gap=gap,
-        threads=threads,
-        seed=seed,
-    )
+    with older_answers_aside([json, uai, plot, report]):
+        question, hints = read_question(
+            model,
+            query=query,
+            max_names=max_names,
+            evid=evid,
+            evidence=evidence,
+            likelihoods=likelihood,
+            limits=limits,
+        )
+        solver = Solver(
+            question.model,
+            evidence=question.all_evidence,
+            query=question.query,
+            time_limit=time_limit,
+            memory=limits.bytes,
+            gap=gap,
+            threads=threads,
+            seed=seed,
+        )
     stream = output_stream(json)
     if not quiet:
         print_notes(hints)
@@ -110,25 +113,24 @@ def solve_command(
             from powersum.cli.report import write_page
 
             write_page(report, result, question, context.obj)
-        if quiet:
-            if json != "-":
-                print(result.log_lower, result.log_upper)
-            return
-        _print_answer(result, stream)
-        print_written((json, uai, plot, report), stream)
+        if not quiet:
+            _print_answer(result, stream)
+            print_written((json, uai, plot, report), stream)
+        elif json != "-":
+            # Adding zero takes the sign from a zero.
+            print(result.log_lower + 0.0, result.log_upper + 0.0)
+    exit_if_interrupted(result)
 
 
 def _print_answer(result: Result, stream: TextIO) -> None:
     """The answer in a few lines."""
-    from rich.console import Console
-
-    console = Console(file=stream, highlight=False, soft_wrap=True)
+    console = console_on(stream)
     if result.status in (Status.OPTIMAL, Status.INFEASIBLE):
         log10 = f"   (log10 = {result.log_lower / math.log(10):.6g})" if math.isfinite(result.log_lower) else ""
-        console.print(f"[bold]log value = {result.log_lower:.10g}[/bold]{log10}")
+        console.print(f"[bold]log value = {result.log_lower:z.10g}[/bold]{log10}")
     else:
         console.print(
-            f"[bold]{result.log_lower:.10g} ≤ log value ≤ {result.log_upper:.10g}[/bold]   gap {result.gap:.4g}"
+            f"[bold]{result.log_lower:z.10g} ≤ log value ≤ {result.log_upper:z.10g}[/bold]   gap {result.gap:.4g}"
         )
     print_status(console, result)
     print_assignment(console, result, "best states" if result.status is not Status.OPTIMAL else "optimal states")
