@@ -46,9 +46,9 @@ def wrong_tables(case: Case, model: ps.Model) -> Wrong:
     return []
 
 
-def wrong_history(history: Sequence[ps.Snapshot], truth: Truth) -> Iterator[str]:
+def wrong_history(history: Sequence[ps.Snapshot], truth: Truth, relative: float = ALLOWANCE) -> Iterator[str]:
     """Every snapshot holds, and bounds never get worse."""
-    allowed = slack(truth.value, truth.error)
+    allowed = slack(truth.value, truth.error, relative)
     last = None
     for at, now in enumerate(history):
         if math.isnan(now.log_upper) or math.isnan(now.log_lower):
@@ -71,8 +71,9 @@ def wrong_result(
 ) -> Wrong:
     """All that is wrong with a result, and with the snapshots on the way to it."""
     wrong = list(wrong_history(result.history, truth))
-    # A bound computed from scratch may correct the running values: what was shown is held by itself.
-    wrong += [f"shown, {text}" for text in wrong_history(seen, truth)]
+    # What bound computes from scratch at its end may correct what it showed before by rounding, and says so.
+    relative = CLOSE if case.entry == "bound" else ALLOWANCE
+    wrong += [f"shown, {text}" for text in wrong_history(seen, truth, relative)]
     ends = ps.Snapshot(0.0, 0, result.log_upper, result.log_lower)
     wrong += [f"result, {text}" for text in wrong_history([ends], truth)]
     if result.history and result.log_upper != result.history[-1].log_upper:

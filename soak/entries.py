@@ -77,7 +77,7 @@ def _bound(case: Case, ends: list[str]) -> Wrong:
         asked = {**_asked(case, question), **case.options, "order": question.order}
         result = ps.bound(model, **asked, callback=callback)
         # Nothing from outside has a part in it: the number of threads must not have one either.
-        if case.options["threads"] > 1 and "time_limit" not in case.options and case.trouble == Trouble():
+        if case.options.get("threads", 1) > 1 and "time_limit" not in case.options and case.trouble == Trouble():
             alone = ps.bound(model, **{**asked, "threads": 1})
             assert alone.log_upper == result.log_upper, f"with one thread it is {alone.log_upper!r}, not {result!r}"
         return result
@@ -101,9 +101,7 @@ def _answered(case: Case, ends: list[str], ask: Callable[..., ps.Result]) -> Wro
     with road(case.road, case.trouble):
         result = ask(model, question, callback)
     ends.append(result.status.value)
-    # What bound shows while it runs may be a little too good, as its result then says; solve shows what it holds.
-    shown = seen if case.entry == "solve" else []
-    return wrong + wrong_result(case, model, question, result, truth, shown)
+    return wrong + wrong_result(case, model, question, result, truth, seen)
 
 
 def _solver(case: Case, ends: list[str]) -> Wrong:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 
-from powersum_check.archive import Archive
-from powersum_check.check import MEMORY, check, question_of
+from powersum_check.archive import MEMORY, Archive
+from powersum_check.check import check, question_of
 from powersum_check.errors import BadFile, CheckError, Rejected
 from powersum_check.model import Model, Question
 from powersum_check.reading import read_evidence, read_list, read_model

@@ -21,6 +21,8 @@ _HEADER = re.compile(
     rb"\{'descr': '([<|][fiub][1248])', 'fortran_order': False, 'shape': \(((?:[0-9]{1,15},? ?){0,3})\),? ?\}"
 )
 _TYPES = {"<f4", "<f8", "<i1", "|i1", "|u1", "|b1", "<i2", "<u2", "<i4", "<u4", "<i8"}
+MEMORY = 4_000_000_000
+"""Bytes that files and steps may take unless the user says otherwise."""
 _MOST_MEMBERS = 1_000_000
 _MOST_JSON = 1 << 26
 

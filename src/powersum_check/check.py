@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from powersum_check.archive import Archive
+from powersum_check.archive import MEMORY, Archive
 from powersum_check.balls import Balls
 from powersum_check.errors import BadFile, Rejected
 from powersum_check.model import Factor, Model, Question, with_likelihoods
@@ -15,7 +15,6 @@ from powersum_check.numbers import MEASURE, Table
 from powersum_check.steps import Proven, Steps
 
 VERSION = 1
-MEMORY = 4_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +153,8 @@ def _claim(head: dict[str, Any]) -> tuple[float, float]:
             value = nothing
         elif isinstance(value, str):
             value = {"inf": math.inf, "-inf": -math.inf}.get(value)
-        if type(value) not in (int, float) or math.isnan(value):
+        # Whole numbers of JSON may be too large for a double; NaN compares with nothing.
+        if type(value) not in (int, float) or not -math.inf <= value <= math.inf:
             raise BadFile(f"the claim has no {name} that is a number")
         numbers.append(value)
     return numbers[0], numbers[1]

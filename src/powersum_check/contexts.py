@@ -30,6 +30,9 @@ from powersum_check.tree import Pass, Tree, is_exact
 
 Columns = NDArray[np.int32]
 
+LARGEST_WORD = 2**62
+"""Keys of contexts have words below this."""
+
 
 @dataclass(slots=True)
 class Bucket:
@@ -89,19 +92,13 @@ def evaluate(
 def _buckets(tree: Tree, found: Pass, question: Question, domains: Domains) -> tuple[dict[int, Bucket], float, float]:
     """The bucket tree of exact elimination, with what leaves each subtree of the mini-bucket tree; errors of the rest.
 
-    A variable whose only node gets no message and drops its own is summed out for itself (a barren leaf): it and its
-    factors are not part of the bucket tree. What it loses is in the error of its node.
+    A variable whose only node drops its message is summed out for itself (a barren leaf): it and its node's factors are
+    not part of the bucket tree. What it loses is in the error of its node. No other table may have it.
     """
-    receives = set(tree.parent)
     up = down = 0.0
     barren: set[int] = set()
     for v, nodes in tree.nodes_of.items():
-        if (
-            len(nodes) == 1
-            and tree.parent[nodes[0]] < 0
-            and nodes[0] not in receives
-            and len(tree.scopes[nodes[0]]) > 1
-        ):
+        if len(nodes) == 1 and tree.parent[nodes[0]] < 0 and len(tree.scopes[nodes[0]]) > 1:
             barren.add(nodes[0])
             up += found.messages[nodes[0]].up
             down += found.messages[nodes[0]].down if is_exact(tree, question, domains, v) else math.inf
@@ -183,7 +180,7 @@ def _plan(context: tuple[int, ...], domains: Domains) -> list[tuple[int, int]]:
     """For each variable of a context the word of the key that it is part of, and its factor there: mixed radix."""
     plan, word, radix = [], 0, 1
     for v in context:
-        if radix > 2**62 // len(domains[v]):
+        if radix > LARGEST_WORD // len(domains[v]):
             word, radix = word + 1, 1
         plan.append((word, radix))
         radix *= len(domains[v])

@@ -121,10 +121,12 @@ def power_sum(table: Table, weight: float) -> Table:
         return Table(np.asarray(values.max(axis=0)), table.up, table.down)
     top = np.asarray(values.max(axis=0))
     dead = top == -math.inf
-    top = np.where(dead, 0.0, top)
+    top[dead] = 0.0
     with np.errstate(over="ignore", under="ignore"):
         sums = np.exp((values - top) / weight).sum(axis=0)
-    result = np.where(dead, -math.inf, top + weight * np.log(np.where(dead, 1.0, sums)))
+    # Where nothing is summed, 1 is added, so that the log is finite.
+    result = np.asarray(top + weight * np.log(sums + dead))
+    result[dead] = -math.inf
     local = U * (weight * (2.0 * m + 10.0 + 10.0 * math.log(m)) + 2.0 * magnitude(result)) + TINY
     if measure := MEASURE.get():
         local = measure.of_power_sum(values, weight, result)

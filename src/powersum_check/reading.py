@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from powersum_check.archive import Archive
+from powersum_check.archive import MEMORY, Archive
 from powersum_check.errors import BadFile
 from powersum_check.model import Factor, Model
 from powersum_check.numbers import LARGEST, MOST_AXES, FloatArray, Table, U, logs_of, magnitude
@@ -178,7 +178,7 @@ def read_arrays(path: str | Path, limit: int) -> Model:
     return Model(tuple(cards), tuple(factors))
 
 
-def read_model(path: str | Path, limit: int) -> Model:
+def read_model(path: str | Path, limit: int = MEMORY) -> Model:
     """A model by the beginning of its file: a zip of arrays, or UAI text."""
     try:
         with open(path, "rb") as file:

@@ -189,10 +189,15 @@ def test_what_contexts_ask_for() -> None:
     refused(one(TRIANGLE, weights, triangle() | full | shifts([(0, 2, [1], [3.0, 3.0])])), "different variables")
     # A message past the bucket of its next variable.
     past = [([0, 1], 3, 0.5), ([0, 2], 3, 0.5), ([1], 4, 0.5), ([1, 2], 4, 0.5), ([2], -1, 1.0)]
-    assert checked(one(TRIANGLE, weights, triangle(nodes=past, home=[0, 1, 3]))).log_upper < math.inf
+    arrays = triangle(nodes=past, home=[0, 1, 3])
+    assert checked(one(TRIANGLE, weights, arrays)).log_upper < math.inf
+    refused(one(TRIANGLE, weights, arrays | contexts({2: [[]]})), "past the bucket")
     # A message dropped, though its variable has another node.
     dropped = [([0, 1], -1, 0.5), ([0, 2], 3, 0.5), ([1, 2], 3, 1.0), ([2], -1, 1.0)]
     refused(one(TRIANGLE, weights, triangle(nodes=dropped) | full), "drops")
+    # Variable 1 is barren, but another table has it.
+    both = [([0, 1], -1, 0.5), ([0], -1, 0.5), ([1, 2], -1, 1.0), ([2], -1, 1.0)]
+    refused(one(TRIANGLE, weights, triangle(nodes=both, home=[0, -1, 2]) | contexts({2: [[]]})), "barren variable")
     # A node with more than the context of its variable, which is not in the problem there.
     far = Model.from_factors([2, 2, 2], [((0, 1), PAIR), ((2,), [0.3, 0.7])])
     wide: list[tuple[list[int], int, float]] = [([0, 1, 2], 1, 1.0), ([1, 2], 2, 1.0), ([2], -1, 1.0)]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import powersum_check as pc
+import powersum_check.contexts as contexts_module
 from powersum.model.model import Model
 from tests.check.helpers import checked, random_draft, truth
 from tests.check.writer import Draft, Setting, context_arrays, contexts_of, split_weights, starts, tree_arrays
@@ -85,6 +86,34 @@ def test_settled_roots_are_exact(seed: int) -> None:
     draft.step("tree", arrays)
     verified = checked(draft)
     value = truth(draft)
+    assert holds(verified, value)
+    assert value == -math.inf or verified.log_upper - verified.log_lower < CLOSE
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_contexts_with_the_same_key_do_no_harm(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys of several words are hashes: what collides is lost or told apart, never taken for another."""
+    monkeypatch.setattr(contexts_module, "_keys", lambda words: words[0] % 2)
+    rng = np.random.default_rng(seed)
+    draft = random_draft(rng, n_variables=6)
+    setting = Setting.of(draft)
+    order = setting.random_order(rng)
+    arrays = tree_arrays(rng, setting, order, strict=True)
+    draft.step("tree", arrays | context_arrays(rng, setting, order, arrays, share=0.8, settled=0.2))
+    assert holds(checked(draft), truth(draft))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_contexts_of_many_words(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wide contexts, as small words make them: everything listed is exact, whatever the keys."""
+    monkeypatch.setattr(contexts_module, "LARGEST_WORD", 3)
+    rng = np.random.default_rng(seed)
+    draft = random_draft(rng, n_variables=6)
+    setting = Setting.of(draft)
+    order = setting.random_order(rng)
+    arrays = tree_arrays(rng, setting, order, strict=True)
+    draft.step("tree", arrays | context_arrays(rng, setting, order, arrays, share=1.0, settled=0.2))
+    verified, value = checked(draft), truth(draft)
     assert holds(verified, value)
     assert value == -math.inf or verified.log_upper - verified.log_lower < CLOSE
 

@@ -9,12 +9,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks.instances import DATA
 
 import powersum as ps
 import powersum_check as pc
 from powersum.formats.uai import read_uai, write_uai
 from powersum_check.reading import read_evidence, read_list, read_model
 from tests.check.writer import digest
+from tests.data import needs_data
 from tests.strategies import random_model
 
 LIMIT = 10**7
@@ -136,3 +138,18 @@ def test_queries(tmp_path: Path) -> None:
         path.write_text(text)
         with pytest.raises(pc.BadFile):
             read_list(path, LIMIT)
+
+
+@needs_data
+@pytest.mark.parametrize("folder", sorted(path.name for path in DATA.glob("*/")))
+def test_real_files_are_read_as_powersum_reads_them(folder: str) -> None:
+    for path in sorted((DATA / folder).glob("*.uai*"))[:40]:
+        if path.suffix not in (".uai", ".gz", ".xz") or path.stat().st_size > 300_000:
+            continue
+        mine, theirs = read_model(path, 10**9), ps.read(path)
+        assert mine.digest() == digest(theirs)
+        logs = np.concatenate([factor.table.values.ravel() for factor in mine.factors])
+        np.testing.assert_allclose(logs, theirs.log_values, rtol=1e-14, atol=1e-14)
+        evidence = path.with_name(path.name + ".evid")
+        if evidence.is_file():
+            assert read_evidence(evidence, LIMIT) == ps.read_evidence(evidence)

@@ -74,6 +74,11 @@ class MemoryShares:
         """For one covering tree: the best of the stages before and the one at work are there together."""
         return 0.5 * (self.whole - self.evaluation - self.local_search - self.search)
 
+    @property
+    def variational(self) -> float:
+        """For the core of a variational sum, which is there when partial sums are not."""
+        return self.sums(held=True)
+
     def sums(self, *, held: bool) -> float:
         """For partial sums; half of it where a cutset is held."""
         return SUMS * self.whole * (0.5 if held else 1.0)

@@ -107,6 +107,9 @@ class Schedule:
     sum_share: float = 0.5
     """Time for partial sums after an earlier stage, as a share of the time for tightening."""
 
+    variational_share: float = 0.15
+    """Time for variational sums after each stage, as a share of the time for tightening."""
+
     first_share: float = 1e-3
     """Least share of the sum for a context to be kept in the very first pass."""
 

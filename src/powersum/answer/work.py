@@ -19,6 +19,7 @@ from powersum.answer.workers.local_search import LocalSearch
 from powersum.answer.workers.partial_sums import PartialSums
 from powersum.answer.workers.task import Task
 from powersum.answer.workers.tightening import Tightening
+from powersum.answer.workers.variational import VariationalSums
 from powersum.assign.evaluator import Evaluator
 from powersum.core.clock import Clock
 from powersum.model.question import Question
@@ -89,6 +90,7 @@ def crew_of(task: Task) -> Crew:
         companion=local,
         spells=(
             Spell(sums, (schedule.sum_share, schedule.sum_share), first=schedule.first_sum, accompanied=False),
+            Spell(VariationalSums(task, local, sums), (schedule.variational_share,) * 2, accompanied=False),
             Spell(search, (schedule.hopeful_search, schedule.hopeless_search), tries=True),
         ),
     )

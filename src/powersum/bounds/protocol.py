@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from powersum.core.arrays import IntArray
+from powersum.core.errors import InputError
 from powersum.model.result import Residuals
 from powersum.prepare.problem import Problem
 
@@ -60,3 +62,10 @@ class Method(Protocol):
     def __call__(self, problem: Problem, order: IntArray, *, threads: int, seed: int) -> Tightener:
         """Start a bound."""
         ...
+
+
+def check_choices(method: object, options: Mapping[str, object]) -> None:
+    """Refuse an option whose value is none of the words that the method knows for it, as its ``CHOICES`` list them."""
+    for name, words in getattr(method, "CHOICES", {}).items():
+        if name in options and options[name] not in words:
+            raise InputError(f"{name} is {options[name]!r}: choose one of {', '.join(words)}")

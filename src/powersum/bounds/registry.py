@@ -12,6 +12,7 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from powersum.bounds.protocol import check_choices
 from powersum.bounds.rivals import BOUNDS
 from powersum.core.errors import InputError
 from powersum.model.keys import as_text
@@ -55,6 +56,7 @@ def check_options(method: str, options: Mapping[str, Any]) -> None:
             near = get_close_matches(name, known, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(known) or 'none'}"
             raise InputError(f"method {method} has no option {name!r}: {hint}")
+    check_choices(_method_class(method), options)
 
 
 def start_method(

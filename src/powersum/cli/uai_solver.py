@@ -23,7 +23,7 @@ from powersum.model.model import Model
 from powersum.model.query import Query
 
 # What to spare before a limit that kills, and what to use of it in any case: each improvement is written at once.
-TIME_SHARE, TIME_MARGIN, LEAST_SHARE = 0.95, 0.4, 0.3
+TIME_SHARE, TIME_MARGIN, LEAST_TIME = 0.95, 0.4, 0.3
 MEMORY_SHARE = 0.85
 
 
@@ -58,7 +58,7 @@ def uai_solver_command(
         maximize = formats.read_query(query, loaded) if task == "MMAP" else {"MAP": "all"}.get(task)
         asked = Query.of(loaded, maximize)
     # The allowance began with the process: starting and reading have taken their part.
-    time_limit = max(TIME_SHARE * seconds - TIME_MARGIN - seconds_running(), LEAST_SHARE * seconds)
+    time_limit = max(TIME_SHARE * seconds - TIME_MARGIN - seconds_running(), LEAST_TIME * seconds)
     with interruptible() as interrupt:
         if task == "MAR":
             _write_marginals(loaded, evidence, out, time_limit, memory)

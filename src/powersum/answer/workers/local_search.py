@@ -22,6 +22,7 @@ from powersum.assign.portfolio import Portfolio
 from powersum.assign.regions import TOO_WIDE
 from powersum.core.arrays import IntArray
 from powersum.core.progress import Progress
+from powersum.prepare.problem import Problem
 
 PATIENCE, PAUSE = 1.3, 1.0
 """Fewer variables are held once nothing was found for so many times as long as until then, and so many seconds."""
@@ -68,6 +69,11 @@ class LocalSearch:
     def idle(self) -> bool:
         """True where nothing is maximised."""
         return not self._evaluator.is_max.any()
+
+    @property
+    def held(self) -> Problem:
+        """The problem that it works on: where a cutset is held, with these variables maximised."""
+        return self._evaluator.problem
 
     @property
     def beside(self) -> bool:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from types import MappingProxyType
+from typing import ClassVar
 
 import numpy as np
 
@@ -15,6 +17,7 @@ from powersum.bounds.gdd.regions import JunctionGraph, factor_graph
 from powersum.bounds.gdd.state import DescentState, Rules, new_workspace
 from powersum.bounds.gdd.weights import STARTS, start_weights
 from powersum.bounds.gdd.whole import evaluate_regions, gradients, max_marginals, rebuild_tables
+from powersum.bounds.protocol import check_choices
 from powersum.core.arrays import FloatArray, IntArray, starts_of
 from powersum.core.errors import InputError
 from powersum.model.result import Residuals
@@ -61,6 +64,8 @@ class GDD:
     """
 
     exact = False
+    CHOICES: ClassVar[Mapping[str, Sequence[str]]] = MappingProxyType({"start": STARTS, "direction": DIRECTIONS})
+    """Options that take one of a few words."""
 
     def __init__(
         self,
@@ -75,10 +80,7 @@ class GDD:
         ibound: int | None = None,
         wiring: JunctionGraph | None = None,
     ) -> None:
-        if start not in STARTS:
-            raise InputError(f"start is {start!r}: choose one of {', '.join(STARTS)}")
-        if direction not in DIRECTIONS:
-            raise InputError(f"direction is {direction!r}: choose one of {', '.join(DIRECTIONS)}")
+        check_choices(type(self), {"start": start, "direction": direction})
         if inner_steps < 1:
             raise InputError(f"inner_steps is {inner_steps}: it must be 1 or more")
         if ibound is not None and ibound < 0:

@@ -14,6 +14,7 @@ from powersum.bounds.tree.fixed_tree import FixedTree
 from powersum.bounds.tree.phases import Phase, Turn
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.errors import InputError
+from powersum.core.speed import TREE_PASS
 from powersum.model.result import Residuals
 from powersum.prepare.ordering import elimination_order, order_cost
 from powersum.prepare.problem import Problem
@@ -26,8 +27,6 @@ EXACT_ENTRIES = 3e7
 """Entries of an exact tree that are worth a pass at once, about 0.2 s."""
 EXACT_SLOWNESS = 3.0
 """How much longer than in a pass over small tables an entry of an exact tree takes, whose messages are far apart."""
-QUICKEST = 6e-9
-"""Seconds that a pass takes for each entry, at least: a guess before any was made."""
 TRIAL_ENTRIES = 1.6e6
 """Entries of trees on trial where time does not say."""
 GROWTH, LAST_GROWTH, LEAST_GROWTH = 1.75, 2.5, 1.2
@@ -186,7 +185,7 @@ class CoveringTree:
         if self._trial_seconds is None:
             self._trial_seconds = math.inf
         if self._trial_seconds < math.inf:
-            entries = self._haste * self._trial_seconds / (TRIAL_PASSES * max(tree.seconds_per_entry, QUICKEST))
+            entries = self._haste * self._trial_seconds / (TRIAL_PASSES * max(tree.seconds_per_entry, TREE_PASS))
         tree.rest()
         if self._phase is Phase.ORDERS:
             self._order = elimination_order(
@@ -273,7 +272,7 @@ class CoveringTree:
         """Go on with a larger tree, as far as memory and the time left allow; False where it would gain nothing."""
         tree, left = self._tree, deadline - time.monotonic()
         self._orders_left, self._turn = 0, Turn()
-        exact = self._exact_tree(0.5 * left / max(EXACT_SLOWNESS * tree.seconds_per_entry, QUICKEST))
+        exact = self._exact_tree(0.5 * left / max(EXACT_SLOWNESS * tree.seconds_per_entry, TREE_PASS))
         if exact is not None:
             tree.rest()
             self._tree = exact
@@ -282,7 +281,7 @@ class CoveringTree:
         if deadline < np.inf:
             # How many times its entries the time is enough for.
             times = (
-                self._haste * left / (PASSES * max(tree.seconds_per_entry, QUICKEST) * max(tree.layout.n_entries, 1))
+                self._haste * left / (PASSES * max(tree.seconds_per_entry, TREE_PASS) * max(tree.layout.n_entries, 1))
             )
             if times < LEAST_GROWTH:
                 return False
