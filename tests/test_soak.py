@@ -149,8 +149,12 @@ class TestFalseClaims:
         question = Question((1.0, 1.0, 1.0))
         right = ps.marginals(MODEL.model())
         assert not list(wrong_marginals(right, truth(MODEL, question)))
-        off = ps.Marginals((right.beliefs[0] + np.array([1e-7, -1e-7]), *right.beliefs[1:]), True)
+        off = replace(right, beliefs=(right.beliefs[0] + np.array([1e-7, -1e-7]), *right.beliefs[1:]))
         assert list(wrong_marginals(off, truth(MODEL, question)))
+        too_high = replace(right, log_lower=(right.log_lower[0] + 1e-7, *right.log_lower[1:]))
+        assert list(wrong_marginals(too_high, truth(MODEL, question)))
+        too_low = replace(right, log_upper=(right.log_upper[0] - 1e-7, *right.log_upper[1:]))
+        assert list(wrong_marginals(too_low, truth(MODEL, question)))
 
     def test_a_fault_inside_is_found(self, monkeypatch: pytest.MonkeyPatch) -> None:
         import powersum.exact.elimination as eliminate

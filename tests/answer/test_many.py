@@ -43,7 +43,9 @@ def test_equal_questions_are_answered_once(monkeypatch: pytest.MonkeyPatch) -> N
     iterate = Solver.__iter__
 
     def counted(self: Solver) -> Any:
-        started.append(self)
+        # The sums that probabilities are shares of are questions of their own.
+        if self.question.query.task != "PR":
+            started.append(self)
         return iterate(self)
 
     monkeypatch.setattr(Solver, "__iter__", counted)
@@ -134,7 +136,8 @@ def test_what_a_finished_question_took_is_free_again(monkeypatch: pytest.MonkeyP
     model, query = ps.generate.grid(4, 4, seed=1)
     results = ps.solve_many(model, [{"maximize": query[k:]} for k in range(4)], schedule=NOT_QUICK)
     assert all(result.status is Status.OPTIMAL for result in results)
-    assert remembered.alive_when_one_began == [0, 0, 0, 0]
+    # One for each question, and one for the sum that its answer is a share of.
+    assert remembered.alive_when_one_began == [0] * 8
     assert remembered.alive == 0
     assert all(solver() is None for solver in solvers)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
 from functools import partial
 from typing import Any
@@ -12,10 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import powersum as ps
+from powersum.answer import shares
+from powersum.answer.tuning import Schedule
 from powersum.bounds.tree import CoveringTree
 from powersum.core.interrupt import interruptible
+from tests.cases import case, hard_case
 from tests.oracle import joint_log_table
 from tests.strategies import random_model
+
+WIDE = Schedule(elimination_cost=1e3, ibound=1)
+"""Nothing is eliminated, and trees are not exact."""
 
 
 @settings(max_examples=100, deadline=None)
@@ -102,3 +109,96 @@ def test_a_signal_ends_the_tightening() -> None:
         found = ps.marginals(model, time_limit=600.0, memory=2e8)
     assert not found.exact
     assert all(belief.sum() == pytest.approx(1.0) for belief in found.beliefs)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_every_interval_holds_and_is_narrow_where_exact(seed: int) -> None:
+    model, _, evidence = case(seed)
+    joint = joint_log_table(model, evidence)
+    if joint.max() == -math.inf:
+        return
+    shares = np.exp(joint - joint.max())
+    found = ps.marginals(model, evidence)
+    for v in range(model.n_variables):
+        truth = shares.sum(axis=tuple(a for a in range(model.n_variables) if a != v)) / shares.sum()
+        for state, share in enumerate(truth.tolist()):
+            interval = found[v][state]
+            assert interval.lower <= share * (1.0 + 1e-12)
+            assert interval.upper >= share * (1.0 - 1e-12)
+            assert interval.upper - interval.lower < 1e-8
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("likely", [False, True])
+def test_intervals_hold_where_nothing_is_exact(seed: int, likely: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trees that are never exact, and sums that are never eliminated: every side still holds."""
+    monkeypatch.setattr("powersum.bounds.tree.CoveringTree", partial(CoveringTree, ibound=1))
+    monkeypatch.setattr(
+        shares.sum_bounds, "__kwdefaults__", {**(shares.sum_bounds.__kwdefaults__ or {}), "schedule": WIDE}
+    )
+    model, _, _ = hard_case(seed)
+    tilt = np.linspace(0.2, 0.9, int(model.cardinalities[4]))
+    found = ps.marginals(model, {4: tilt.tolist()} if likely else {}, of=[4, 7], time_limit=3.0)
+    assert not found.exact
+    joint = joint_log_table(model) + (np.log(tilt).reshape([-1 if v == 4 else 1 for v in range(11)]) if likely else 0.0)
+    joint = np.exp(joint - joint.max())
+    for v in range(model.n_variables):
+        truth = joint.sum(axis=tuple(a for a in range(model.n_variables) if a != v)) / joint.sum()
+        for state, share in enumerate(truth.tolist()):
+            assert found[v][state].lower <= share * (1.0 + 1e-12)
+            assert found[v][state].upper >= share * (1.0 - 1e-12)
+    # What was not asked for is not known; what was is known better than that.
+    assert str(found[0][0]) == "unknown"
+    assert sum(found[v][state].upper - found[v][state].lower < 1.0 for v in (4, 7) for state in found[v]) >= 1
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 5))
+def test_shares_between_bounds(seed: int, n: int) -> None:
+    rng = np.random.default_rng(seed)
+    parts = rng.normal(0.0, 5.0, n)
+    parts[rng.random(n) < 0.2] = -math.inf
+    if (parts == -math.inf).all():
+        return
+    lower = np.where(rng.random(n) < 0.3, -math.inf, parts - rng.choice([0.0, 0.1, 3.0], n))
+    upper = np.where(rng.random(n) < 0.3, math.inf, parts + rng.choice([0.0, 0.1, 3.0], n))
+    log_sum = float(np.logaddexp.reduce(parts))
+    whole = (log_sum - rng.choice([1e-9, 2.0, math.inf]), log_sum + rng.choice([1e-9, 2.0, math.inf]))
+    least, most = shares.shares_between(lower, upper, whole)
+    truth = parts - log_sum
+    assert (least <= truth + 1e-12).all()
+    assert (most >= truth - 1e-12).all()
+
+
+RAIN = ps.Model.from_tables({"rain": {"no": 0.8, "yes": 0.2}, ("rain", "wet"): [[0.9, 0.1], [0.3, 0.7]]})
+
+
+def test_by_names_as_a_table_and_for_pandas() -> None:
+    found = ps.marginals(RAIN, {"wet": 1})
+    assert float(found["rain"]["yes"]) == pytest.approx(7 / 11)
+    assert list(found) == ["rain", "wet"]
+    assert list(found["rain"]) == ["no", "yes"]
+    assert repr(found["rain"]) == "<rain: no: 36.4 %, yes: 63.6 %>"
+    assert str(found).splitlines()[:3] == [
+        "variable  state  probability",
+        "rain      no     36.4 %",
+        "rain      yes    63.6 %",
+    ]
+    with pytest.raises(ps.InputError, match="did you mean 'rain'"):
+        found["rian"]
+    with pytest.raises(ps.InputError, match="of is 'rain'"):
+        ps.marginals(RAIN, of="rain")
+
+
+def test_a_data_frame() -> None:
+    found = ps.marginals(RAIN, {"wet": 1})
+    if importlib.util.find_spec("pandas") is None:
+        with pytest.raises(ps.InputError, match="needs pandas"):
+            found.to_pandas()
+        return
+    frame = found.to_pandas()
+    assert frame.loc[("rain", "yes"), "lower"] <= 7 / 11 <= frame.loc[("rain", "yes"), "upper"]
+
+
+def test_a_long_table_is_cut() -> None:
+    model, _ = ps.generate.grid(6, 6, seed=1)
+    assert str(ps.marginals(model)).splitlines()[-1] == "… and 12 more states"

@@ -114,3 +114,14 @@ def test_generate_refusals(
     assert ran.err.count("\n") == 1
     assert message in ran.err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_marginals(command: Command, model_file: Path) -> None:
+    ran = command("marginals", model_file, "--evidence", "5=1", "--of", "5,0")
+    assert (ran.code, ran.err) == (0, "")
+    lines = ran.out.splitlines()
+    assert len(lines) == 5
+    assert lines[:3] == ["variable  state  probability", "5         0      0 %", "5         1      100 %"]
+    share = ps.marginals(ps.read(model_file), {5: 1})[0][0]
+    assert lines[3].split() == ["0", "0", *str(share).split()]
+    assert command("marginals", model_file, "--of", "99").code == 2

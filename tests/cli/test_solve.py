@@ -197,3 +197,13 @@ def test_wrong_likelihoods_are_one_line(command: Command, model_file: Path, word
     assert ran.code == 2
     assert message in ran.err
     assert ran.err.count("\n") == 1
+
+
+def test_the_probability_comes_first(command: Command, model_file: Path) -> None:
+    ran = command("solve", model_file, "--max", "0,1", "--evidence", "5=1")
+    model = ps.read(model_file)
+    weights = np.ones(16)
+    weights[:2] = 0.0
+    share = math.exp(exact_value(model, weights, evidence={5: 1}) - exact_value(model, np.ones(16), evidence={5: 1}))
+    assert f"probability: {100 * share:.3g} % given the evidence\nlog value = " in ran.out
+    assert "probability" not in command("solve", model_file).out

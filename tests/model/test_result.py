@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import powersum as ps
 from powersum import InputError, Residuals, Result, Snapshot, Status
+from powersum.model.interval import Interval
 from powersum.model.question import Asked
 
 RESULT = Result(
@@ -116,6 +117,7 @@ RESULTS = st.builds(
     residuals=st.none() | st.builds(Residuals, ANY, ANY),
     notes=st.lists(WORDS, max_size=2).map(tuple),
     question=st.none() | ASKED,
+    probability=st.none() | st.builds(Interval, ANY, ANY),
 )
 
 
@@ -166,7 +168,7 @@ def test_one_field_makes_the_difference() -> None:
     other = {
         "log_upper": 1.0, "log_lower": -9.0, "assignment": {"b": 1}, "status": Status.OPTIMAL, "reason": "",
         "history": (), "method": "x", "options": {}, "sizes": {}, "version": "2", "residuals": None, "notes": ("a",),
-        "question": Asked("m", "d", "s", "PR"),
+        "question": Asked("m", "d", "s", "PR"), "probability": Interval(-1.0, 0.0),
     }  # fmt: skip
     assert set(other) == {field.name for field in fields(Result)}
     for name, value in other.items():

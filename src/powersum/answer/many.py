@@ -8,6 +8,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import Any
 
+from powersum.answer.probability import with_probability
 from powersum.answer.solver import DEFAULT_MEMORY, DEFAULT_TIME, Solver
 from powersum.answer.tuning import DEFAULT_SCHEDULE, Schedule
 from powersum.core.errors import InputError
@@ -136,10 +137,12 @@ def _exhaust(solver: Solver, interrupt: Interrupt) -> Result:
     """Run one solver to its end or to the interruption."""
     if interrupt.cause is not None:
         solver.interrupt(f"Not reached: stopped by {interrupt.cause}.")
+    solver.spare_for_probability()
     for _ in solver:
         if interrupt.cause is not None:
             solver.interrupt(f"Stopped by {interrupt.cause}.")
-    return solver.result()
+    solver.watch(interrupt)
+    return with_probability(solver)
 
 
 @contextmanager

@@ -1,40 +1,49 @@
-"""``marginals``: the distribution of every variable given evidence, exact where memory allows."""
+"""``marginals``: the distribution of every variable given evidence, exact where memory allows, else from both sides."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from powersum.answer.distribution import Distribution, Marginals
+from powersum.answer.shares import SumBounds
 from powersum.assign.repair import repaired
 from powersum.core.arrays import FloatArray
 from powersum.core.clock import deadline_at, working_time
 from powersum.core.errors import InputError
 from powersum.core.interrupt import interruptible
+from powersum.model.keys import listed
 from powersum.model.limits import Limits
-from powersum.model.model import Model
+from powersum.model.model import Model, VariableKey
 from powersum.model.question import EvidenceLike, ModelLike, Question
+from powersum.model.rounding import elimination_error
 
 if TYPE_CHECKING:
     from powersum.prepare.problem import Problem
 
+__all__ = ["Distribution", "Marginals", "marginals"]
+
 DEFAULT_MEMORY = 1e9
 
+UNDERFLOW = 1e-290
+"""More than all that is lost where products of probabilities leave the doubles."""
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Marginals:
-    """Distributions of all variables; approximate ones are the beliefs of an upper bound on log Z."""
+BELIEFS, WHOLE = 0.2, 0.25
+"""Where nothing is exact: shares of the time for single numbers, then of what is left for the sum of everything."""
 
-    beliefs: tuple[FloatArray, ...]
-    exact: bool
+BACKWARD = 8.0
+"""An exact distribution is a forward and a backward pass, each of which rounds as often as an elimination does, about
+twice: with room to spare, so many times its error, relatively."""
 
 
 def marginals(
     model: ModelLike,
     evidence: EvidenceLike | None = None,
     *,
+    of: Iterable[VariableKey] | None = None,
     time_limit: float | None = 10.0,
     memory: float | str = DEFAULT_MEMORY,
     threads: int = 1,
@@ -42,14 +51,20 @@ def marginals(
 ) -> Marginals:
     """Distribution of every variable, given the evidence and summed over all others.
 
+    Every probability is an interval that holds. Where the model is too wide for an exact answer, the sum with a state
+    set and the sum of everything are bounded on both sides, for one state after another while time lasts; a state that
+    was not reached is anywhere from 0 to 1.
+
     Parameters
     ----------
     model, evidence
         The model or the path of its file, and observed states or likelihoods, as in :func:`powersum.solve`.
+    of
+        Variables to spend the time on where an exact answer does not fit: by default all, in their order.
     time_limit
-        Seconds for tightening the bound where an exact answer does not fit the memory; Ctrl-C ends that early.
+        Seconds for all that; Ctrl-C ends it early.
     memory
-        Bytes that the tables of the bound may take, or a size such as ``"2G"``.
+        Bytes that the tables may take, or a size such as ``"2G"``.
     threads, seed
         As in :func:`powersum.bound`.
 
@@ -62,9 +77,12 @@ def marginals(
     Examples
     --------
     >>> import powersum as ps
-    >>> rain = ps.Model.from_factors([2, 2], [((0,), [0.8, 0.2]), ((0, 1), [[0.9, 0.1], [0.3, 0.7]])])
-    >>> [round(p, 3) for p in ps.marginals(rain, {1: 1}).beliefs[0].tolist()]
-    [0.364, 0.636]
+    >>> rain = ps.Model.from_tables({"rain": {"no": 0.8, "yes": 0.2}, ("rain", "wet"): [[0.9, 0.1], [0.3, 0.7]]})
+    >>> m = ps.marginals(rain, {"wet": 1})
+    >>> print(m["rain"]["yes"])
+    63.6 %
+    >>> round(float(m["rain"]["yes"]), 4)
+    0.6364
     """
     # Compiled modules are imported where they are used, so that ``import powersum`` stays quick.
     from powersum.bounds.tree import CoveringTree
@@ -74,23 +92,25 @@ def marginals(
     started = working_time()
     limits = Limits(time_limit=time_limit, memory=memory, threads=threads, seed=seed)
     question = Question.of(model, evidence=evidence, limits=limits)
+    model = question.model
+    asked = range(model.n_variables) if of is None else [model.variable(key, argument="of") for key in listed(of, "of")]
     # Barren variables, which log Z can do without, have marginals too.
     problem = simplified(question, barren=False)
     if not problem.feasible:
         raise _impossible(question)
-    beliefs = _of_removed(question.model, problem)
-    exact = True
-    if problem.model.n_variables:
-        order = elimination_order(problem.model, problem.tau, seed=limits.seed)
-        tree = CoveringTree(problem, order, threads=limits.threads, seed=limits.seed, memory=int(limits.bytes))
-        end = started + limits.seconds
+    beliefs = _of_removed(model, problem)
+    if not problem.model.n_variables:
+        return _rounded(model, beliefs, problem, BACKWARD * problem.log_error)
+    order = elimination_order(problem.model, problem.tau, seed=limits.seed)
+    tree = CoveringTree(problem, order, threads=limits.threads, seed=limits.seed, memory=int(limits.bytes))
+    if not tree.exact:
         search = min(1.0, 0.1 * limits.seconds)
-        if not tree.exact and repaired(problem, tree.decode(), seconds=search, seed=limits.seed) is None:
+        if repaired(problem, tree.decode(), seconds=search, seed=limits.seed) is None:
             raise _impossible(question)
-        with interruptible() as interrupt:
-            while not tree.exact and interrupt.cause is None and working_time() < end and tree.step(deadline_at(end)):
-                pass
-        exact = tree.exact
+    with interruptible() as interrupt:
+        end = started + limits.seconds * (BELIEFS if len(asked) else 1.0)
+        while not tree.exact and interrupt.cause is None and working_time() < end and tree.step(deadline_at(end)):
+            pass
         if tree.log_upper == -math.inf:
             raise _impossible(question)
         for reduced, belief in enumerate(tree.beliefs()):
@@ -98,7 +118,27 @@ def marginals(
             own = beliefs[int(problem.variables[reduced])]
             own[:] = 0.0
             own[kept] = belief
-    return Marginals(tuple(beliefs), exact)
+        exact, log_error = tree.exact, tree.log_error
+        # The sums that follow need the memory.
+        del tree
+        log_error = BACKWARD * (log_error + problem.log_error + elimination_error(problem.model))
+        found = _rounded(model, beliefs, problem, log_error, guesses=() if exact else problem.variables.tolist())
+        if exact:
+            return found
+        reduced_variables = set(problem.variables.tolist())
+        bounds = SumBounds(question, interrupt, end=started + limits.seconds)
+        wanted = [v for v in asked if v in reduced_variables]
+        possible = np.split(problem.possible, np.cumsum(model.cardinalities)[:-1])
+        if wanted and not bounds.whole(WHOLE):
+            raise _impossible(question)
+        left = sum(int(possible[v].sum()) for v in wanted)
+        for v in wanted:
+            sides = bounds.shares(v, possible[v], of=left)
+            left -= int(possible[v].sum())
+            if (sides[1] == -math.inf).all():
+                raise _impossible(question)
+            found.log_lower[v][:], found.log_upper[v][:] = sides
+    return found
 
 
 def _impossible(question: Question) -> InputError:
@@ -114,3 +154,25 @@ def _of_removed(model: Model, problem: Problem) -> list[FloatArray]:
     """
     states = np.split(problem.possible.astype(np.float64), np.cumsum(model.cardinalities)[:-1])
     return [own / own.sum() for own in states[: model.n_variables]]
+
+
+def _rounded(
+    model: Model, beliefs: list[FloatArray], problem: Problem, log_error: float, *, guesses: Iterable[int] = ()
+) -> Marginals:
+    """Probabilities with what rounding may have done to them; nothing is said about those that are guesses."""
+    guessed = set(guesses)
+    possible = np.split(problem.possible, np.cumsum(model.cardinalities)[:-1])
+    lower, upper = [], []
+    for v, belief in enumerate(beliefs):
+        if v in guessed:
+            sides = np.full(len(belief), -math.inf), np.zeros(len(belief))
+        else:
+            with np.errstate(divide="ignore"):
+                sides = np.log(belief) - log_error, np.minimum(np.log(belief + UNDERFLOW) + log_error, 0.0)
+        if possible[v].sum() == 1:
+            sides = np.zeros(len(belief)), np.zeros(len(belief))
+        for side in sides:
+            side[~possible[v]] = -math.inf
+        lower.append(sides[0])
+        upper.append(sides[1])
+    return Marginals(model, tuple(lower), tuple(upper), tuple(beliefs), not guessed)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any
 
+from powersum.answer.probability import reserved, with_probability
 from powersum.answer.tuning import DEFAULT_SCHEDULE, Schedule
 from powersum.core.arrays import IntArray
 from powersum.core.clock import Clock
@@ -74,7 +75,8 @@ def solve(
     -------
     Result
         ``log_lower`` is the value of ``assignment``, or where summing is too wide a lower bound on it; ``log_upper``
-        holds for every assignment. Status ``optimal``, ``bounded``, ``infeasible`` or ``interrupted``.
+        holds for every assignment. Status ``optimal``, ``bounded``, ``infeasible`` or ``interrupted``. ``probability``
+        is that of the assignment given the evidence, from both sides; up to a twenty-fifth of the time is kept for it.
 
     Examples
     --------
@@ -85,6 +87,8 @@ def solve(
     >>> result = solve(rain, maximize=["rain"], evidence={"wet": "yes"})
     >>> result.status.value, dict(result.assignment)
     ('optimal', {'rain': 'yes'})
+    >>> print(result.probability)
+    63.6 %
     """
     function_of(callback, "callback")
     solver = Solver(
@@ -101,10 +105,11 @@ def solve(
     )
     with interruptible() as interrupt:
         solver.watch(interrupt)
+        solver.spare_for_probability()
         for snapshot in solver:
             if callback is not None:
                 callback(snapshot)
-    return solver.result()
+        return with_probability(solver)
 
 
 class Solver:
@@ -147,13 +152,13 @@ class Solver:
         self._options: dict[str, Any] = {
             name: getattr(limits, name) for name in ("time_limit", "memory", "gap", "threads", "seed")
         }
-        self._schedule = schedule
+        self.schedule = schedule
         self._clock = Clock(limits.seconds)
         self._board = Board(self.question.model.n_variables)
         self._work: Generator[None] | None = None
         self._finished = False
         self._interrupted: str | None = None
-        self._flag: Interrupt | None = None
+        self.flag: Interrupt | None = None
 
     def __iter__(self) -> Iterator[Snapshot]:
         """Snapshots, one whenever a bound has moved and one at the end."""
@@ -161,13 +166,18 @@ class Solver:
             snapshot = self._advance()
             if snapshot is not None:
                 yield snapshot
-            if self._flag is not None and self._flag.cause is not None and not self._finished:
-                self.interrupt(f"Interrupted by {self._flag.cause}: the best answer until then.")
+            if self.flag is not None and self.flag.cause is not None and not self._finished:
+                self.interrupt(f"Interrupted by {self.flag.cause}: the best answer until then.")
                 yield self._board.history[-1]
 
     def watch(self, flag: Interrupt) -> None:
         """End after the present slice of work once the flag of :func:`~powersum.core.interrupt.interruptible` is up."""
-        self._flag = flag
+        self.flag = flag
+
+    def spare_for_probability(self) -> None:
+        """Leave a little of the time limit for how probable the answer is, if the question has such an answer."""
+        if self.question.query.task != "PR":
+            self._clock.limit -= reserved(self._clock.limit)
 
     def interrupt(self, reason: str) -> None:
         """End here; ``reason`` is the sentence that the result gives for it."""
@@ -191,7 +201,7 @@ class Solver:
         """One turn of work; the snapshot if a bound moved."""
         from powersum.answer.work import work
 
-        board, clock, schedule = self._board, self._clock, self._schedule
+        board, clock, schedule = self._board, self._clock, self.schedule
         try:
             with clock.running():
                 if self._work is None:
@@ -274,4 +284,4 @@ class Solver:
             return Status.BOUNDED, f"The gap asked for, {self._options['gap']:g}, was reached."
         if board.exhausted:
             return Status.BOUNDED, board.reason
-        return Status.BOUNDED, f"The time limit of {self._clock.limit:g} s was reached."
+        return Status.BOUNDED, f"The time limit of {self.question.limits.seconds:g} s was reached."

@@ -40,6 +40,13 @@ def print_written(paths: Iterable[str | Path | None], stream: TextIO) -> None:
             say(f"wrote {path}", stream)
 
 
+def print_probability(console: Console, result: Result) -> None:
+    """How probable the assignment is, if that is known: what most people ask first."""
+    if result.probability is not None:
+        given = " given the evidence" if result.question is not None and result.question.known else ""
+        console.print(f"[bold]probability: {result.probability}[/bold]{given}")
+
+
 def print_status(console: Console, result: Result) -> None:
     """Status, why, and notes."""
     from rich.markup import escape

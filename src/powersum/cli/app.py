@@ -15,6 +15,7 @@ from powersum.cli.compare import compare_command
 from powersum.cli.generate import generate_app
 from powersum.cli.help import examples
 from powersum.cli.info import info_command
+from powersum.cli.marginals import marginals_command
 from powersum.cli.reproduce import reproduce_command
 from powersum.cli.solve import solve_command
 from powersum.cli.terminal import say
@@ -43,6 +44,13 @@ app.command(
         "powersum solve model.uai --max all --evid model.uai.evid --uai model.uai.MAP",
     ),
 )(solve_command)
+app.command(
+    "marginals",
+    epilog=examples(
+        "powersum marginals clinic.bif --evidence cough=yes",
+        "powersum marginals model.uai --of 3,7 --evid model.uai.evid --time 60",
+    ),
+)(marginals_command)
 app.command(
     "uai-solver",
     epilog=examples(

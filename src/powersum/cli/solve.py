@@ -9,8 +9,16 @@ from typing import Annotated, TextIO
 
 import typer
 
+from powersum.answer.probability import with_probability
 from powersum.answer.solver import DEFAULT_MEMORY, DEFAULT_TIME, Solver
-from powersum.cli.answer import exit_if_interrupted, print_assignment, print_status, print_written, write_answer
+from powersum.cli.answer import (
+    exit_if_interrupted,
+    print_assignment,
+    print_probability,
+    print_status,
+    print_written,
+    write_answer,
+)
 from powersum.cli.files import (
     EvidenceFile,
     EvidencePairs,
@@ -99,6 +107,7 @@ def solve_command(
     # The flag stays up while files are written: a signal that comes then must not cost the answer.
     with interruptible() as interrupt:
         solver.watch(interrupt)
+        solver.spare_for_probability()
         with ExitStack() as open_files, progress(quiet=quiet, stream=stream, line=two_sided_line) as show:
             writer = None if uai is None else open_files.enter_context(AnswerWriter(uai, question.query))
             for snapshot in solver:
@@ -107,7 +116,7 @@ def solve_command(
                     writer.improved(solver)
                 if show is not None:
                     show(snapshot)
-        result = solver.result()
+        result = with_probability(solver)
         write_answer(result, json, plot)
         if report is not None:
             from powersum.cli.report import write_page
@@ -125,6 +134,7 @@ def solve_command(
 def _print_answer(result: Result, stream: TextIO) -> None:
     """The answer in a few lines."""
     console = console_on(stream)
+    print_probability(console, result)
     if result.status in (Status.OPTIMAL, Status.INFEASIBLE):
         log10 = f"   (log10 = {result.log_lower / math.log(10):.6g})" if math.isfinite(result.log_lower) else ""
         console.print(f"[bold]log value = {result.log_lower:z.10g}[/bold]{log10}")

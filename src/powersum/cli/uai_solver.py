@@ -74,7 +74,8 @@ def _write_marginals(model: Model, evidence: dict[int, int], out: Path, seconds:
     from powersum.answer.marginals import marginals
 
     with ResultWriter(out, "MAR") as writer:
-        writer.marginals(marginals(model, evidence, time_limit=seconds, memory=memory).beliefs)
+        # The format has one number for each state: all time goes into those.
+        writer.marginals(marginals(model, evidence, of=[], time_limit=seconds, memory=memory).beliefs)
 
 
 def _allowance(name: str, default: float) -> float:

@@ -56,6 +56,11 @@ class Asked:
     likelihoods: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     weights: tuple[float, ...] | None = None
 
+    @property
+    def known(self) -> bool:
+        """True where there was evidence of any kind."""
+        return bool(self.evidence or self.likelihoods)
+
 
 @dataclass(frozen=True, eq=False)
 class Question:

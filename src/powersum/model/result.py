@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from powersum.core.errors import InputError
+from powersum.model.interval import Interval
 from powersum.model.model import StateKey
 from powersum.model.question import Asked
 from powersum.model.strict_json import Record, revived, strict, strict_json
@@ -84,6 +85,10 @@ class Result:
         What else has to be said.
     question
         What was asked, about which model.
+    probability
+        How probable the assignment is given the evidence, from both sides: it is at least ``probability.lower``, and no
+        assignment is more probable than ``probability.upper``. One number where both are exact. None for log Z, which
+        assigns nothing, and where :func:`powersum.solve` had no time for it.
     """
 
     log_upper: float
@@ -99,6 +104,7 @@ class Result:
     residuals: Residuals | None = None
     notes: tuple[str, ...] = field(default=())
     question: Asked | None = None
+    probability: Interval | None = None
 
     @property
     def gap(self) -> float:
@@ -116,8 +122,9 @@ class Result:
         return self.history[-1].sweep if self.history else 0
 
     def __repr__(self) -> str:
+        probability = "" if self.probability is None else f"probability {self.probability}, "
         return (
-            f"<powersum.Result: {self.status}, {self.log_lower:.10g} ≤ log value ≤ {self.log_upper:.10g}, "
+            f"<powersum.Result: {self.status}, {probability}{self.log_lower:.10g} ≤ log value ≤ {self.log_upper:.10g}, "
             f"{len(self.assignment)} variables assigned, {self.sweeps} sweeps in {self.seconds:.3g} s>"
         )
 
@@ -147,7 +154,7 @@ class Result:
         status = record.take("status", str)
         if status not in tuple(Status):
             raise InputError(f"result: status is {status!r}: there is {', '.join(Status)}")
-        residuals = record.inner("residuals")
+        residuals, probability = record.inner("residuals"), record.inner("probability")
         return cls(
             log_upper=record.number("log_upper"),
             log_lower=record.number("log_lower"),
@@ -170,6 +177,9 @@ class Result:
             residuals=None if residuals is None else Residuals(residuals.number("moment"), residuals.number("entropy")),
             notes=tuple(record.strings("notes")),
             question=_asked(record.inner("question")),
+            probability=None
+            if probability is None
+            else Interval(probability.number("log_lower"), probability.number("log_upper")),
         )
 
     def to_json(self) -> str:

@@ -149,7 +149,13 @@ def _beliefs(question: Question) -> Marginals | None:
     if question.model.n_variables > MOST_BELIEFS:
         return None
     try:
-        return marginals(question.model, question.all_evidence, time_limit=BELIEF_SECONDS, memory=BELIEF_MEMORY)
+        return marginals(
+            question.model,
+            question.all_evidence,
+            of=question.query.answered or None,
+            time_limit=BELIEF_SECONDS,
+            memory=BELIEF_MEMORY,
+        )
     except InputError:
         # The evidence has probability zero: there are no beliefs given it.
         return None

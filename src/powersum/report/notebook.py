@@ -44,8 +44,9 @@ def result_html(result: Result) -> str:
     rest = len(result.assignment) - MOST_ROWS
     more = f"<tr><td>…</td><td>{rest} more</td></tr>" if rest > 0 else ""
     table = f"<table><tr><th>variable</th><th>state</th></tr>{rows}{more}</table>" if rows else ""
+    probability = "" if result.probability is None else f"<b>probability {escape(str(result.probability))}</b><br>"
     return (
-        f"<div><b>{escape(result.status)}</b>: {log_text(result.log_lower, 10)} ≤ log value ≤ "
+        f"<div>{probability}<b>{escape(result.status)}</b>: {log_text(result.log_lower, 10)} ≤ log value ≤ "
         f"{log_text(result.log_upper, 10)}<br>{escape(result.reason)} ({result.seconds:.2f} s){table}</div>"
     )
 

@@ -6,7 +6,8 @@ import math
 from html import escape
 from typing import TYPE_CHECKING
 
-from powersum.core.arrays import FloatArray
+from powersum.answer.distribution import Distribution
+from powersum.model.interval import Interval
 from powersum.model.result import Result, Status
 from powersum.report.page_graph import WORDS, graph_svg
 from powersum.report.units import bytes_text, log_text
@@ -69,6 +70,8 @@ def headline(report: Report) -> str:
         value = f'log value ≤ <span id="upper">{number(upper, 10)}</span>'
     else:
         value = f'<span id="lower">{number(lower, 10)}</span> ≤ log value ≤ <span id="upper">{number(upper, 10)}</span>'
+    if result.probability is not None:
+        value = f'probability {_interval(result.probability)}</p><p class="facts">{value}'
     query = report.question.query
     asked = [TASKS[query.task]]
     if query.task == "MMAP":
@@ -100,7 +103,7 @@ def answer(report: Report) -> str:
         alone = ""
         if report.beliefs is not None:
             index = report.model.state(variable, state)
-            alone = _share(float(report.beliefs.beliefs[variable][index]))
+            alone = _share(report.beliefs[variable][index])
         observed = " (observed)" if report.roles[variable] == "evidence" else ""
         rows.append(
             f'<tr data-variable="{variable}" tabindex="-1"><th scope="row">{escape(name)}</th>'
@@ -124,12 +127,12 @@ def beliefs(report: Report) -> str:
     kind = (
         "Exact distributions of single variables given the evidence."
         if report.beliefs.exact
-        else "Approximate distributions of single variables given the evidence: the beliefs of a bound on log Z."
+        else "Distributions of single variables given the evidence, from both sides: exact ones do not fit."
     )
     rows = [
         f'<tr data-variable="{v}" tabindex="-1"><th scope="row">{escape(report.model.name(v))}</th>'
-        f'<td class="role">{WORDS[report.roles[v]]}</td><td>{_distribution(report, v, belief)}</td></tr>'
-        for v, belief in enumerate(report.beliefs.beliefs[:MOST_ROWS])
+        f'<td class="role">{WORDS[report.roles[v]]}</td><td>{_distribution(report.beliefs[v])}</td></tr>'
+        for v in range(min(report.model.n_variables, MOST_ROWS))
     ]
     table = _table("beliefs", ("variable", "role", "distribution"), rows, report.model.n_variables)
     return f"<p>{kind} The most probable states one by one need not be the most probable together.</p>{table}"
@@ -183,18 +186,25 @@ def _table(name: str, heads: tuple[str, ...], rows: list[str], total: int) -> st
     )
 
 
-def _share(probability: float) -> str:
-    """A probability with a bar."""
-    text = f'<data value="{probability!r}">{100 * probability:.3g} %</data>'
-    return f'<span class="bar"><i style="width:{100 * probability:.1f}%"></i></span> {text}'
+def _interval(probability: Interval) -> str:
+    """A probability as people read it, with its exact sides for machines."""
+    sides = f"{probability.lower!r} {probability.upper!r}"
+    return f'<data id="probability" value="{sides}">{escape(str(probability))}</data>'
 
 
-def _distribution(report: Report, variable: int, belief: FloatArray) -> str:
+def _share(probability: Interval) -> str:
+    """A probability with a bar, as long as the lower side; the exact sides are there for machines."""
+    value = repr(float(probability)) if probability.exact else f"{probability.lower!r} {probability.upper!r}"
+    text = f'<data value="{value}">{escape(str(probability))}</data>'
+    return f'<span class="bar"><i style="width:{100 * probability.lower:.1f}%"></i></span> {text}'
+
+
+def _distribution(own: Distribution) -> str:
     """Up to six most probable states with their bars."""
-    ranked = sorted(enumerate(belief.tolist()), key=lambda pair: -pair[1])
+    ranked = sorted(((own[state], label) for state, label in enumerate(own)), key=lambda pair: -pair[0].upper)
     shown = [
-        f'<span class="state">{_share(p)} {escape(str(report.model.label(variable, state)))}</span>'
-        for state, p in ranked[:6]
-        if p > 0.0005 or state == ranked[0][0]
+        f'<span class="state">{_share(share)} {escape(str(label))}</span>'
+        for share, label in ranked[:6]
+        if share.upper > 0.0005 or share is ranked[0][0]
     ]
     return "".join(shown)

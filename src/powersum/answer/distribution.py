@@ -1,0 +1,112 @@
+"""Distributions of single variables as intervals that hold, by names and labels, as a table, for pandas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from powersum.core.arrays import FloatArray
+from powersum.core.errors import InputError
+from powersum.model.interval import Interval
+from powersum.model.model import Model, StateKey, VariableKey
+
+MOST_ROWS = 60
+"""Longer tables are cut when they are printed."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Distribution(Mapping[StateKey, Interval]):
+    """The probability of each state of one variable, by label or number: ``m["cancer"]["yes"]``."""
+
+    model: Model
+    variable: int
+    log_lower: FloatArray
+    log_upper: FloatArray
+
+    def __getitem__(self, key: StateKey) -> Interval:
+        state = self.model.state(self.variable, key, argument="state")
+        return Interval(float(self.log_lower[state]), float(self.log_upper[state]))
+
+    def __iter__(self) -> Iterator[StateKey]:
+        return (self.model.label(self.variable, state) for state in range(len(self)))
+
+    def __len__(self) -> int:
+        return len(self.log_lower)
+
+    def __repr__(self) -> str:
+        inner = ", ".join(f"{label}: {self[state]}" for state, label in enumerate(self))
+        return f"<{self.model.name(self.variable)}: {inner}>"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Marginals(Mapping[str, Distribution]):
+    """The distribution of each variable given the evidence: ``m["cancer"]["yes"]`` is an interval that holds.
+
+    Parameters
+    ----------
+    model
+        The model that they are about.
+    log_lower, log_upper
+        For each variable the sides of the probability of each state, as natural logs.
+    beliefs
+        One number for each state: the probabilities where ``exact`` holds, else beliefs of an upper bound on log Z,
+        which promise nothing. File formats that need single numbers have them from here.
+    exact
+        True where all distributions are known exactly.
+    """
+
+    model: Model
+    log_lower: tuple[FloatArray, ...]
+    log_upper: tuple[FloatArray, ...]
+    beliefs: tuple[FloatArray, ...]
+    exact: bool
+
+    def __getitem__(self, key: VariableKey) -> Distribution:
+        variable = self.model.variable(key, argument="variable")
+        return Distribution(self.model, variable, self.log_lower[variable], self.log_upper[variable])
+
+    def __iter__(self) -> Iterator[str]:
+        return (self.model.name(variable) for variable in range(len(self)))
+
+    def __len__(self) -> int:
+        return len(self.beliefs)
+
+    def to_pandas(self) -> Any:
+        """A data frame with a row for each state of each variable, and the columns ``lower`` and ``upper``."""
+        try:
+            pandas = import_module("pandas")
+        except ModuleNotFoundError:
+            raise InputError("to_pandas needs pandas, which is not installed: pip install pandas") from None
+
+        rows = [
+            (name, label, share.lower, share.upper)
+            for name, own in ((self.model.name(v), self[v]) for v in range(len(self)))
+            for label, share in ((label, own[state]) for state, label in enumerate(own))
+        ]
+        frame = pandas.DataFrame(rows, columns=["variable", "state", "lower", "upper"])
+        return frame.set_index(["variable", "state"])
+
+    def table(self, of: Iterable[VariableKey] | None = None, *, most: int | None = None) -> str:
+        """A line for each state, of all variables or of some, and at most so many."""
+        rows = [("variable", "state", "probability")]
+        total = 1
+        for key in range(len(self)) if of is None else of:
+            own = self[key]
+            total += len(own)
+            if most is None or len(rows) <= most:
+                name = self.model.name(own.variable)
+                rows += [(name, str(label), str(own[state])) for state, label in enumerate(own)]
+        rows = rows if most is None else rows[: most + 1]
+        widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
+        lines = [f"{name:<{widths[0]}}  {state:<{widths[1]}}  {share}" for name, state, share in rows]
+        more = [f"… and {total - len(rows)} more states"] if total > len(rows) else []
+        return "\n".join([*lines, *more])
+
+    def __str__(self) -> str:
+        return self.table(most=MOST_ROWS)
+
+    def __repr__(self) -> str:
+        kind = "exact" if self.exact else "from both sides"
+        return f"<powersum.Marginals: {len(self)} variables, {kind}>"

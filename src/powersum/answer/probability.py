@@ -1,0 +1,50 @@
+"""How probable an answer is given the evidence: its value over the sum of everything, both from both sides."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from powersum.answer.shares import sum_bounds
+from powersum.model.interval import Interval
+from powersum.model.result import Result, Status
+
+if TYPE_CHECKING:
+    from powersum.answer.solver import Solver
+
+RESERVED, MOST_RESERVED = 0.04, 2.0
+"""Share of the time limit, and seconds at most, that are kept for the sum while the answer is looked for."""
+
+LEAST_SECONDS = 1.0
+"""The sum may take as long as the answer did, and so many seconds in any case where the time limit has them."""
+
+
+def reserved(time_limit: float) -> float:
+    """Seconds of a time limit to keep for the sum."""
+    return min(RESERVED * time_limit, MOST_RESERVED) if time_limit < math.inf else 0.0
+
+
+def probability_of(result: Result, log_sum: tuple[float, float]) -> Interval:
+    """The probability of an answer, from bounds on the sum of everything.
+
+    The assignment has at least the lower side, and no assignment has more than the upper one.
+    """
+    # The sum has the answer's value among its terms.
+    log_lower = max(log_sum[0], result.log_lower)
+    return Interval.ratio((result.log_lower, result.log_upper), (log_lower, max(log_sum[1], log_lower)))
+
+
+def with_probability(solver: Solver) -> Result:
+    """The answer of a solver that has ended, with its probability where that is worth asking for."""
+    result = solver.result()
+    asked = solver.question
+    unknown = result.status is Status.INFEASIBLE or not math.isfinite(result.log_lower)
+    if unknown or asked.query.task == "PR" or (solver.flag is not None and solver.flag.cause is not None):
+        return result
+    left = asked.limits.seconds - result.seconds
+    seconds = min(left, max(result.seconds, LEAST_SECONDS))
+    if seconds <= 0.0:
+        return result
+    log_sum = sum_bounds(asked, asked.all_evidence, seconds=seconds, interrupt=solver.flag, schedule=solver.schedule)
+    return replace(result, probability=probability_of(result, log_sum))

@@ -1,0 +1,54 @@
+"""``powersum marginals``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from powersum.answer.marginals import DEFAULT_MEMORY, marginals
+from powersum.cli.completion import complete_names
+from powersum.cli.files import (
+    EvidenceFile,
+    EvidencePairs,
+    Likelihoods,
+    Memory,
+    ModelFile,
+    Seed,
+    limits_of,
+    read_question,
+)
+from powersum.cli.progress import announce_compilation
+
+
+def marginals_command(
+    model: ModelFile,
+    of: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAMES",
+            help="Variables to show, and to spend the time on where nothing is exact: a,b,c.",
+            autocompletion=complete_names,
+        ),
+    ] = None,
+    evid: EvidenceFile = None,
+    evidence: EvidencePairs = None,
+    likelihood: Likelihoods = None,
+    time_limit: Annotated[float, typer.Option("--time", metavar="S", help="Seconds, where nothing is exact.")] = 10.0,
+    memory: Memory = None,
+    seed: Seed = 0,
+) -> None:
+    """Print how probable each state of each variable is given the evidence.
+
+    A probability that is not known exactly is printed from both sides: it is never below the one nor above the other.
+    """
+    limits = limits_of(time_limit=time_limit, memory=DEFAULT_MEMORY if memory is None else memory, seed=seed)
+    announce_compilation(quiet=False)
+    question, _ = read_question(
+        model, query=None, max_names=None, evid=evid, evidence=evidence, likelihoods=likelihood, limits=limits
+    )
+    names = None if of is None else [name.strip() for name in of.split(",") if name.strip()]
+    found = marginals(
+        question.model, question.all_evidence, of=names, time_limit=time_limit, memory=limits.bytes, seed=seed
+    )
+    print(found.table(names))
