@@ -12,7 +12,7 @@ import pytest
 from powersum.cli.fresh import older_answers_aside
 from powersum.core.errors import InputError
 from tests.cli.conftest import Command
-from tests.cli.test_process import POWERSUM
+from tests.cli.test_process import POWERSUM, POWERSUM_IN_FRONT
 
 OUTPUTS = {
     "solve": ("--json", "--uai", "--plot", "--report"),
@@ -38,7 +38,7 @@ def test_a_run_ended_while_it_reads_leaves_no_older_answer(
         words += [option, str(out)]
     with (
         subprocess.Popen(
-            [*POWERSUM, command, str(pipe), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            [*POWERSUM_IN_FRONT, command, str(pipe), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE
         ) as run,
         open(pipe, "wb"),
     ):

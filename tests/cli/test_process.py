@@ -18,6 +18,9 @@ import powersum as ps
 from tests.cli.conftest import without_compiling
 
 POWERSUM = [sys.executable, "-c", "from powersum.cli import main; main()"]
+# A shell that started the tests in the background has everything below them ignore Ctrl-C.
+HEARS_CTRL_C = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+POWERSUM_IN_FRONT = [sys.executable, "-c", f"{HEARS_CTRL_C}; from powersum.cli import main; main()"]
 LONG = ["--max", "all", "--time", "600", "--change", "0"]
 
 
@@ -31,6 +34,7 @@ def large_model(tmp_path: Path) -> Path:
 
 SLOW_IMPORT = """
 import os, signal, sys
+{hears}
 
 class Interrupting:
     def find_spec(self, name, path=None, target=None):
@@ -46,7 +50,7 @@ main()
 
 @pytest.mark.parametrize("module", ["typer", "numpy", "powersum.cli.app", "powersum.answer.solver"])
 def test_ctrl_c_during_import_is_silent(module: str) -> None:
-    code = SLOW_IMPORT.format(module=module)
+    code = SLOW_IMPORT.format(module=module, hears=HEARS_CTRL_C)
     done = subprocess.run([sys.executable, "-c", code, "--help"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
