@@ -1,4 +1,4 @@
-"""Formulas between dollar signs become MathML when the site is built: browsers typeset it, without scripts or network."""
+"""Formulas between dollar signs become MathML when the site is built: browsers typeset it without scripts."""
 
 from __future__ import annotations
 

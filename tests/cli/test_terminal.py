@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from powersum.cli.progress import two_sided_line, upper_line
-from powersum.cli.terminal import wrapped
+from powersum.cli.terminal import value_text, wrapped
 from powersum.model.result import Snapshot
 from tests.cli.conftest import Command
 from tests.cli.test_process import POWERSUM, on_terminal
@@ -101,8 +102,12 @@ def test_zero_has_no_sign() -> None:
 def test_an_answer_of_zero_has_no_sign(command: Command, tmp_path: Path) -> None:
     path = tmp_path / "one.uai"
     path.write_text("MARKOV\n1\n2\n1\n1 0\n2\n0.25 0.75\n")
-    assert "log value = 0\n" in command("solve", path).out
-    assert command("solve", path, "-q").out == "0.0 0.0\n"
+    assert "log value = 0   (log10 = 0)\n" in command("solve", path).out
+    assert "log value = 0   (log10 = 0)\n" in command("bound", path).out
+
+
+def test_values_as_people_read_them() -> None:
+    assert [value_text(x) for x in (-2e-14, -0.0, -1.25, -math.inf, math.inf)] == ["0", "0", "-1.25", "-inf", "inf"]
 
 
 @pytest.mark.parametrize("words", [(), ("generate",)])

@@ -22,8 +22,8 @@ def seconds_running() -> float:
 
 def main() -> None:
     """Run the command line and exit: 0 with an answer, 2 for wrong input, 130 when interrupted."""
-    # While the commands are loaded there is nothing to save, and an exception could surface anywhere in an import. A shell
-    # that has us ignore Ctrl-C, as for jobs in the background, has its way.
+    # While the commands are loaded there is nothing to save, and an exception could surface anywhere in an import. A
+    # shell that has us ignore Ctrl-C, as for jobs in the background, has its way.
     handler = signal.getsignal(signal.SIGINT)
     if handler is signal.default_int_handler:
         signal.signal(signal.SIGINT, lambda *_: os._exit(130))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Annotated, Any, TextIO
 
 import typer
@@ -32,7 +31,7 @@ from powersum.cli.files import (
 )
 from powersum.cli.fresh import older_answers_aside
 from powersum.cli.progress import announce_compilation, output_stream, progress, upper_line
-from powersum.cli.terminal import console_on, say
+from powersum.cli.terminal import console_on, log10_text, say, value_text
 from powersum.core.interrupt import interruptible
 from powersum.model.result import Result, Status
 
@@ -149,7 +148,7 @@ def _print_answer(result: Result, stream: TextIO) -> None:
     """The answer in a few lines."""
     console = console_on(stream)
     sign = "=" if result.status in (Status.OPTIMAL, Status.INFEASIBLE) else "≤"
-    log10 = f"   (log10 {sign} {result.log_upper / math.log(10):.6g})" if math.isfinite(result.log_upper) else ""
-    console.print(f"[bold]log value {sign} {result.log_upper:z.10g}[/bold]{log10}")
+    value, log10 = value_text(result.log_upper), log10_text(result.log_upper, sign)
+    console.print(f"[bold]log value {sign} {value}[/bold]{log10}")
     print_status(console, result)
     print_assignment(console, result, "decoded")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, TextIO
@@ -39,7 +38,7 @@ from powersum.cli.files import (
 from powersum.cli.fresh import older_answers_aside
 from powersum.cli.progress import announce_compilation, output_stream, progress, two_sided_line
 from powersum.cli.result_file import AnswerWriter
-from powersum.cli.terminal import console_on
+from powersum.cli.terminal import console_on, log10_text, value_text
 from powersum.core.interrupt import interruptible
 from powersum.model.result import Result, Status
 
@@ -135,12 +134,10 @@ def _print_answer(result: Result, stream: TextIO) -> None:
     """The answer in a few lines."""
     console = console_on(stream)
     print_probability(console, result)
+    lower, upper = value_text(result.log_lower), value_text(result.log_upper)
     if result.status in (Status.OPTIMAL, Status.INFEASIBLE):
-        log10 = f"   (log10 = {result.log_lower / math.log(10):.6g})" if math.isfinite(result.log_lower) else ""
-        console.print(f"[bold]log value = {result.log_lower:z.10g}[/bold]{log10}")
+        console.print(f"[bold]log value = {lower}[/bold]{log10_text(result.log_lower, '=')}")
     else:
-        console.print(
-            f"[bold]{result.log_lower:z.10g} ≤ log value ≤ {result.log_upper:z.10g}[/bold]   gap {result.gap:.4g}"
-        )
+        console.print(f"[bold]{lower} ≤ log value ≤ {upper}[/bold]   gap {result.gap:.4g}")
     print_status(console, result)
     print_assignment(console, result, "best states" if result.status is not Status.OPTIMAL else "optimal states")

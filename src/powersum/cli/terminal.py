@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import math
 import os
 import re
 import sys
@@ -41,6 +42,16 @@ def print_json(text: str) -> None:
     except UnicodeEncodeError:
         text = re.sub(r"[^\x00-\x7f]+", lambda found: json.dumps(found.group())[1:-1], text)
     print(text)
+
+
+def value_text(value: float, digits: int = 10) -> str:
+    """A log value as people read it: what is nothing but rounding is 0, and 0 has no sign; the JSON has every digit."""
+    return f"{round(value, 10):z.{digits}g}"
+
+
+def log10_text(value: float, sign: str) -> str:
+    """The same to base 10, for the end of a line; nothing for what is not finite."""
+    return f"   (log10 {sign} {value_text(value / math.log(10), 6)})" if math.isfinite(value) else ""
 
 
 def columns(stream: TextIO) -> int | None:
