@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo docs test lint types pytest boundscheck soak clean
+.PHONY: demo docs test lint types pytest boundscheck soak clean clean-cache
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -44,12 +44,18 @@ lint: $(VENV)/.installed-test
 types: $(VENV)/.installed-test
 	$(BIN)/mypy
 
+# Compiled beforehand, for two workers would compile the same side by side; done once, this takes a second.
 pytest: $(VENV)/.installed-test
+	$(BIN)/powersum warmup
 	$(BIN)/python -m pytest -n 2 -q
 
 # The same tests with every index of every kernel checked; these kernels are cached apart from the others.
 boundscheck: $(VENV)/.installed-test
 	POWERSUM_BOUNDSCHECK=1 $(BIN)/python -m pytest -n 2 -q
+
+# Compiled code of this user; it is stamped with its sources, so that this only frees space.
+clean-cache: $(VENV)/.installed
+	$(BIN)/powersum cache --clear
 
 # Random questions against brute force for MINUTES; tests of failing cases go to out/soak.
 MINUTES ?= 10

@@ -161,4 +161,4 @@ def wrong_marginals(found: ps.Marginals, truth: Truth) -> Iterator[str]:
         # The sides hold whether or not anything is exact; the truth has rounding of its own.
         lower, upper = np.exp(found.log_lower[v]), np.exp(found.log_upper[v])
         if not (lower <= right * (1.0 + CLOSE)).all() or not (upper >= right * (1.0 - CLOSE)).all():
-            yield f"marginals: of variable {v} they are {lower.tolist()} to {upper.tolist()}, the truth {right.tolist()}"
+            yield f"marginals: of variable {v} {lower.tolist()} to {upper.tolist()}, the truth {right.tolist()}"

@@ -21,7 +21,7 @@ from soak.cases import Case, Question, Trouble
 from soak.claims import Wrong, truth_of, wrong_marginals, wrong_result, wrong_tables
 from soak.files import read_file
 from soak.oracle import Truth
-from soak.roads import Injected, road
+from soak.roads import Injected, road, schedule
 
 PACKAGE = Path(ps.__file__).parent
 
@@ -67,7 +67,7 @@ def _place(error: BaseException) -> str:
 
 def _solve(case: Case, ends: list[str]) -> Wrong:
     def ask(model: ps.Model, question: Question, callback: Callable[[ps.Snapshot], None]) -> ps.Result:
-        return ps.solve(model, **_asked(case, question), callback=callback, **case.options)
+        return ps.solve(model, **_asked(case, question), callback=callback, **case.options, **_way(case))
 
     return _answered(case, ends, ask)
 
@@ -110,7 +110,7 @@ def _solver(case: Case, ends: list[str]) -> Wrong:
     seen: list[ps.Snapshot] = []
     wrong: Wrong = []
     with road(case.road, case.trouble):
-        solver = ps.Solver(model, **_asked(case, question), **case.options)
+        solver = ps.Solver(model, **_asked(case, question), **case.options, **_way(case))
         for _ in range(3):
             try:
                 for snapshot in solver:
@@ -130,7 +130,8 @@ def _solver(case: Case, ends: list[str]) -> Wrong:
 def _many(case: Case, ends: list[str]) -> Wrong:
     model = case.model()
     with road(case.road, case.trouble):
-        results = ps.solve_many(model, [_asked(case, question) for question in case.questions], **case.options)
+        asked = [_asked(case, question) for question in case.questions]
+        results = ps.solve_many(model, asked, **case.options, **_way(case))
     wrong: Wrong = []
     for question, result in zip(case.questions, results, strict=True):
         ends.append(result.status.value)
@@ -167,6 +168,10 @@ def _little_memory() -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_AS, (now, hard))
+
+
+def _way(case: Case) -> dict[str, Any]:
+    return {"schedule": schedule(case.road, case.trouble)}
 
 
 def _prepared(case: Case) -> tuple[ps.Model, Question, Truth]:

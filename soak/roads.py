@@ -5,40 +5,39 @@ A road is a context; inside it, every entry goes that way. The clock is here too
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from soak.cases import Trouble
 
-NO_ELIMINATION: Mapping[str, Any] = MappingProxyType({"powersum.answer.stages:NANOSECONDS_PER_ENTRY": 1e12})
+
+class Road(NamedTuple):
+    """A schedule for ``solve``, by the fields that differ from the usual, and what is put in place of something else.
+
+    Patches are ``module:name``; functions are called for the value to set, so that each run has its own.
+    """
+
+    schedule: Mapping[str, Any] = MappingProxyType({})
+    patches: Mapping[str, Any] = MappingProxyType({})
+
+
+NO_ELIMINATION: Mapping[str, Any] = MappingProxyType({"elimination_cost": 1e3})
 """No elimination is quick enough to be tried first."""
 
-SHORT_SLICES: Mapping[str, Any] = MappingProxyType(
-    {"powersum.answer.anytime:SLICE": 0.01, "powersum.answer.anytime:FIRST_STAGE": 0.03}
-)
+SHORT_TURNS: Mapping[str, Any] = MappingProxyType({"slice": 0.01, "first_stage": 0.03})
 """For the true clock: stages that fit the short limits of small models."""
 
+SPLIT: Mapping[str, Any] = MappingProxyType({**NO_ELIMINATION, "ibound": 1})
+"""Trees of small mini-buckets: on models as small as here, all others would be exact at once."""
 
-def _split() -> Callable[..., Any]:
-    """Trees of small mini-buckets: on models as small as here, all others would be exact at once."""
-    tree = import_module("powersum.bounds.tree.covering_tree").CoveringTree
-
-    def split(*arguments: Any, memory: int, **options: Any) -> Any:
-        del memory
-        return tree(*arguments, ibound=1, **options)
-
-    return split
-
-
-SPLIT: Mapping[str, Any] = MappingProxyType(
-    {"powersum.answer.anytime:CoveringTree": _split, "powersum.search.and_or:STEPS": 200}
-)
+FEW_STEPS: Mapping[str, Any] = MappingProxyType({"powersum.search.and_or:STEPS": 200})
 
 
 def _too_wide(*_: object, **__: object) -> float:
@@ -57,59 +56,45 @@ def _thirds_too_wide() -> Callable[..., float]:
     return value
 
 
-ROADS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
+ALWAYS_WIDE: Mapping[str, Any] = MappingProxyType({"powersum.assign.evaluator:Evaluator.value": lambda: _too_wide})
+SOMETIMES_WIDE: Mapping[str, Any] = MappingProxyType({"powersum.assign.evaluator:Evaluator.value": _thirds_too_wide})
+
+ROADS: Mapping[str, Road] = MappingProxyType(
     {
-        "plain": {},
-        "anytime": NO_ELIMINATION,
-        "split": {**NO_ELIMINATION, **SPLIT},
+        "plain": Road(),
+        "anytime": Road(NO_ELIMINATION),
+        "split": Road(SPLIT, FEW_STEPS),
         # Every leaf is reached by branching, and almost all that was found out is forgotten again.
-        "search": {
-            **NO_ELIMINATION,
-            **SPLIT,
-            "powersum.search.and_or:SETTLE_WORK": 1.0,
-            "powersum.search.and_or:STEPS": 3,
-            "powersum.search.and_or:FIRST_BYTES": 1024,
-        },
-        "partial": {
-            **NO_ELIMINATION,
-            "powersum.assign.evaluator:Evaluator.value": lambda: _too_wide,
-            "powersum.answer.anytime:HELD_TABLE": 8.0,
-        },
-        "partial-split": {
-            **NO_ELIMINATION,
-            **SPLIT,
-            "powersum.assign.evaluator:Evaluator.value": lambda: _too_wide,
-            "powersum.answer.anytime:HELD_TABLE": 8.0,
-        },
-        "sometimes-wide": {
-            **NO_ELIMINATION,
-            **SPLIT,
-            "powersum.assign.evaluator:Evaluator.value": _thirds_too_wide,
-            "powersum.answer.anytime:HELD_TABLE": 8.0,
-        },
-        "held": {
-            **NO_ELIMINATION,
-            **SPLIT,
-            "powersum.assign.evaluator:Evaluator.value": _thirds_too_wide,
-            "powersum.answer.anytime:MOST_VARIABLES": 1,
-            "powersum.answer.anytime:HELD_TABLE": 8.0,
-        },
-        # The budget is that of the process, which holds much more than any small model needs.
-        "tiny-memory": {**NO_ELIMINATION, "powersum.answer.solver:memory_left": lambda: _tiny},
-        "small-memory": {**NO_ELIMINATION, "powersum.answer.solver:memory_left": lambda: _small},
+        "search": Road(
+            SPLIT,
+            {
+                "powersum.search.and_or:SETTLE_WORK": 1.0,
+                "powersum.search.and_or:STEPS": 3,
+                "powersum.search.and_or:FIRST_BYTES": 1024,
+            },
+        ),
+        "partial": Road({**NO_ELIMINATION, "held_table": 8.0}, ALWAYS_WIDE),
+        "partial-split": Road({**SPLIT, "held_table": 8.0}, {**FEW_STEPS, **ALWAYS_WIDE}),
+        "wide": Road({**SPLIT, "held_table": 8.0, "evaluation_cost": math.inf}, FEW_STEPS),
+        "sometimes-wide": Road({**SPLIT, "held_table": 8.0}, {**FEW_STEPS, **SOMETIMES_WIDE}),
+        "held": Road({**SPLIT, "held_table": 8.0, "most_variables": 1}, {**FEW_STEPS, **SOMETIMES_WIDE}),
+        "variational": Road(
+            {**SPLIT, "held_table": 2.0, "most_variables": 1, "evaluation_cost": math.inf, "variational_share": 1.0}
+        ),
+        "untightened": Road({**SPLIT, "tighten": False}, FEW_STEPS),
+        "tiny-memory": Road({**NO_ELIMINATION, "most_bytes": 2e3}),
+        "small-memory": Road({**NO_ELIMINATION, "most_bytes": 1e5}),
     }
 )
-"""What each road sets, as ``module:name``. Functions are called for the value to set, so that each run has its own."""
+"""The roads by name. Entries without a schedule meet the patches only."""
 
 
-def _tiny(memory: float) -> float:
-    del memory
-    return 2e3
-
-
-def _small(memory: float) -> float:
-    del memory
-    return 1e5
+def schedule(name: str, trouble: Trouble) -> Any:
+    """The schedule of a road, for the clock that goes with it."""
+    fields = dict(ROADS[name].schedule)
+    if not trouble.step:
+        fields.update(SHORT_TURNS)
+    return import_module("powersum.answer.tuning").Schedule(**fields)
 
 
 class Injected(Exception):
@@ -141,11 +126,8 @@ class Clock:
 @contextmanager
 def road(name: str, trouble: Trouble) -> Iterator[None]:
     """Everything inside goes this road, by this clock."""
-    settings = dict(ROADS[name])
-    if not trouble.step:
-        settings.update(SHORT_SLICES)
     with ExitStack() as stack:
-        for place, value in settings.items():
+        for place, value in ROADS[name].patches.items():
             module, _, path = place.partition(":")
             owner: Any = import_module(module)
             # Not by attributes of the package, where a function may have the module's name.

@@ -9,6 +9,7 @@ from powersum._version import __version__
 if TYPE_CHECKING:
     from powersum import generate
     from powersum.answer.bounding import bound
+    from powersum.answer.engine import Engine
     from powersum.answer.many import solve_many
     from powersum.answer.marginals import Marginals, marginals
     from powersum.answer.solver import Solver, solve
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 
 __all__ = [
+    "Engine",
     "InputError",
     "Marginals",
     "Model",
@@ -55,6 +57,7 @@ __all__ = [
 # loaded; a module stands for itself, other names for its parts.
 _LAZY = MappingProxyType(
     {
+        "Engine": "powersum.answer.engine",
         "generate": "powersum.generate",
         "bound": "powersum.answer.bounding",
         "solve_many": "powersum.answer.many",

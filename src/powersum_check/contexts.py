@@ -312,9 +312,8 @@ def _compute(v: int, buckets: dict[int, Bucket], question: Question, domains: Do
 
 def _places(child: Bucket, words: list[IntArray]) -> IntArray:
     """Where contexts are among those of a child; -1 where they are not."""
-    asked = _keys(words)
-    place = np.minimum(np.searchsorted(child.keys, asked), len(child.keys) - 1)
-    same = child.keys[place] == asked
+    place = np.minimum(np.searchsorted(child.keys, _keys(words)), len(child.keys) - 1)
+    same = np.ones(len(place), np.bool_)
     for known, word in zip(child.words, words, strict=True):
         same &= known[place] == word
     return np.where(same, place, -1)

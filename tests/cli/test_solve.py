@@ -207,3 +207,22 @@ def test_the_probability_comes_first(command: Command, model_file: Path) -> None
     share = math.exp(exact_value(model, weights, evidence={5: 1}) - exact_value(model, np.ones(16), evidence={5: 1}))
     assert f"probability: {100 * share:.3g} % given the evidence\nlog value = " in ran.out
     assert "probability" not in command("solve", model_file).out
+
+
+def test_several_answers(command: Command, model_file: Path) -> None:
+    ran = command("solve", model_file, "--max", "0,1", "--best", "3")
+    model = ps.read(model_file)
+    values = sorted((assignment_value(model, {0: a, 1: b}) for a in (0, 1) for b in (0, 1)), reverse=True)
+    lines = [line for line in ran.out.splitlines() if line[:2] in ("1.", "2.", "3.")]
+    assert [float(line.split("log value ")[1].split()[0]) for line in lines] == pytest.approx(values[:3], abs=1e-6)
+    (following,) = [line for line in ran.out.splitlines() if line.startswith("next: at most ")]
+    assert float(following.split()[-1]) == pytest.approx(values[3], abs=1e-6)
+    assert "next: there are no more" in command("solve", model_file, "--max", "0", "--best", "3").out
+    assert "not both" in command("solve", model_file, "--max", "0", "--best", "3", "--uai", "x").err
+
+
+def test_an_explanation(command: Command, model_file: Path) -> None:
+    ran = command("solve", model_file, "--max", "0,1", "--evidence", "5=1", "--explain")
+    told = ps.solve(ps.read(model_file), ["0", "1"], {5: 1}).explain(model_file)
+    assert ran.out.endswith(f"\n\n{told}\n")
+    assert "without" not in command("solve", model_file, "--explain").out

@@ -118,6 +118,8 @@ RESULTS = st.builds(
     notes=st.lists(WORDS, max_size=2).map(tuple),
     question=st.none() | ASKED,
     probability=st.none() | st.builds(Interval, ANY, ANY),
+    best=st.sampled_from([(), (RESULT,)]),
+    log_upper_next=st.none() | ANY,
 )
 
 
@@ -169,6 +171,7 @@ def test_one_field_makes_the_difference() -> None:
         "log_upper": 1.0, "log_lower": -9.0, "assignment": {"b": 1}, "status": Status.OPTIMAL, "reason": "",
         "history": (), "method": "x", "options": {}, "sizes": {}, "version": "2", "residuals": None, "notes": ("a",),
         "question": Asked("m", "d", "s", "PR"), "probability": Interval(-1.0, 0.0),
+        "best": (RESULT,), "log_upper_next": -5.0,
     }  # fmt: skip
     assert set(other) == {field.name for field in fields(Result)}
     for name, value in other.items():

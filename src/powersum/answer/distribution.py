@@ -7,13 +7,23 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from powersum.core.arrays import FloatArray
+import numpy as np
+
+from powersum.core.arrays import BoolArray, FloatArray
 from powersum.core.errors import InputError
 from powersum.model.interval import Interval
 from powersum.model.model import Model, StateKey, VariableKey
 
 MOST_ROWS = 60
 """Longer tables are cut when they are printed."""
+
+
+UNDERFLOW = 1e-290
+"""More than all that is lost where products of probabilities leave the doubles."""
+
+BACKWARD = 8.0
+"""An exact distribution is a forward and a backward pass, each of which rounds as often as an elimination does, about
+twice: with room to spare, so many times its error, relatively."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,3 +120,26 @@ class Marginals(Mapping[str, Distribution]):
     def __repr__(self) -> str:
         kind = "exact" if self.exact else "from both sides"
         return f"<powersum.Marginals: {len(self)} variables, {kind}>"
+
+
+def exact_marginals(model: Model, beliefs: FloatArray, possible: BoolArray, log_error: float) -> Marginals:
+    """Distributions that are known up to rounding, from their probabilities one after another.
+
+    A possible state of probability 0 may have one that left the doubles: its upper side says so.
+    """
+    with np.errstate(divide="ignore"):
+        lower = np.log(beliefs) - log_error
+    upper = np.minimum(np.log(beliefs + UNDERFLOW) + log_error, 0.0)
+    upper[~possible] = -np.inf
+    # The only state that is possible is certain.
+    if len(model.cardinalities):
+        starts = np.append(0, np.cumsum(model.cardinalities))[:-1]
+        alone = np.repeat(np.add.reduceat(possible, starts, dtype=np.int64) == 1, model.cardinalities)
+        lower[alone & possible] = upper[alone & possible] = 0.0
+    ends = np.cumsum(model.cardinalities).tolist()
+    pieces = list(zip([0, *ends], ends, strict=False))
+
+    def cut(values: FloatArray) -> tuple[FloatArray, ...]:
+        return tuple(values[start:end] for start, end in pieces)
+
+    return Marginals(model, cut(lower), cut(upper), cut(beliefs), exact=True)

@@ -77,9 +77,9 @@ def solve_many(
     # What is wrong with the limits is not the fault of the first question.
     limits = Limits(time_limit=time_limit, memory=memory, gap=gap, seed=seed)
     model = model_of(model)
-    # What the process holds already is held once, not by each.
-    # Loaded now, for compiled modules take a good part of what each process holds.
-    import powersum.answer.work  # noqa: F401
+    if n_jobs > 1:
+        # What the process holds already is held once, not by each; compiled modules take a good part of it.
+        import powersum.answer.work  # noqa: F401
 
     held = min(bytes_held(), limits.bytes)
     options = {

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from powersum.answer.distribution import Distribution, Marginals
+from powersum.answer.distribution import BACKWARD, UNDERFLOW, Distribution, Marginals, exact_marginals
 from powersum.answer.shares import SumBounds
 from powersum.assign.repair import repaired
 from powersum.core.arrays import FloatArray
 from powersum.core.clock import deadline_at, working_time
 from powersum.core.errors import InputError
 from powersum.core.interrupt import interruptible
+from powersum.exact.small import small_elimination
 from powersum.model.keys import listed
 from powersum.model.limits import Limits
 from powersum.model.model import Model, VariableKey
@@ -28,15 +29,8 @@ __all__ = ["Distribution", "Marginals", "marginals"]
 
 DEFAULT_MEMORY = 1e9
 
-UNDERFLOW = 1e-290
-"""More than all that is lost where products of probabilities leave the doubles."""
-
 BELIEFS, WHOLE = 0.2, 0.25
 """Where nothing is exact: shares of the time for single numbers, then of what is left for the sum of everything."""
-
-BACKWARD = 8.0
-"""An exact distribution is a forward and a backward pass, each of which rounds as often as an elimination does, about
-twice: with room to spare, so many times its error, relatively."""
 
 
 def marginals(
@@ -84,20 +78,27 @@ def marginals(
     >>> round(float(m["rain"]["yes"]), 4)
     0.6364
     """
-    # Compiled modules are imported where they are used, so that ``import powersum`` stays quick.
-    from powersum.bounds.tree import CoveringTree
-    from powersum.prepare.ordering import elimination_order
-    from powersum.prepare.simplify import simplified
-
     started = working_time()
     limits = Limits(time_limit=time_limit, memory=memory, threads=threads, seed=seed)
     question = Question.of(model, evidence=evidence, limits=limits)
     model = question.model
     asked = range(model.n_variables) if of is None else [model.variable(key, argument="of") for key in listed(of, "of")]
+    small = small_elimination(*question.observed, question.query.weights, barren=False)
+    if small is not None:
+        known = small.marginals()
+        if known is None:
+            raise impossible(question)
+        log_error = BACKWARD * (small.tables.log_error + elimination_error(question.model))
+        return exact_marginals(question.model, *known, log_error)
+    # Compiled modules are imported where they are used, so that ``import powersum`` stays quick.
+    from powersum.bounds.tree import CoveringTree
+    from powersum.prepare.ordering import elimination_order
+    from powersum.prepare.simplify import simplified
+
     # Barren variables, which log Z can do without, have marginals too.
     problem = simplified(question, barren=False)
     if not problem.feasible:
-        raise _impossible(question)
+        raise impossible(question)
     beliefs = _of_removed(model, problem)
     if not problem.model.n_variables:
         return _rounded(model, beliefs, problem, BACKWARD * problem.log_error)
@@ -106,13 +107,13 @@ def marginals(
     if not tree.exact:
         search = min(1.0, 0.1 * limits.seconds)
         if repaired(problem, tree.decode(), seconds=search, seed=limits.seed) is None:
-            raise _impossible(question)
+            raise impossible(question)
     with interruptible() as interrupt:
         end = started + limits.seconds * (BELIEFS if len(asked) else 1.0)
         while not tree.exact and interrupt.cause is None and working_time() < end and tree.step(deadline_at(end)):
             pass
         if tree.log_upper == -math.inf:
-            raise _impossible(question)
+            raise impossible(question)
         for reduced, belief in enumerate(tree.beliefs()):
             kept = problem.kept_states[problem.kept_state_starts[reduced] : problem.kept_state_starts[reduced + 1]]
             own = beliefs[int(problem.variables[reduced])]
@@ -130,18 +131,19 @@ def marginals(
         wanted = [v for v in asked if v in reduced_variables]
         possible = np.split(problem.possible, np.cumsum(model.cardinalities)[:-1])
         if wanted and not bounds.whole(WHOLE):
-            raise _impossible(question)
+            raise impossible(question)
         left = sum(int(possible[v].sum()) for v in wanted)
         for v in wanted:
             sides = bounds.shares(v, possible[v], of=left)
             left -= int(possible[v].sum())
             if (sides[1] == -math.inf).all():
-                raise _impossible(question)
+                raise impossible(question)
             found.log_lower[v][:], found.log_upper[v][:] = sides
     return found
 
 
-def _impossible(question: Question) -> InputError:
+def impossible(question: Question) -> InputError:
+    """The error of a question about distributions where nothing has positive probability."""
     known = question.all_evidence
     what = "the evidence has probability 0" if known else "every state of the model has probability 0"
     return InputError(f"{what}: there are no marginals")

@@ -35,16 +35,28 @@ def probability_of(result: Result, log_sum: tuple[float, float]) -> Interval:
     return Interval.ratio((result.log_lower, result.log_upper), (log_lower, max(log_sum[1], log_lower)))
 
 
-def with_probability(solver: Solver) -> Result:
-    """The answer of a solver that has ended, with its probability where that is worth asking for."""
-    result = solver.result()
+def log_sum_of(solver: Solver, result: Result, *, left: float) -> tuple[float, float] | None:
+    """Bounds on the sum that the answer of a solver is a share of; None where it is not worth asking for.
+
+    Parameters
+    ----------
+    solver, result
+        A solver that has ended, and its answer.
+    left
+        Seconds that there are for it.
+    """
     asked = solver.question
     unknown = result.status is Status.INFEASIBLE or not math.isfinite(result.log_lower)
     if unknown or asked.query.task == "PR" or (solver.flag is not None and solver.flag.cause is not None):
-        return result
-    left = asked.limits.seconds - result.seconds
+        return None
     seconds = min(left, max(result.seconds, LEAST_SECONDS))
     if seconds <= 0.0:
-        return result
-    log_sum = sum_bounds(asked, asked.all_evidence, seconds=seconds, interrupt=solver.flag, schedule=solver.schedule)
-    return replace(result, probability=probability_of(result, log_sum))
+        return None
+    return sum_bounds(asked, asked.all_evidence, seconds=seconds, interrupt=solver.flag, schedule=solver.schedule)
+
+
+def with_probability(solver: Solver) -> Result:
+    """The answer of a solver that has ended, with its probability where that is worth asking for."""
+    result = solver.result()
+    log_sum = log_sum_of(solver, result, left=solver.question.limits.seconds - result.seconds)
+    return result if log_sum is None else replace(result, probability=probability_of(result, log_sum))

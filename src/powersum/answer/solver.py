@@ -6,13 +6,17 @@ import math
 from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any
 
+from powersum.answer.board import Board
 from powersum.answer.probability import reserved, with_probability
+from powersum.answer.small import small_work
 from powersum.answer.tuning import DEFAULT_SCHEDULE, Schedule
 from powersum.core.arrays import IntArray
 from powersum.core.clock import Clock
 from powersum.core.interrupt import Interrupt, interruptible
 from powersum.core.memory import memory_left
-from powersum.model.limits import Limits
+from powersum.exact.small import small_elimination
+from powersum.model.certificate import Certificate
+from powersum.model.limits import Limits, flag, whole_number
 from powersum.model.model import VariableKey
 from powersum.model.query import Query
 from powersum.model.question import EvidenceLike, ModelLike, Question, function_of
@@ -28,17 +32,28 @@ SAME = 1e-6
 """Bounds this close count as equal: the answer is then optimal. How close they are, the result says."""
 
 
+IMPOSSIBLE_REASON = "Nothing has positive probability: zeros and evidence exclude every state."
+
+
+def proven(reason: str, gap: float) -> str:
+    """What a result says of a proven answer."""
+    return f"{reason} Proven to {max(gap, 1e-16):.1g}."
+
+
 def solve(
     model: ModelLike,
     maximize: Iterable[VariableKey] | str | None = None,
     evidence: EvidenceLike | None = None,
     *,
     query: Query | None = None,
+    k: int = 1,
+    distinct: int = 1,
     time_limit: float | None = DEFAULT_TIME,
     memory: float | str = DEFAULT_MEMORY,
     gap: float = 0.0,
     threads: int = 1,
     seed: int = 0,
+    certificate: bool = False,
     callback: Callable[[Snapshot], None] | None = None,
     schedule: Schedule = DEFAULT_SCHEDULE,
 ) -> Result:
@@ -56,6 +71,11 @@ def solve(
         A dictionary, a list of pairs, or a row of a table (pandas Series, named tuple) without its missing values.
     query
         Weights 0 and 1, in place of ``maximize``.
+    k
+        How many of the best assignments to find, in order: ``result.best``, and ``result.log_upper_next`` bounds what
+        comes after them.
+    distinct
+        Each of them is the best that differs in at least so many variables from all before it.
     time_limit
         Seconds after which to return the best so far; ``None`` for no limit. Compilation on first use does not count.
     memory
@@ -66,6 +86,9 @@ def solve(
         With more than one, local search has a thread of its own, and the others tighten the bound.
     seed
         Seed of all that is drawn at random.
+    certificate
+        Whether the result shall have a ``certificate``, which ``powersum-check`` verifies. Takes a little more memory,
+        and time after the end.
     callback
         Called with a :class:`~powersum.model.result.Snapshot` whenever a bound has moved.
     schedule
@@ -91,6 +114,7 @@ def solve(
     63.6 %
     """
     function_of(callback, "callback")
+    k, distinct = whole_number(k, "k", 1), whole_number(distinct, "distinct", 1)
     solver = Solver(
         model,
         maximize,
@@ -101,9 +125,14 @@ def solve(
         gap=gap,
         threads=threads,
         seed=seed,
+        certificate=certificate,
         schedule=schedule,
     )
     with interruptible() as interrupt:
+        if k > 1:
+            from powersum.answer.best import best_of
+
+            return best_of(solver.question, k=k, distinct=distinct, schedule=schedule, callback=callback)
         solver.watch(interrupt)
         solver.spare_for_probability()
         for snapshot in solver:
@@ -138,15 +167,23 @@ class Solver:
         gap: float = 0.0,
         threads: int = 1,
         seed: int = 0,
+        certificate: bool = False,
         schedule: Schedule = DEFAULT_SCHEDULE,
     ) -> None:
         limits = Limits(time_limit=time_limit, memory=memory, gap=gap, threads=threads, seed=seed)
         self.question = Question.of(model, maximize, evidence, query=query, limits=limits)
         self.question.only_sums_and_maxima("solve")
-        # Compiled modules are imported where they are used, so that ``import powersum`` stays quick; but before the
-        # memory is looked at, for they take a good part of what the process holds.
-        import powersum.answer.work  # noqa: F401
-        from powersum.answer.board import Board
+        self._certified = flag(certificate, "certificate")
+        # Proofs are told by the compiled road.
+        self._small = None
+        if not self._certified:
+            self._small = small_elimination(*self.question.observed, self.question.query.weights)
+        if self._small is not None and self._small.entries * schedule.elimination_cost >= schedule.quick:
+            self._small = None
+        if self._small is None:
+            # Compiled modules are imported where they are used, so that ``import powersum`` stays quick; but before the
+            # memory is looked at, for they take a good part of what the process holds.
+            import powersum.answer.work  # noqa: F401
 
         self._memory = min(memory_left(limits.bytes), schedule.most_bytes)
         self._options: dict[str, Any] = {
@@ -199,12 +236,14 @@ class Solver:
 
     def _advance(self) -> Snapshot | None:
         """One turn of work; the snapshot if a bound moved."""
-        from powersum.answer.work import work
-
         board, clock, schedule = self._board, self._clock, self.schedule
         try:
             with clock.running():
-                if self._work is None:
+                if self._work is None and self._small is not None:
+                    self._work = small_work(self._small, self.question, board)
+                elif self._work is None:
+                    from powersum.answer.work import work
+
                     self._work = work(
                         self.question,
                         board=board,
@@ -213,6 +252,7 @@ class Solver:
                         memory=self._memory,
                         threads=self._options["threads"],
                         seed=self._options["seed"],
+                        certificate=self._certified,
                     )
                 over = next(self._work, _OVER) is _OVER
         except BaseException as error:
@@ -270,14 +310,36 @@ class Solver:
             version=__version__,
             notes=board.notes,
             question=self.question.asked(),
+            certificate=self._certificate(),
+        )
+
+    def _certificate(self) -> Certificate | None:
+        """The proof of what is on the board, if it was asked for."""
+        board = self._board
+        if board.ground is None:
+            return None
+        from powersum.answer.certificate import certificate_of
+
+        chosen = self.question.query.max_variables.tolist()
+        found = board.log_lower > -math.inf
+        return certificate_of(
+            self.question,
+            board.ground,
+            board.proof(),
+            log_lower=board.log_lower,
+            log_upper=board.log_upper,
+            states=board.given if chosen or not board.proven else None,
+            assignment={v: int(board.states[v]) for v in chosen} if found else None,
+            below=board.below.steps,
+            log_below=board.below.log_lower,
         )
 
     def _status(self) -> tuple[Status, str]:
         board = self._board
         if board.log_upper == -math.inf:
-            return Status.INFEASIBLE, "Nothing has positive probability: zeros and evidence exclude every state."
+            return Status.INFEASIBLE, IMPOSSIBLE_REASON
         if board.log_lower > -math.inf and (board.gap <= SAME or board.proven):
-            return Status.OPTIMAL, f"{board.reason} Proven to {max(board.gap, 1e-16):.1g}."
+            return Status.OPTIMAL, proven(board.reason, board.gap)
         if self._interrupted is not None or not self._finished:
             return Status.INTERRUPTED, self._interrupted or "Stopped before the end."
         if board.gap <= self._options["gap"]:

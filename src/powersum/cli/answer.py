@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 import typer
 
-from powersum.cli.terminal import print_json, say
+from powersum.cli.terminal import print_json, say, value_text
 from powersum.model.result import Result, Status
 
 if TYPE_CHECKING:
@@ -21,8 +22,10 @@ INTERRUPTED = 130
 SHOWN_STATES = 12
 
 
-def write_answer(result: Result, json: str | None, plot: Path | None) -> None:
-    """The answer as JSON, to a file or to stdout, and as a picture; what goes to stdout comes last."""
+def write_answer(result: Result, json: str | None, plot: Path | None, certificate: Path | None) -> None:
+    """The answer as JSON, to a file or to stdout, as a picture, and its proof; what goes to stdout comes last."""
+    if certificate is not None and result.certificate is not None:
+        result.certificate.save(certificate)
     if json is not None and json != "-":
         result.save(json)
     if plot is not None:
@@ -54,6 +57,25 @@ def print_status(console: Console, result: Result) -> None:
     console.print(f"{result.status}: {escape(result.reason)} ({result.seconds:.2f} s)")
     for note in result.notes:
         console.print(f"note: {escape(note)}")
+
+
+def print_best(console: Console, result: Result) -> None:
+    """One line for each of several answers, and one for what comes after them."""
+    from rich.markup import escape
+
+    for number, one in enumerate(result.best, 1):
+        pairs = " ".join(f"{name}={state}" for name, state in list(one.assignment.items())[:SHOWN_STATES])
+        rest = " …" if len(one.assignment) > SHOWN_STATES else ""
+        share = "" if one.probability is None else f"{one.probability}  "
+        sure = "" if one.status is Status.OPTIMAL else "  not proven"
+        console.print(f"{number}. {share}log value {value_text(one.log_lower)}{sure}  {escape(pairs)}{rest}")
+    if result.best and result.log_upper_next is not None:
+        end = (
+            "there are no more"
+            if result.log_upper_next == -math.inf
+            else f"at most {value_text(result.log_upper_next)}"
+        )
+        console.print(f"next: {end}")
 
 
 def print_assignment(console: Console, result: Result, title: str) -> None:

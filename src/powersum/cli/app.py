@@ -11,6 +11,7 @@ import typer
 
 from powersum import __version__
 from powersum.cli.bound import bound_command
+from powersum.cli.cache import cache_command
 from powersum.cli.compare import compare_command
 from powersum.cli.generate import generate_app
 from powersum.cli.help import examples
@@ -20,6 +21,7 @@ from powersum.cli.reproduce import reproduce_command
 from powersum.cli.solve import solve_command
 from powersum.cli.terminal import say
 from powersum.cli.uai_solver import uai_solver_command
+from powersum.cli.warmup import warmup_command
 from powersum.core.errors import InputError
 
 app = typer.Typer(
@@ -28,6 +30,7 @@ app = typer.Typer(
     epilog=examples("powersum bound model.uai --query model.uai.query --time 10", "powersum bound --help"),
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
 )
 app.command(
     "bound",
@@ -73,6 +76,8 @@ app.command(
     "reproduce",
     epilog=examples("powersum reproduce --out figures", "powersum reproduce 2,3 --data shared/data --out figures"),
 )(reproduce_command)
+app.command("cache", epilog=examples("powersum cache", "powersum cache --clear"))(cache_command)
+app.command("warmup", epilog=examples("powersum warmup", "powersum warmup --jobs 8 --quiet"))(warmup_command)
 app.add_typer(generate_app, name="generate")
 
 

@@ -7,10 +7,11 @@ from typing import Annotated, Any, TextIO
 import typer
 
 from powersum.answer.bounding import bound
-from powersum.bounds.registry import DEFAULT_METHOD, METHODS, check_options, method_named
+from powersum.bounds.registry import DEFAULT_METHOD, METHODS, check_options, check_provable, method_named
 from powersum.cli.answer import exit_if_interrupted, print_assignment, print_status, print_written, write_answer
 from powersum.cli.completion import complete_method
 from powersum.cli.files import (
+    CertificateOutput,
     EvidenceFile,
     EvidencePairs,
     JsonOutput,
@@ -69,6 +70,7 @@ def bound_command(
     json: JsonOutput = None,
     plot: PlotOutput = None,
     report: ReportOutput = None,
+    certificate: CertificateOutput = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but the bound.")] = False,
 ) -> None:
     """Bound a model's marginal MAP value, its partition function (no query) or its MAP value (--max all) from above.
@@ -90,9 +92,11 @@ def bound_command(
         sweeps=sweeps, time_limit=time_limit, target=target, change=change, memory=memory, threads=threads, seed=seed
     )
     check_options(method_named(method), options)
-    check_outputs([json, plot, report], [model, query, evid, order], picture=plot)
+    if certificate is not None:
+        check_provable(method_named(method))
+    check_outputs([json, plot, report, certificate], [model, query, evid, order], picture=plot)
     announce_compilation(quiet=quiet)
-    with older_answers_aside([json, plot, report]):
+    with older_answers_aside([json, plot, report, certificate]):
         question, hints = read_question(
             model,
             query=query,
@@ -123,17 +127,18 @@ def bound_command(
                 change=change,
                 threads=threads,
                 seed=seed,
+                certificate=certificate is not None,
                 callback=callback,
                 **options,
             )
-        write_answer(result, json, plot)
+        write_answer(result, json, plot, certificate)
         if report is not None:
             from powersum.cli.report import write_page
 
             write_page(report, result, question, context.obj)
         if not quiet:
             _print_answer(result, stream)
-            print_written((json, plot, report), stream)
+            print_written((json, plot, report, certificate), stream)
         elif json != "-":
             # Adding zero takes the sign from a zero.
             print(result.log_upper + 0.0)

@@ -13,12 +13,14 @@ from powersum.answer.solver import DEFAULT_MEMORY, DEFAULT_TIME, Solver
 from powersum.cli.answer import (
     exit_if_interrupted,
     print_assignment,
+    print_best,
     print_probability,
     print_status,
     print_written,
     write_answer,
 )
 from powersum.cli.files import (
+    CertificateOutput,
     EvidenceFile,
     EvidencePairs,
     JsonOutput,
@@ -39,7 +41,9 @@ from powersum.cli.fresh import older_answers_aside
 from powersum.cli.progress import announce_compilation, output_stream, progress, two_sided_line
 from powersum.cli.result_file import AnswerWriter
 from powersum.cli.terminal import console_on, log10_text, value_text
+from powersum.core.errors import InputError
 from powersum.core.interrupt import interruptible
+from powersum.model.question import Question
 from powersum.model.result import Result, Status
 
 
@@ -57,6 +61,16 @@ def solve_command(
     ] = DEFAULT_TIME,
     memory: Memory = None,
     gap: Annotated[float, typer.Option(metavar="X", help="Stop once upper and lower bound are this close.")] = 0.0,
+    best: Annotated[
+        int, typer.Option(metavar="K", min=1, help="Find the K best assignments in order, and a bound on the next.")
+    ] = 1,
+    distinct: Annotated[
+        int,
+        typer.Option(metavar="D", min=1, help="With --best: each differs in at least D variables from those before."),
+    ] = 1,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Say what the answer rests on; takes up to --time once more.")
+    ] = False,
     threads: Annotated[
         int, typer.Option(metavar="N", min=1, help="Threads: from two on, local search has one of its own.")
     ] = 1,
@@ -67,6 +81,7 @@ def solve_command(
     ] = None,
     plot: PlotOutput = None,
     report: ReportOutput = None,
+    certificate: CertificateOutput = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but the two bounds.")] = False,
 ) -> None:
     """Find the best states of the query variables with their certified value, and an upper bound on every other.
@@ -78,9 +93,13 @@ def solve_command(
     limits = limits_of(
         time_limit=time_limit, memory=DEFAULT_MEMORY if memory is None else memory, gap=gap, threads=threads, seed=seed
     )
-    check_outputs([json, uai, plot, report], [model, query, evid], picture=plot)
+    if best > 1 and uai is not None:
+        raise InputError("give --best or --uai, not both: the competition's file has one answer")
+    if best > 1 and certificate is not None:
+        raise InputError("give --best or --certificate, not both: a certificate proves one answer")
+    check_outputs([json, uai, plot, report, certificate], [model, query, evid], picture=plot)
     announce_compilation(quiet=quiet)
-    with older_answers_aside([json, uai, plot, report]):
+    with older_answers_aside([json, uai, plot, report, certificate]):
         question, hints = read_question(
             model,
             query=query,
@@ -99,6 +118,7 @@ def solve_command(
             gap=gap,
             threads=threads,
             seed=seed,
+            certificate=certificate is not None,
         )
     stream = output_stream(json)
     if not quiet:
@@ -107,27 +127,43 @@ def solve_command(
     with interruptible() as interrupt:
         solver.watch(interrupt)
         solver.spare_for_probability()
-        with ExitStack() as open_files, progress(quiet=quiet, stream=stream, line=two_sided_line) as show:
-            writer = None if uai is None else open_files.enter_context(AnswerWriter(uai, question.query))
-            for snapshot in solver:
-                # First to the file: what a person has seen must survive a kill.
-                if writer is not None:
-                    writer.improved(solver)
-                if show is not None:
-                    show(snapshot)
-        result = with_probability(solver)
-        write_answer(result, json, plot)
+        if best > 1:
+            from powersum.answer.best import best_of
+
+            with progress(quiet=quiet, stream=stream, line=two_sided_line) as show:
+                result = best_of(question, k=best, distinct=distinct, callback=show)
+        else:
+            result = _solved(solver, question, uai, quiet=quiet, stream=stream)
+        write_answer(result, json, plot, certificate)
         if report is not None:
             from powersum.cli.report import write_page
 
             write_page(report, result, question, context.obj)
         if not quiet:
             _print_answer(result, stream)
-            print_written((json, uai, plot, report), stream)
+            if explain and result.assignment:
+                told = result.explain(
+                    question.model, time_limit=time_limit, memory=limits.bytes, threads=threads, seed=seed
+                )
+                print(f"\n{told}", file=stream)
+            print_written((json, uai, plot, report, certificate), stream)
         elif json != "-":
             # Adding zero takes the sign from a zero.
             print(result.log_lower + 0.0, result.log_upper + 0.0)
     exit_if_interrupted(result)
+
+
+def _solved(solver: Solver, question: Question, uai: Path | None, *, quiet: bool, stream: TextIO) -> Result:
+    """Run the solver to its end, with every improvement on the screen and in the competition's file."""
+    with ExitStack() as open_files, progress(quiet=quiet, stream=stream, line=two_sided_line) as show:
+        writer = None if uai is None else open_files.enter_context(AnswerWriter(uai, question.query))
+        for snapshot in solver:
+            # First to the file: what a person has seen must survive a kill.
+            if writer is not None:
+                writer.improved(solver)
+            if show is not None:
+                show(snapshot)
+    return with_probability(solver)
 
 
 def _print_answer(result: Result, stream: TextIO) -> None:
@@ -141,3 +177,4 @@ def _print_answer(result: Result, stream: TextIO) -> None:
         console.print(f"[bold]{lower} ≤ log value ≤ {upper}[/bold]   gap {result.gap:.4g}")
     print_status(console, result)
     print_assignment(console, result, "best states" if result.status is not Status.OPTIMAL else "optimal states")
+    print_best(console, result)

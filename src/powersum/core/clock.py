@@ -1,4 +1,4 @@
-"""Working time: what limits count, which is all but compilation on first use; whoever asks is told when that begins.
+"""Working time: what limits count, which is all but compiling and loading code; whoever asks is told when that begins.
 
 Knows nothing of Numba, so that looking at the clock does not import it; :mod:`powersum.core.jit` keeps it up to date.
 """
@@ -12,7 +12,9 @@ from contextlib import contextmanager
 
 
 class CompilationClock:
-    """Adds up the seconds during which something was compiled and stored; loading what was stored before is work.
+    """Adds up the seconds during which code was compiled, or loaded where it was compiled before.
+
+    Neither is the question's fault: a limit of a second would end before the first bound because code was being loaded.
 
     Attributes
     ----------
@@ -49,12 +51,12 @@ class CompilationClock:
     def leave(self) -> bool:
         """The request is fulfilled; True if it was an outermost one for which something was compiled."""
         self._depth -= 1
-        if self._depth > 0 or not self._compiling:
+        if self._depth > 0:
             return False
-        self._compiling = False
+        compiled, self._compiling = self._compiling, False
         if not self.counted:
             self.seconds += time.monotonic() - self._begun
-        return True
+        return compiled
 
 
 compilation = CompilationClock()

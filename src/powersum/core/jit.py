@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import gc
+import hashlib
 import os
-from collections.abc import Callable
+import pickle
+import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+import llvmlite
+import llvmlite.binding
 import numba
+import numpy as np
 from numba.core import event
+from numba.core.compiler import CompileResult
+from numba.core.serialize import dumps
 
+from powersum.core.cache import module_stamp, store
 from powersum.core.clock import compilation
 
 LOCKED, COMPILED = "numba:compiler_lock", "numba:compile"
@@ -54,14 +63,82 @@ BOUNDSCHECK = os.environ.get("POWERSUM_BOUNDSCHECK", "") not in ("", "0")
 Numba wraps negative indices before it checks, so that only those beyond the length are seen.
 """
 
-if BOUNDSCHECK:
-    # Numba does not tell by a cached function whether it checks: the two kinds must never meet in one folder.
-    settings: Any = numba.config
-    settings.CACHE_DIR = str(Path(__file__).parent / "__pycache__" / "boundscheck")
+ENVIRONMENT = hashlib.sha256(
+    repr((numba.__version__, llvmlite.__version__, np.__version__, sys.version, sys.platform, BOUNDSCHECK)).encode()
+).hexdigest()[:8]
+"""Stands for all but sources and processor that decides what is compiled: versions, and whether indices are checked."""
+
+
+PROCESSOR = hashlib.sha256(
+    f"{llvmlite.binding.get_host_cpu_name()} {llvmlite.binding.get_host_cpu_features().flatten()}".encode()
+).hexdigest()[:8]
+"""Stands for the processor that code is compiled for."""
+
+# Numba's own ways to take a compiled function apart and to put it together again, without their missing types.
+_rebuild: Callable[..., Any] = CompileResult._rebuild
+_dumps: Callable[[Any], bytes] = dumps
+
+
+class _Kept:
+    """The compiled forms of one function between runs, in the place of Numba's own cache.
+
+    One file for each signature, named after all that tells it from others; so there is no list of them that two
+    processes could spoil.
+    """
+
+    def __init__(self, function: Callable[..., Any], source: Path, options: Mapping[str, Any]) -> None:
+        self._function = function
+        self._options = sorted(options.items())
+        # Now and not at the first call: a file may be replaced while a process runs what it has read from it.
+        self._folder = f"{source.stem}-{ENVIRONMENT}-{module_stamp(source)}"
+
+    @property
+    def cache_path(self) -> str:
+        """Where the files lie."""
+        return str((store.folder or Path()) / self._folder)
+
+    def enable(self) -> None:
+        """Part of Numba's protocol."""
+
+    def disable(self) -> None:
+        """Part of Numba's protocol."""
+
+    def flush(self) -> None:
+        """Part of Numba's protocol."""
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """The compiled form for a signature, or None."""
+        target_context.refresh()
+        content = store.read(self._folder, self._name(sig, target_context.codegen()))
+        return None if content is None else _rebuild(target_context, *pickle.loads(content))
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep the compiled form for a signature, unless it holds addresses of this process."""
+        if data.library.has_dynamic_globals or any(not lifted.can_cache for lifted in data.lifted):
+            return
+        store.write(self._folder, self._name(sig, data.codegen), _dumps(data._reduce()))
+
+    def _name(self, sig: Any, codegen: Any) -> str:
+        closure = self._function.__closure__
+        cells = b"" if closure is None else _dumps(tuple(cell.cell_contents for cell in closure))
+        # The processor is part of it: a home folder may be shared by several machines.
+        place = self._function.__code__.co_firstlineno
+        key = (str(sig), _fields(sig), codegen.magic_tuple(), place, cells, self._options)
+        return f"{self._function.__name__}-{hashlib.sha256(repr(key).encode()).hexdigest()[:24]}"
+
+
+def _fields(kind: Any) -> Any:
+    """Names of the fields of all named tuples in a type: its text has only their types, in their order."""
+    parts = kind if isinstance(kind, tuple) else getattr(kind, "types", ())
+    return (getattr(kind, "fields", ()), [_fields(part) for part in parts])
 
 
 def _compile(function: Function, **options: Any) -> Function:
-    kernel = numba.njit(cache=True, nogil=True, error_model="numpy", boundscheck=BOUNDSCHECK, **options)(function)
+    kernel = numba.njit(nogil=True, error_model="numpy", boundscheck=BOUNDSCHECK, **options)(function)
+    # Without a source, in a notebook or an archive, nothing tells whether kept code is of the present function.
+    source = Path(getattr(sys.modules.get(function.__module__), "__file__", None) or "").resolve()
+    if source.suffix == ".py" and source.is_file():
+        kernel._cache = _Kept(function, source, options)
     return cast(Function, kernel)
 
 

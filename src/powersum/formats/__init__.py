@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
+from importlib import import_module
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 from powersum.core.errors import InputError
-from powersum.formats.bif import read_bif
-from powersum.formats.companion_files import Companions, companions
-from powersum.formats.evidence import read_evidence, write_evidence
 from powersum.formats.files import COMPRESSED_SUFFIXES, PathLike, plain_name, shown
-from powersum.formats.network_writers import write_bif, write_xmlbif
-from powersum.formats.order import read_order, write_order
-from powersum.formats.query import read_query, write_query
-from powersum.formats.results import Answer, ResultWriter, read_result
-from powersum.formats.uai import read_uai, write_uai
-from powersum.formats.whole_question import to_uai
-from powersum.formats.xmlbif import read_xmlbif
 from powersum.model.model import Model
+
+if TYPE_CHECKING:
+    from powersum.formats.companion_files import Companions, companions
+    from powersum.formats.evidence import read_evidence, write_evidence
+    from powersum.formats.order import read_order, write_order
+    from powersum.formats.query import read_query, write_query
+    from powersum.formats.results import Answer, ResultWriter, read_result
+    from powersum.formats.whole_question import to_uai
 
 __all__ = [
     "Answer",
@@ -38,33 +39,48 @@ __all__ = [
 ]
 
 
-def _read_agrum(path: PathLike) -> Model:
-    from powersum.formats.agrum import read_agrum
+# Imported at first use: a run reads one format, and most write none.
+_LAZY = MappingProxyType(
+    {
+        **dict.fromkeys(("Companions", "companions"), "companion_files"),
+        **dict.fromkeys(("read_evidence", "write_evidence"), "evidence"),
+        **dict.fromkeys(("read_order", "write_order"), "order"),
+        **dict.fromkeys(("read_query", "write_query"), "query"),
+        **dict.fromkeys(("Answer", "ResultWriter", "read_result"), "results"),
+        "to_uai": "whole_question",
+    }
+)
 
-    return read_agrum(path)
+# A new model format is a new module and a line here: its module, and the name of the function in it.
+_READERS = MappingProxyType(
+    {
+        ".uai": ("uai", "read_uai"),
+        ".bif": ("bif", "read_bif"),
+        ".xmlbif": ("xmlbif", "read_xmlbif"),
+        ".bifxml": ("xmlbif", "read_xmlbif"),
+        **dict.fromkeys((".net", ".dsl", ".xdsl"), ("agrum", "read_agrum")),
+    }
+)
+_WRITERS = MappingProxyType(
+    {
+        ".uai": ("uai", "write_uai"),
+        ".bif": ("network_writers", "write_bif"),
+        ".xmlbif": ("network_writers", "write_xmlbif"),
+        ".bifxml": ("network_writers", "write_xmlbif"),
+        **dict.fromkeys((".net", ".dsl", ".xdsl"), ("agrum", "write_agrum")),
+    }
+)
 
 
-def _write_agrum(model: Model, path: PathLike) -> None:
-    from powersum.formats.agrum import write_agrum
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'powersum.formats' has no attribute {name!r}")
+    return _function(_LAZY[name], name)
 
-    write_agrum(model, path)
 
+def _function(module: str, name: str) -> Any:
+    return getattr(import_module(f"powersum.formats.{module}"), name)
 
-# A new model format is a new module and a line here.
-_READERS: dict[str, Callable[[PathLike], Model]] = {
-    ".uai": read_uai,
-    ".bif": read_bif,
-    ".xmlbif": read_xmlbif,
-    ".bifxml": read_xmlbif,
-    **dict.fromkeys((".net", ".dsl", ".xdsl"), _read_agrum),
-}
-_WRITERS: dict[str, Callable[[Model, PathLike], None]] = {
-    ".uai": write_uai,
-    ".bif": write_bif,
-    ".xmlbif": write_xmlbif,
-    ".bifxml": write_xmlbif,
-    **dict.fromkeys((".net", ".dsl", ".xdsl"), _write_agrum),
-}
 
 MODEL_SUFFIXES = frozenset(_READERS)
 """Suffixes of files that hold a model, without those of compression."""
@@ -84,7 +100,8 @@ def read(path: PathLike) -> Model:
         if not os.path.exists(path):
             raise InputError(f"{shown(path)}: there is no such file")
         raise InputError(f"{shown(path)}: unknown kind of model: read are {_listed(_READERS)}")
-    return replace(reader(path), title=os.path.basename(shown(path)))
+    model: Model = _function(*reader)(path)
+    return replace(model, title=os.path.basename(shown(path)))
 
 
 def write(model: Model, path: PathLike) -> None:
@@ -95,7 +112,7 @@ def write(model: Model, path: PathLike) -> None:
     writer = _WRITERS.get(_suffix(path))
     if writer is None:
         raise InputError(f"{shown(path)}: unknown kind of model: written are {_listed(_WRITERS)}")
-    writer(model, path)
+    _function(*writer)(model, path)
 
 
 def _suffix(path: PathLike) -> str:

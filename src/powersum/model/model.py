@@ -167,16 +167,20 @@ class Model:
     @property
     def digest(self) -> str:
         """SHA-256 of all numbers of the model: see :func:`powersum.model.digest.values_digest`."""
-        from powersum.model.digest import values_digest
+        if "values" not in self._digests:
+            from powersum.model.digest import values_digest
 
-        return self._digests.get("values") or self._digests.setdefault("values", values_digest(self))
+            self._digests["values"] = values_digest(self)
+        return self._digests["values"]
 
     @property
     def structure(self) -> str:
         """SHA-256 of states, scopes and zeros, as in certificates: :func:`powersum.model.digest.structure_digest`."""
-        from powersum.model.digest import structure_digest
+        if "structure" not in self._digests:
+            from powersum.model.digest import structure_digest
 
-        return self._digests.get("structure") or self._digests.setdefault("structure", structure_digest(self))
+            self._digests["structure"] = structure_digest(self)
+        return self._digests["structure"]
 
     def scope(self, factor: int) -> IntArray:
         """Variables of one factor, as in the file."""

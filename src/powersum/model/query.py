@@ -75,9 +75,9 @@ class Query:
     @property
     def task(self) -> str:
         """``PR`` (log Z), ``MAP``, ``MMAP``, or ``power-sum`` for other weights."""
-        is_max = self.weights == 0.0
-        if not np.all(is_max | (self.weights == 1.0)):
+        n_max, n_sum = np.count_nonzero(self.weights == 0.0), np.count_nonzero(self.weights == 1.0)
+        if n_max + n_sum < len(self.weights):
             return "power-sum"
-        if is_max.all() and is_max.size:
-            return "MAP"
-        return "MMAP" if is_max.any() else "PR"
+        if n_max == 0:
+            return "PR"
+        return "MMAP" if n_sum else "MAP"

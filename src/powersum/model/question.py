@@ -162,6 +162,15 @@ class Question:
         )
 
 
+def asked_again(asked: Asked, model: Model, limits: Limits | None = None) -> Question:
+    """The question that a result remembers, about the model at hand, which must be the one."""
+    if asked.structure != model.structure:
+        raise InputError("the result is about another model than the one that is given")
+    query = None if asked.weights is None else Query(np.array(asked.weights))
+    maximize = asked.maximize if query is None else None
+    return Question.of(model, maximize, {**asked.evidence, **asked.likelihoods}, query=query, limits=limits)
+
+
 def model_of(model: ModelLike) -> Model:
     """A model as it is, or read from the file that a path names."""
     if isinstance(model, Model):

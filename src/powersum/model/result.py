@@ -11,9 +11,11 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from powersum.core.errors import InputError
+from powersum.model.certificate import Certificate
+from powersum.model.explanation import Explanation
 from powersum.model.interval import Interval
 from powersum.model.model import StateKey
-from powersum.model.question import Asked
+from powersum.model.question import Asked, ModelLike
 from powersum.model.strict_json import Record, revived, strict, strict_json
 
 if TYPE_CHECKING:
@@ -89,6 +91,13 @@ class Result:
         How probable the assignment is given the evidence, from both sides: it is at least ``probability.lower``, and no
         assignment is more probable than ``probability.upper``. One number where both are exact. None for log Z, which
         assigns nothing, and where :func:`powersum.solve` had no time for it.
+    best
+        Where several answers were asked for: the best ones in order, this one first. ``log_upper`` of each holds for
+        all that are not before it.
+    log_upper_next
+        An upper bound on the value of whatever comes after them; None where only one was asked for.
+    certificate
+        The proof of both bounds, if it was asked for: ``save`` writes it. It is not part of the JSON form.
     """
 
     log_upper: float
@@ -105,6 +114,9 @@ class Result:
     notes: tuple[str, ...] = field(default=())
     question: Asked | None = None
     probability: Interval | None = None
+    best: tuple[Result, ...] = ()
+    log_upper_next: float | None = None
+    certificate: Certificate | None = field(default=None, compare=False)
 
     @property
     def gap(self) -> float:
@@ -138,7 +150,9 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as dictionaries, lists, strings and numbers; infinities are the strings "inf" and "-inf"."""
-        own = {item.name: strict(getattr(self, item.name)) for item in fields(self)}
+        apart = ("best", "certificate")
+        own = {item.name: strict(getattr(self, item.name)) for item in fields(self) if item.name not in apart}
+        own["best"] = [result.to_dict() for result in self.best]
         return {"format": FORMAT, "format_version": FORMAT_VERSION, **own, "gap": strict(self.gap)}
 
     @classmethod
@@ -180,6 +194,8 @@ class Result:
             probability=None
             if probability is None
             else Interval(probability.number("log_lower"), probability.number("log_upper")),
+            best=tuple(cls.from_dict(item) for item in record.take("best", list, [])),
+            log_upper_next=None if data.get("log_upper_next") is None else record.number("log_upper_next"),
         )
 
     def to_json(self) -> str:
@@ -217,6 +233,34 @@ class Result:
         from powersum.report.notebook import result_html
 
         return result_html(self)
+
+    def explain(self, model: ModelLike, **options: Any) -> Explanation:
+        """What this answer rests on; prints as a table.
+
+        For each piece of evidence the answer without it, and how probable both are then; for each maximised variable
+        its best other state and what that would cost. Everything holds from both sides.
+
+        Parameters
+        ----------
+        model
+            The model that the answer is about, which the result does not keep, or the path of its file.
+        **options
+            ``time_limit`` for all that together, ``memory``, ``threads``, ``seed``, as in :func:`powersum.solve`.
+
+        Examples
+        --------
+        >>> import powersum as ps
+        >>> rain = ps.Model.from_tables({"rain": {"no": 0.8, "yes": 0.2}, ("rain", "wet"): [[0.9, 0.1], [0.3, 0.7]]})
+        >>> print(ps.solve(rain, ["rain"], {"wet": 1}).explain(rain))
+        without  the answer is  its probability  this answer's
+        wet=1    rain=no        80 %             20 %
+        <BLANKLINE>
+        variable  instead  log value lost  times less probable
+        rain=yes  no       0.5596          1.75
+        """
+        from powersum.answer.explanation import explain
+
+        return explain(self, model, **options)
 
     def plot(self, ax: Axes | None = None, *, against: str = "seconds") -> Axes:
         """Draw the bounds against time (``"seconds"``) or sweeps (``"sweep"``); returns the axes."""

@@ -23,7 +23,7 @@ import math
 
 import numpy as np
 
-from powersum.core.arrays import FloatArray
+from powersum.core.arrays import FloatArray, IntArray
 from powersum.model.model import Model
 
 UNIT = 2.0**-53
@@ -64,12 +64,16 @@ def elimination_error(model: Model, largest_weight: float = 1.0) -> float:
     Whatever the order, there are at most ``n_factors + n_variables`` inputs to at most ``n_variables`` power sums, and
     no intermediate value is larger than all tables and domains together.
     """
+    largest = float(magnitudes(model.log_values, model.table_starts[:-1]).sum()) if model.n_factors else 0.0
+    return error_of_tables(model.cardinalities, model.n_factors, largest, largest_weight)
+
+
+def error_of_tables(cardinalities: IntArray, n_tables: int, largest: float, largest_weight: float = 1.0) -> float:
+    """The same for tables that are in no model; ``largest`` is the sum of their :func:`magnitude`."""
     weight = max(largest_weight, 1.0)
-    largest = weight * float(np.log(model.cardinalities).sum())
-    if model.n_factors:
-        largest += float(magnitudes(model.log_values, model.table_starts[:-1]).sum())
-    inputs = model.n_factors + 6.0 * model.n_variables + 8.0
-    sums = 2.0 * float(model.cardinalities.sum()) + EXPONENTIAL * model.n_variables
+    largest += weight * float(np.log(cardinalities).sum())
+    inputs = n_tables + 6.0 * len(cardinalities) + 8.0
+    sums = 2.0 * float(cardinalities.sum()) + EXPONENTIAL * len(cardinalities)
     return float(UNIT * (inputs * largest + weight * sums))
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from powersum.core.arrays import BoolArray, FloatArray, IntArray, positions_of
+from powersum.core.arrays import BoolArray, FloatArray, IntArray, positions_of, starts_of
 from powersum.model.model import Model
+from powersum.prepare.fates import Fates
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,6 +42,8 @@ class Problem:
     possible
         For each state of each original variable, variable after variable, False where evidence or zeros were found to
         exclude it. The possible states of a removed variable are equally likely, unless it was barren.
+    fates
+        What became of each factor of the original model.
     """
 
     model: Model
@@ -53,6 +57,31 @@ class Problem:
     component: IntArray
     original_tau: FloatArray
     possible: BoolArray
+    fates: Fates
+
+    @classmethod
+    def whole(cls, model: Model, tau: FloatArray, evidence: Mapping[int, int]) -> Problem:
+        """The question as it is, nothing simplified: for answers in the model's own variables.
+
+        Variables may have one state, or lie in no factor.
+        """
+        fixed = np.full(model.n_variables, -1, dtype=np.int64)
+        fixed[list(evidence)] = list(evidence.values())
+        starts = starts_of(model.cardinalities)
+        return cls(
+            model=model,
+            tau=tau,
+            log_constant=0.0,
+            log_error=0.0,
+            variables=np.arange(model.n_variables),
+            kept_state_starts=starts,
+            kept_states=np.arange(starts[-1]) - np.repeat(starts[:-1], model.cardinalities),
+            fixed_states=fixed,
+            component=np.zeros(model.n_variables, dtype=np.int64),
+            original_tau=tau,
+            possible=np.ones(int(starts[-1]), dtype=np.bool_),
+            fates=Fates.of(model),
+        )
 
     @property
     def feasible(self) -> bool:

@@ -8,13 +8,11 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
-import numpy as np
-
 from powersum.answer.marginals import Marginals, marginals
 from powersum.core.errors import InputError
 from powersum.model.model import Model, VariableKey
 from powersum.model.query import Query
-from powersum.model.question import EvidenceLike, Question
+from powersum.model.question import EvidenceLike, Question, asked_again
 from powersum.model.result import Result
 from powersum.report.graph import roles_of
 from powersum.report.page_sections import MOST_BELIEFS
@@ -131,16 +129,14 @@ def _question(
     query: Query | None,
 ) -> Question:
     """The question as it is given, and where it is not, as the result remembers it."""
-    asked = result.question
-    if asked is not None and asked.structure != model.structure:
-        raise InputError("the result is about another model than the one that is given")
+    again = None if result.question is None else asked_again(result.question, model)
     if maximize is None and query is None:
-        if asked is not None and asked.weights is not None:
-            query = Query(np.array(asked.weights))
+        if again is not None:
+            query = again.query
         else:
-            maximize = list(result.assignment if asked is None else asked.maximize)
-    if evidence is None and asked is not None:
-        evidence = {**asked.evidence, **asked.likelihoods}
+            maximize = list(result.assignment)
+    if evidence is None and again is not None:
+        evidence = again.all_evidence
     return Question.of(model, maximize, evidence, query=query)
 
 

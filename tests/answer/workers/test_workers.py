@@ -205,5 +205,6 @@ def test_partial_sums_prove_where_nothing_is_dropped(seed: int) -> None:
 def test_a_crew_has_all_workers() -> None:
     task = task_of(hard_case(1).problem(), Board(hard_case(1).model.n_variables))
     crew = crew_of(task)
-    assert [type(spell.worker).__name__ for spell in crew.spells] == ["PartialSums", "BranchAndBound"]
+    workers = [type(spell.worker).__name__ for spell in crew.spells]
+    assert workers == ["PartialSums", "VariationalSums", "BranchAndBound"]
     crew.companion.close()

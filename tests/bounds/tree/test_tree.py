@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from powersum.bounds.buckets.partition import limits_of, partition
-from powersum.bounds.buckets.passes import Passes
+from powersum.bounds.buckets.passes import Passes, _largest_of_stretches
 from powersum.bounds.buckets.scopes import scopes_in_order
 from powersum.bounds.buckets.wiring import lay_out
 from powersum.bounds.tree import CoveringTree
@@ -23,6 +23,7 @@ from powersum.core.arrays import FloatArray
 from powersum.core.errors import InputError
 from powersum.model.model import Model
 from powersum.model.query import Query
+from powersum.model.rounding import magnitudes
 from powersum.prepare.ordering import elimination_order
 from powersum.prepare.problem import Problem
 from powersum.prepare.simplify import simplify
@@ -329,3 +330,14 @@ def test_free_size_is_exact_on_small_models(weighted: tuple[Model, FloatArray]) 
         tree = tree_of(problem)
         assert tree.exact
         assert tree.log_upper + problem.log_constant == pytest.approx(exact, abs=1e-9, rel=1e-11)
+
+
+def test_largest_entries_are_those_that_rounding_is_counted_by() -> None:
+    rng = np.random.default_rng(0)
+    values = rng.normal(0.0, 100.0, 1000)
+    values[rng.random(1000) < 0.2] = -np.inf
+    values[rng.random(1000) < 0.1] = -1e300
+    starts = np.unique(np.append(0, rng.integers(0, 1000, 120)))
+    found = np.empty(len(starts))
+    _largest_of_stretches(values, starts, found)
+    np.testing.assert_array_equal(found, magnitudes(values, starts))

@@ -1,0 +1,300 @@
+"""The k best assignments in order, each certified, and a bound on the next one.
+
+All assignments that are left are divided into parts, each of which allows only some states of some variables. The best
+of a part comes from ``solve``; a part whose best is taken is split by the first variable in which another assignment
+differs from it (Lawler 1972, Nilsson 1998). The part with the largest upper bound is always next, so that what has been
+taken is proven to be the best once no part that is left can hold a better one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from powersum.answer.probability import log_sum_of, probability_of
+from powersum.answer.restriction import restricted
+from powersum.answer.solver import SAME, Solver
+from powersum.answer.tuning import DEFAULT_SCHEDULE, Schedule
+from powersum.core.clock import working_time
+from powersum.core.errors import InputError
+from powersum.core.interrupt import Interrupt, interruptible
+from powersum.model.question import Question
+from powersum.model.result import Result, Snapshot, Status
+
+FIRST_SHARE = 0.5
+"""Share of the time for the best of all; the rest is for what comes after it."""
+
+LEAST_SECONDS = 0.05
+"""A part has at least so long."""
+
+LONGER = 2.0
+"""How many times as long a part has that is tried once more."""
+
+Allowed = dict[int, frozenset[int]]
+"""States that a part allows, for each variable of which it does not allow all."""
+
+
+@dataclass(slots=True)
+class Part:
+    """Some of the assignments. ``log_upper`` holds for all of them, also before the part's own best is known."""
+
+    allowed: Allowed
+    log_upper: float
+    result: Result | None = None
+    states: tuple[int, ...] = ()
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """An assignment that no part has any more, and an upper bound on its value."""
+
+    result: Result
+    states: tuple[int, ...]
+    log_upper: float
+
+
+def best_of(
+    question: Question,
+    *,
+    k: int,
+    distinct: int,
+    schedule: Schedule = DEFAULT_SCHEDULE,
+    callback: Callable[[Snapshot], None] | None = None,
+) -> Result:
+    """The k best assignments of a question: the best one, with all of them in its ``best``."""
+    if question.query.task == "PR":
+        raise InputError(f"k is {k}: log Z has one value; name the variables to maximise")
+    with interruptible() as interrupt:
+        search = BestFirst(question, k=k, distinct=distinct, schedule=schedule, interrupt=interrupt, callback=callback)
+        return search.run()
+
+
+class BestFirst:
+    """The search for the best assignments of a question.
+
+    Parameters
+    ----------
+    question
+        What is asked, with the limits of the whole.
+    k
+        How many assignments.
+    distinct
+        In how many variables they differ at least, one from each that comes before it.
+    schedule, interrupt, callback
+        As :func:`powersum.solve` has them; the callback hears of the first part only.
+    """
+
+    def __init__(
+        self,
+        question: Question,
+        *,
+        k: int,
+        distinct: int,
+        schedule: Schedule,
+        interrupt: Interrupt,
+        callback: Callable[[Snapshot], None] | None,
+    ) -> None:
+        self._question, self._k, self._distinct = question, k, distinct
+        self._schedule, self._interrupt, self._callback = schedule, interrupt, callback
+        self._end = working_time() + question.limits.seconds
+        self._variables = [v for v in question.query.answered if v not in question.evidence.states]
+        self._sizes = [int(question.model.cardinalities[v]) for v in self._variables]
+        self._parts: list[Part] = [Part({}, math.inf)]
+        self._taken: list[Taken] = []
+        self._stuck = False
+        self._log_sum: tuple[float, float] | None = None
+
+    def run(self) -> Result:
+        """Search until the k best are proven or time is over."""
+        root = self._parts[0]
+        self._solve(root, FIRST_SHARE)
+        first = root.result
+        assert first is not None
+        while self._parts and not self._stuck and working_time() < self._end and self._interrupt.cause is None:
+            top = max(self._parts, key=lambda part: part.log_upper)
+            if top.result is None:
+                waiting = sum(part.result is None for part in self._parts)
+                self._solve(top, 1.0 / (waiting + 1))
+            elif self._enough(top.log_upper):
+                break
+            else:
+                self._take(top)
+        return self._answer(first)
+
+    @property
+    def _left(self) -> float:
+        """Upper bound on everything that no assignment taken stands for."""
+        return max((part.log_upper for part in self._parts), default=-math.inf)
+
+    def _enough(self, log_left: float) -> bool:
+        """True once k assignments are proven to be the best, those left having at most this value."""
+        return sum(taken.result.log_lower >= log_left - SAME for taken in self._taken) >= self._k
+
+    def _solve(self, part: Part, share: float) -> None:
+        """Ask for the best of a part in this share of the time left; a part without any is done with."""
+        question, limits = self._question, self._question.limits
+        evidence = restricted(question, part.allowed)
+        if evidence is None:
+            self._parts.remove(part)
+            return
+        left = max(self._end - working_time(), 0.0)
+        part.seconds = min(max(share * left, LEAST_SECONDS, LONGER * part.seconds), max(left, LEAST_SECONDS))
+        solver = Solver(
+            question.model,
+            evidence=evidence,
+            query=question.query,
+            time_limit=part.seconds if part.seconds < math.inf else None,
+            memory=limits.bytes,
+            # Where they must be distinct, only what is proven may be taken.
+            gap=limits.gap if self._distinct == 1 else 0.0,
+            threads=limits.threads,
+            seed=limits.seed,
+            schedule=self._schedule,
+        )
+        solver.watch(self._interrupt)
+        for snapshot in solver:
+            if self._callback is not None and not part.allowed:
+                self._callback(snapshot)
+        result = solver.result()
+        part.log_upper = min(part.log_upper, result.log_upper)
+        states = solver.states()
+        part.states = tuple(int(states[v]) for v in self._variables)
+        part.result = result
+        if not part.allowed:
+            self._log_sum = log_sum_of(solver, result, left=self._end - working_time())
+        elif part.log_upper == -math.inf:
+            self._parts.remove(part)
+
+    def _take(self, part: Part) -> None:
+        """Take the best of a part, or find that it may not be taken or is not proven; the part is split, or retried."""
+        result = part.result
+        assert result is not None
+        near = next((taken.states for taken in self._taken if self._too_near(part.states, taken.states)), None)
+        if near is not None and result.log_lower > -math.inf:
+            self._split(part, near)
+        elif result.log_lower == -math.inf and result.log_upper == -math.inf:
+            self._parts.remove(part)
+        elif result.log_lower == -math.inf or (
+            # What is near to an assignment goes with it: so it has to be the right one.
+            self._distinct > 1 and part.log_upper - result.log_lower > SAME
+        ):
+            # A part that ended by itself would end like that again.
+            self._stuck = result.seconds < 0.5 * part.seconds
+            part.result = result if self._stuck else None
+        else:
+            self._taken.append(Taken(result, part.states, part.log_upper))
+            self._split(part, part.states)
+
+    def _too_near(self, states: tuple[int, ...], others: tuple[int, ...]) -> bool:
+        return sum(a != b for a, b in zip(states, others, strict=True)) < self._distinct
+
+    def _split(self, part: Part, states: tuple[int, ...]) -> None:
+        """Divide a part by the first variable that is not yet decided and differs from these states.
+
+        What differs in too few variables is left out.
+        """
+        self._parts.remove(part)
+        self._parts += [Part(allowed, part.log_upper) for allowed in self._pieces(part.allowed, states)]
+
+    def _pieces(self, allowed: Allowed, states: tuple[int, ...]) -> Iterator[Allowed]:
+        same = dict(allowed)
+        different = 0
+        for variable, size, state in zip(self._variables, self._sizes, states, strict=True):
+            kept = allowed.get(variable, frozenset(range(size)))
+            if state not in kept:
+                different += 1
+            elif len(kept) > 1:
+                yield {**same, variable: kept - {state}}
+                same[variable] = frozenset((state,))
+        if different >= self._distinct:
+            yield same
+
+    def _answer(self, first: Result) -> Result:
+        """The first result, with those that follow and the bound on the next."""
+        log_left = self._left
+        chosen, sides = self._chosen(log_left)
+        notes = _ties([result.log_lower for result in chosen[: self._k]], sides[self._k])
+        options = {**first.options, "time_limit": self._question.limits.time_limit, "k": self._k}
+        if self._distinct > 1:
+            options["distinct"] = self._distinct
+        asked = self._question.asked()
+        best = []
+        for number, (result, log_upper) in enumerate(zip(chosen[: self._k], sides, strict=False)):
+            proven = log_upper - result.log_lower <= SAME
+            place = "best" if number == 0 else f"number {number + 1}"
+            own = replace(
+                result,
+                log_upper=log_upper,
+                status=Status.OPTIMAL if proven else self._unproven,
+                reason=f"Proven to be {place}." if proven else f"Not proven to be {place}: {self._why}.",
+                options=options,
+                question=asked,
+            )
+            if self._log_sum is not None:
+                own = replace(own, probability=probability_of(own, self._log_sum))
+            best.append(own)
+        if not best:
+            return replace(first, options=options, question=asked)
+        if len(best) < self._k and log_left == -math.inf:
+            notes = (*notes, f"There are no more than {len(best)}.")
+        notes = (*best[0].notes, *notes)
+        return replace(best[0], notes=notes, best=tuple(best), log_upper_next=sides[self._k], sizes=first.sizes)
+
+    @property
+    def _unproven(self) -> Status:
+        return Status.BOUNDED if self._interrupt.cause is None else Status.INTERRUPTED
+
+    @property
+    def _why(self) -> str:
+        if self._interrupt.cause is not None:
+            return f"interrupted by {self._interrupt.cause}"
+        return "nothing more could be done" if self._stuck else "time was over"
+
+    def _chosen(self, log_left: float) -> tuple[list[Result], list[float]]:
+        """The best assignments known, and upper bounds on the best, the second best and so on to the one after k.
+
+        Of all values, the n-th largest is at most the larger of two: of the n-th largest among those taken, and of the
+        largest among those left.
+        """
+        waiting = sorted(
+            (part for part in self._parts if part.result is not None and part.result.log_lower > -math.inf),
+            key=lambda part: -(part.result.log_lower if part.result is not None else 0.0),
+        )
+        if self._distinct == 1:
+            uppers = sorted((taken.log_upper for taken in self._taken), reverse=True)
+            results = [taken.result for taken in self._taken]
+            results += [part.result for part in waiting if part.result is not None]
+            results.sort(key=lambda result: -result.log_lower)
+        else:
+            # In the order in which they were taken: what comes later may be near to those before it only so far.
+            uppers = [taken.log_upper for taken in self._taken]
+            results = [taken.result for taken in self._taken]
+            states = [taken.states for taken in self._taken]
+            for part in waiting:
+                if part.result is not None and not any(self._too_near(part.states, before) for before in states):
+                    results.append(part.result)
+                    states.append(part.states)
+        uppers = [*uppers[: self._k + 1], *[-math.inf] * (self._k + 1 - len(uppers))]
+        # Each taken one was proven where they must be distinct: those left have no more than it.
+        left = [
+            log_left if self._distinct == 1 or number >= len(self._taken) else -math.inf
+            for number in range(len(uppers))
+        ]
+        return results, [max(pair) for pair in zip(uppers, left, strict=True)]
+
+
+def _ties(values: list[float], log_next: float) -> tuple[str, ...]:
+    """What to say about assignments that are equally good."""
+    notes = []
+    start = 0
+    for end in range(1, len(values) + 1):
+        if end < len(values) and values[end - 1] - values[end] <= SAME:
+            continue
+        if end - start > 1:
+            notes.append(f"Numbers {start + 1} to {end} are equally good, to {SAME:g}.")
+        start = end
+    if values and log_next > -math.inf and log_next >= values[-1] - SAME:
+        notes.append(f"The next one may be as good as number {len(values)}.")
+    return tuple(notes)

@@ -1,0 +1,48 @@
+"""The short road: small questions are answered in plain NumPy, and what is compiled is not even loaded."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator
+
+from powersum.answer.board import Board
+from powersum.bounds.quick import quick_bound
+from powersum.exact.small import SmallElimination
+from powersum.model.question import Question
+from powersum.prepare.problem import Problem
+from powersum.prepare.sizes import order_sizes, question_sizes
+
+
+def small_work(elimination: SmallElimination, question: Question, board: Board) -> Generator[None]:
+    """The answer on the board, as the work of the long road would leave it there."""
+    tau = question.query.weights
+    problem = Problem.whole(question.observed.model, tau, question.observed.states)
+    answer = elimination.run()
+    reduced = elimination.tables
+    board.sizes = question_sizes(question, problem) | {
+        "reduced_variables": len(reduced.free),
+        "reduced_max_variables": sum(tau[v] == 0.0 for v in reduced.free),
+        "reduced_factors": len(reduced.tables),
+        "reduced_entries": sum(table.size for _, table in reduced.tables),
+        "components": answer.components,
+        **order_sizes(elimination.width, math.log2(elimination.entries) if elimination.entries else -math.inf),
+    }
+    reason = f"Exact elimination, of constrained width {elimination.width}."
+    board.offer_exact(problem, answer.log_value, answer.log_error, answer.states, reason)
+    yield
+
+
+def first_bound(question: Question, board: Board) -> bool:
+    """An upper bound in plain NumPy, while compiled code is still to be loaded: loose, but there at once.
+
+    True where it proves that nothing is possible.
+    """
+    model, evidence = question.observed
+    log_upper, log_error = quick_bound(model, evidence, question.query.weights)
+    problem = Problem.whole(model, question.query.weights, evidence)
+    if log_upper == -math.inf:
+        board.sizes = question_sizes(question, problem)
+        board.impossible()
+        return True
+    board.offer_upper(problem, log_upper, log_error)
+    return False

@@ -1,0 +1,269 @@
+"""Where compiled code is kept between runs, and how it is known to be of these sources.
+
+Numba stamps a compiled function with its own file only, although constants and callees of other files are compiled into
+it: after an upgrade the old code would run. Here every file of compiled code lies in a folder whose name is a digest of
+the function's module and of all modules of the package that it imports, directly or not. Another source is another
+folder, so that old code is never looked at; folders that nobody used for long are removed.
+
+Knows nothing of Numba, so that asking for the folder does not import it; :mod:`powersum.core.jit` reads and writes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import re
+import shutil
+import stat
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parents[1]
+NAME = "powersum-kernels"
+"""The one folder in a cache folder that is ours to write and to remove."""
+
+LIMIT = 512e6
+"""Bytes that all kept code may take together before the least recently used goes; one full set is about 12 MB."""
+
+TOUCHED = 3600.0
+"""Seconds between two marks that a folder is in use: every start would be a write for nothing."""
+
+_IMPORT = re.compile(
+    r"^[ \t]*(?:from[ \t]+(\w+(?:\.\w+)*)[ \t]+import[ \t]+(\([^)]*\)|[^\n]*)|import[ \t]+([^\n]+))", re.M
+)
+_logger = logging.getLogger("powersum")
+
+
+def cache_folder() -> Path | None:
+    """The folder for what is kept between runs: ``POWERSUM_CACHE_DIR`` or the user's cache folder; None without any."""
+    chosen = os.environ.get("POWERSUM_CACHE_DIR", "")
+    if chosen:
+        return Path(chosen).absolute()
+    named = os.environ.get("XDG_CACHE_HOME", "")
+    if named and os.path.isabs(named):
+        return Path(named) / "powersum"
+    if sys.platform == "win32":
+        local = os.environ.get("LOCALAPPDATA", "")
+        return Path(local) / "powersum" if local else None
+    try:
+        home = Path.home()
+    except RuntimeError:
+        return None
+    return home / ("Library/Caches" if sys.platform == "darwin" else ".cache") / "powersum"
+
+
+def _temporary_folder(*, create: bool) -> Path | None:
+    """A folder among the temporary ones that is surely ours: what lies in it is executed, and others write there."""
+    owner = os.getuid() if hasattr(os, "getuid") else 0
+    try:
+        path = Path(tempfile.gettempdir()) / f"powersum-{owner}"
+        if create:
+            path.mkdir(mode=0o700, exist_ok=True)
+        found = path.lstat()
+    except OSError:
+        return None
+    safe = stat.S_ISDIR(found.st_mode) and (
+        os.name == "nt" or (found.st_uid == owner and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
+    )
+    return path if safe else None
+
+
+class Store:
+    """Files of compiled code: read where there are any, written whole and then renamed, where that is possible.
+
+    Any number of processes may share a folder. A file's name says all about its content, so that it does not matter
+    whose file stays when two write the same one.
+    """
+
+    def __init__(self) -> None:
+        self._usual = cache_folder()
+        self._writable = self._usual
+        self._temporary = _temporary_folder(create=False)
+        self._told = False
+        self._marked: set[Path] = set()
+
+    @property
+    def folder(self) -> Path | None:
+        """Where files are written to now; None where nothing can be kept."""
+        return None if self._writable is None else self._writable / NAME
+
+    def read(self, stamp: str, name: str) -> bytes | None:
+        """The content of a file; None where there is none, or not the one that was written."""
+        # A folder that cannot be written to, of a container's image perhaps, can still be read from; and what earlier
+        # processes had to write elsewhere is there.
+        for folder in (self._usual, self._temporary):
+            if folder is None:
+                continue
+            path = folder / NAME / stamp / name
+            try:
+                content = path.read_bytes()
+            except OSError:
+                continue
+            if content[:32] == hashlib.sha256(content[32:]).digest():
+                self._mark(path.parent)
+                return content[32:]
+        return None
+
+    def write(self, stamp: str, name: str, content: bytes) -> None:
+        """Keep a file, if any folder takes it; the first that does not is told of, in one line."""
+        sealed = hashlib.sha256(content).digest() + content
+        while self._writable is not None:
+            try:
+                self._write(self._writable / NAME / stamp / name, sealed)
+                return
+            except OSError as error:
+                self._move_on(error)
+        if not self._told:
+            self._tell("there is no folder for compiled code: it is not kept")
+
+    def _write(self, path: Path, content: bytes) -> None:
+        fresh = not path.parent.exists()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if fresh and self.folder is not None:
+            prune(self.folder, keep=path.parent)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+            os.replace(temporary, path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+
+    def _move_on(self, error: OSError) -> None:
+        """Take a temporary folder after the usual one, and none after that."""
+        refused = self._writable
+        if refused == self._temporary:
+            self._writable = None
+        else:
+            self._writable = self._temporary = _temporary_folder(create=True)
+        instead = "it is not kept" if self._writable is None else f"{self._writable} is used instead"
+        self._tell(f"compiled code cannot be kept in {refused} ({error.strerror or error}): {instead}")
+
+    def _tell(self, text: str) -> None:
+        self._told = True
+        _logger.warning("powersum: note: %s", text)
+
+    def _mark(self, folder: Path) -> None:
+        """Remember on disk that a folder is in use."""
+        if folder in self._marked:
+            return
+        self._marked.add(folder)
+        try:
+            if time.time() - folder.stat().st_mtime > TOUCHED:
+                os.utime(folder)
+        except OSError:
+            pass
+
+
+def module_stamp(path: Path) -> str:
+    """A digest of a module's source and of all modules of the package that it imports, directly or not."""
+    digest = hashlib.sha256()
+    seen = {path}
+    waiting = [path]
+    while waiting:
+        for other in _imports(waiting.pop()):
+            if other not in seen:
+                seen.add(other)
+                waiting.append(other)
+    for source in sorted(_digest(one) for one in seen):
+        digest.update(source)
+    return digest.hexdigest()[:24]
+
+
+def package_stamp() -> str:
+    """A digest of all sources of the package."""
+    digest = hashlib.sha256()
+    for path in sorted(PACKAGE.rglob("*.py")):
+        digest.update(_digest(path))
+    return digest.hexdigest()[:24]
+
+
+_digests: dict[Path, bytes] = {}
+_imported: dict[Path, tuple[Path, ...]] = {}
+
+
+def _digest(path: Path) -> bytes:
+    """Of a module's name and source."""
+    if path not in _digests:
+        name = path.relative_to(PACKAGE).as_posix() if path.is_relative_to(PACKAGE) else path.name
+        _digests[path] = hashlib.sha256(name.encode() + b"\0" + path.read_bytes()).digest()
+    return _digests[path]
+
+
+def _imports(path: Path) -> tuple[Path, ...]:
+    """The files of the package that a module imports; found by their lines, for parsing takes twenty times as long."""
+    if path not in _imported:
+        found: list[Path] = []
+        for match in _IMPORT.finditer(path.read_text(encoding="utf-8")):
+            module, names, plain = match.groups()
+            if plain is not None:
+                wanted = [word.split(" as ")[0].strip() for word in plain.split(",")]
+            else:
+                wanted = [module, *(f"{module}.{name}" for name in re.findall(r"\w+", names))]
+            found += (place for name in wanted for place in _places(name))
+        _imported[path] = tuple(dict.fromkeys(found))
+    return _imported[path]
+
+
+def _places(module: str) -> Iterator[Path]:
+    """The file of a module of the package and those of the packages around it; none for any other name."""
+    first, *rest = module.split(".")
+    if first != PACKAGE.name or not rest:
+        # The package's own __init__ imports everything and computes nothing.
+        return
+    for depth in range(len(rest)):
+        base = PACKAGE.joinpath(*rest[: depth + 1])
+        for path in (base / "__init__.py", base.with_suffix(".py")):
+            if path.is_file():
+                yield path
+
+
+def folders() -> list[Path]:
+    """Every folder in which compiled code of this user may lie."""
+    candidates = (cache_folder(), _temporary_folder(create=False))
+    return [folder / NAME for folder in candidates if folder is not None and (folder / NAME).is_dir()]
+
+
+def size() -> tuple[int, int]:
+    """Number of files that are kept, and their bytes."""
+    sizes = [bytes_ for folder in folders() for stamp in folder.iterdir() for bytes_ in _sizes(stamp)]
+    return len(sizes), sum(sizes)
+
+
+def clear() -> None:
+    """Remove all compiled code that is kept; what runs meanwhile compiles anew."""
+    for folder in folders():
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def prune(folder: Path, keep: Path) -> None:
+    """Remove the least recently used folders until the rest is small enough; one stays whatever it takes."""
+    used: list[tuple[float, Path]] = []
+    for stamp in folder.iterdir():
+        try:
+            used.append((stamp.stat().st_mtime, stamp))
+        except OSError:
+            continue
+    total = 0
+    for _, stamp in sorted(used, reverse=True):
+        total += sum(_sizes(stamp))
+        if total > LIMIT and stamp != keep:
+            shutil.rmtree(stamp, ignore_errors=True)
+
+
+def _sizes(folder: Path) -> Iterator[int]:
+    """Bytes of each file; another process may remove them meanwhile."""
+    try:
+        for entry in os.scandir(folder):
+            yield entry.stat().st_size
+    except OSError:
+        return
+
+
+store = Store()
+"""The files of this process."""

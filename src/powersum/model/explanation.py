@@ -1,0 +1,121 @@
+"""What an answer rests on: how it changes without each piece of evidence, and what each alternative would cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from powersum.model.interval import Interval
+from powersum.model.model import StateKey
+from powersum.model.strict_json import strict
+
+MOST_CHANGES = 6
+"""More changed states than this are only counted when the table is printed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Without:
+    """One piece of evidence left out.
+
+    Parameters
+    ----------
+    name, state
+        The variable, and its observed state or its likelihoods.
+    changes
+        Maximised variables whose best state is then another one, with that state.
+    proven
+        Whether that is proven: otherwise it is the best that was found in time.
+    probability
+        Of the answer that is explained, without this evidence.
+    best_probability
+        Of the answer without this evidence.
+    """
+
+    name: str
+    state: StateKey | tuple[float, ...]
+    changes: Mapping[str, StateKey]
+    proven: bool
+    probability: Interval
+    best_probability: Interval
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """A maximised variable in another state, everything else the best that goes with it.
+
+    Parameters
+    ----------
+    name, state
+        The variable and its state in the answer.
+    other
+        Its best other state, or the best that was found; None where no other is possible.
+    log_loss_lower, log_loss_upper
+        How much less the log value is then. It is below 0 where an alternative might be better, and infinite where
+        there is none.
+    """
+
+    name: str
+    state: StateKey
+    other: StateKey | None
+    log_loss_lower: float
+    log_loss_upper: float
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What an answer rests on; prints as a table.
+
+    Parameters
+    ----------
+    evidence
+        One entry for each piece of evidence.
+    alternatives
+        One entry for each maximised variable that was not observed, the most easily changed first.
+    """
+
+    evidence: tuple[Without, ...]
+    alternatives: tuple[Alternative, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as dictionaries, lists, strings and numbers."""
+        found: dict[str, Any] = strict(self)
+        return found
+
+    def __str__(self) -> str:
+        tables = []
+        if self.evidence:
+            heads = ("without", "the answer is", "its probability", "this answer's")
+            tables.append(_table([heads, *map(_evidence_row, self.evidence)]))
+        if self.alternatives:
+            heads = ("variable", "instead", "log value lost", "times less probable")
+            tables.append(_table([heads, *map(_alternative_row, self.alternatives)]))
+        return "\n\n".join(tables)
+
+
+def _evidence_row(one: Without) -> tuple[str, ...]:
+    state = one.state if not isinstance(one.state, tuple) else ",".join(f"{value:g}" for value in one.state)
+    changes = [f"{name}={other}" for name, other in one.changes.items()]
+    shown = " ".join(changes[:MOST_CHANGES]) + (f" … {len(changes)} in all" if len(changes) > MOST_CHANGES else "")
+    answer = f"{shown or 'the same'}{'' if one.proven else ' (not proven)'}"
+    return f"{one.name}={state}", answer, str(one.best_probability), str(one.probability)
+
+
+def _alternative_row(one: Alternative) -> tuple[str, ...]:
+    least, most = one.log_loss_lower, one.log_loss_upper
+    if one.other is None and least == math.inf:
+        return f"{one.name}={one.state}", "none is possible", "", ""
+    other = "?" if one.other is None else str(one.other)
+    if most - least <= 1e-5:
+        middle = 0.5 * (least + most)
+        times = f"{math.exp(middle):.3g}" if middle < 700.0 else "over 1e300"
+        return f"{one.name}={one.state}", other, f"{max(middle, 0.0):.4g}", times
+    return f"{one.name}={one.state}", other, f"{least:.4g} to {most:.4g}", ""
+
+
+def _table(rows: list[tuple[str, ...]]) -> str:
+    """Rows in columns."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = ["  ".join(f"{word:<{width}}" for word, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return "\n".join(lines)

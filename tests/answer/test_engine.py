@@ -1,0 +1,144 @@
+"""The engine against fresh answers, over long sequences of questions about one model."""
+
+from __future__ import annotations
+
+import math
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import powersum as ps
+from powersum.answer import engine as engines
+from tests.exact.test_small import random_network
+from tests.oracle import assignment_value, exact_value, joint_log_table
+from tests.strategies import random_model
+
+
+def model_of(seed: int) -> ps.Model:
+    """A network or any other model, with zeros or without."""
+    if seed % 2:
+        return random_network(seed, digits=[None, 3][seed % 4 // 2])
+    rng = np.random.default_rng(seed)
+    return random_model(rng, n_variables=7, n_factors=9, zeros=float(rng.choice([0.0, 0.3])))
+
+
+def check(engine: ps.Engine, maximize: list[int], evidence: dict[int, int]) -> ps.Status:
+    """One question: value, states and marginals as brute force has them."""
+    model = engine.model
+    weights = np.ones(model.n_variables)
+    weights[maximize] = 0.0
+    truth = exact_value(model, weights, evidence=evidence)
+    answer = engine.solve(maximize, evidence)
+    if truth == -math.inf:
+        assert answer.status == ps.Status.INFEASIBLE
+        assert answer.log_upper == -math.inf
+        assert not answer.assignment
+        with pytest.raises(ps.InputError, match="there are no marginals"):
+            engine.marginals(evidence)
+        return answer.status
+    assert answer.status == ps.Status.OPTIMAL
+    # The oracle has a rounding of its own.
+    assert answer.log_lower - 1e-12 <= truth <= answer.log_upper + 1e-12
+    assert answer.gap < 1e-9
+    chosen = {int(name): int(state) for name, state in answer.assignment.items()}
+    assert list(chosen) == maximize
+    assert all(chosen[v] == evidence[v] for v in maximize if v in evidence)
+    value = assignment_value(model, {v: s for v, s in chosen.items() if v not in evidence}, evidence=evidence)
+    assert value == pytest.approx(truth, abs=1e-9)
+    joint = joint_log_table(model, evidence)
+    joint = np.exp(joint - joint.max())
+    found = engine.marginals(evidence)
+    assert found.exact
+    for v, belief in enumerate(found.beliefs):
+        own = joint.sum(axis=tuple(u for u in range(model.n_variables) if u != v))
+        np.testing.assert_allclose(belief, own / own.sum(), rtol=1e-9, atol=1e-13)
+    return answer.status
+
+
+def test_long_sequences_of_evidence_that_comes_and_goes() -> None:
+    seen = set()
+    for seed in range(24):
+        model = model_of(seed)
+        engine = ps.Engine(model)
+        rng = np.random.default_rng(seed)
+        evidence: dict[int, int] = {}
+        for _ in range(40):
+            v = int(rng.integers(model.n_variables))
+            if v in evidence and rng.random() < 0.6:
+                del evidence[v]
+            else:
+                evidence[v] = int(rng.integers(model.cardinalities[v]))
+            maximize = rng.permutation(model.n_variables)[: int(rng.integers(0, 4))].tolist()
+            seen.add(check(engine, maximize, evidence))
+    # Impossible evidence was among it, and what came after it.
+    assert seen == {ps.Status.OPTIMAL, ps.Status.INFEASIBLE}
+
+
+def test_the_same_result_as_solve() -> None:
+    model = random_network(7)
+    engine = ps.Engine(model)
+    ours, theirs = engine.solve([0, 2], {1: 0}), ps.solve(model, [0, 2], {1: 0})
+    assert ours.question == theirs.question
+    assert ours.options == theirs.options
+    assert ours.sizes.keys() == theirs.sizes.keys()
+    assert (ours.status, ours.assignment, ours.method) == (theirs.status, theirs.assignment, theirs.method)
+    assert engine.log_z({1: 0}).log_upper == pytest.approx(ps.solve(model, None, {1: 0}).log_upper)
+
+
+def test_likelihoods() -> None:
+    model = random_network(5)
+    evidence = {1: np.linspace(0.2, 0.9, int(model.cardinalities[1])), 0: 0}
+    engine = ps.Engine(model)
+    assert engine.solve([2], evidence).log_lower == pytest.approx(ps.solve(model, [2], evidence).log_lower)
+    for one, other in zip(engine.marginals(evidence).beliefs, ps.marginals(model, evidence).beliefs, strict=True):
+        np.testing.assert_allclose(one, other)
+
+
+def test_what_is_too_wide_takes_the_long_road(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = random_network(9)
+    expected = ps.Engine(model).solve([1])
+    monkeypatch.setattr(engines, "MOST_WORK", 0.0)
+    engine = ps.Engine(model)
+    assert engine.solve([1]).log_lower == pytest.approx(expected.log_lower)
+    assert engine.marginals().exact
+
+
+def test_plans_are_forgotten_where_they_take_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = random_network(11)
+    engine = ps.Engine(model)
+    monkeypatch.setattr(engines, "PLANS_SHARE", 5000 / 2e9)
+    for v in range(model.n_variables):
+        check(engine, [v], {})
+    assert 0 < engine._held <= 5000
+    assert sum(plan.bytes for plan in engine._plans.values()) == engine._held
+
+
+def test_threads_ask_at_the_same_time() -> None:
+    model = random_network(13)
+    engine = ps.Engine(model)
+    rng = np.random.default_rng(0)
+    questions = []
+    for _ in range(200):
+        v, u = rng.permutation(model.n_variables)[:2].tolist()
+        questions.append(([v], {u: int(rng.integers(model.cardinalities[u]))}))
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda question: check(engine, *question), questions))
+
+
+def test_models_of_nothing() -> None:
+    engine = ps.Engine(ps.Model.from_factors([], []))
+    assert engine.solve().log_lower == pytest.approx(0.0)
+    assert engine.marginals().beliefs == ()
+    lonely = ps.Engine(ps.Model.from_factors([3, 2], []))
+    assert lonely.log_z().log_lower == pytest.approx(math.log(6))
+    for belief, size in zip(lonely.marginals().beliefs, (3, 2), strict=True):
+        np.testing.assert_allclose(belief, np.full(size, 1 / size))
+
+
+def test_bad_questions_are_refused() -> None:
+    engine = ps.Engine(random_network(3))
+    with pytest.raises(ps.InputError, match="out of range"):
+        engine.solve([99])
+    with pytest.raises(ps.InputError, match="weights 0 and 1 only"):
+        engine.solve(query=ps.Query(np.full(engine.model.n_variables, 0.5)))

@@ -1,0 +1,207 @@
+"""Compiled code that is kept: never of other sources, safe for several processes, and no trouble where it cannot be."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+import powersum
+from powersum.core import cache
+
+SOURCE = Path(powersum.__file__).resolve().parents[1]
+
+CALLER = """
+from powersum.core.jit import compiled
+from powersum.model.callee import SHIFT, twice
+
+
+@compiled
+def called(x):
+    return twice(x) + SHIFT
+"""
+CALLEE = """
+from powersum.core.jit import inner
+
+SHIFT = 100
+
+
+@inner
+def twice(x):
+    return 2 * x
+"""
+ASK = "from powersum.model.caller import called; print(called(3), sum(called.stats.cache_hits.values()))"
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """The folder of a copy of the package with one kernel that calls another one of another file."""
+    root = tmp_path / "copy"
+    shutil.copytree(SOURCE / "powersum", root / "powersum", ignore=shutil.ignore_patterns("__pycache__"))
+    (root / "powersum/model/caller.py").write_text(CALLER, encoding="utf-8")
+    (root / "powersum/model/callee.py").write_text(CALLEE, encoding="utf-8")
+    return root
+
+
+def environment(root: Path, **changes: str) -> dict[str, str]:
+    """The present environment with other sources, and no place of one's own for what is kept."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("POWERSUM_CACHE_DIR", "XDG_CACHE_HOME", "HOME")
+    }
+    return {**kept, "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1", **changes}
+
+
+def ask(environment: dict[str, str], code: str = ASK) -> tuple[str, str]:
+    """What a new process prints, on both streams."""
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip(), done.stderr
+
+
+def test_kept_code_is_used_again(package: Path, tmp_path: Path) -> None:
+    there = environment(package, POWERSUM_CACHE_DIR=str(tmp_path / "kept"))
+    assert ask(there) == ("106 0", "")
+    assert ask(there) == ("106 1", "")
+    assert not list(package.rglob("*.nb[ic]"))
+
+
+@pytest.mark.parametrize(("old", "new", "expected"), [("2 * x", "5 * x", 115), ("SHIFT = 100", "SHIFT = 1", 7)])
+def test_code_of_an_older_callee_or_constant_is_never_used(
+    package: Path, tmp_path: Path, old: str, new: str, expected: int
+) -> None:
+    there = environment(package, POWERSUM_CACHE_DIR=str(tmp_path / "kept"))
+    ask(there)
+    callee = package / "powersum/model/callee.py"
+    times = callee.stat()
+    callee.write_text(CALLEE.replace(old, new), encoding="utf-8")
+    # A copy that keeps the time of its original does not hide the change.
+    os.utime(callee, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert ask(there)[0] == f"{expected} 0"
+    callee.write_text(CALLEE, encoding="utf-8")
+    assert ask(there)[0] == "106 1"
+
+
+def test_an_unrelated_source_keeps_the_code(package: Path, tmp_path: Path) -> None:
+    there = environment(package, POWERSUM_CACHE_DIR=str(tmp_path / "kept"))
+    ask(there)
+    with (package / "powersum/cli/app.py").open("a", encoding="utf-8") as file:
+        file.write("# a remark\n")
+    assert ask(there)[0] == "106 1"
+
+
+def test_several_processes_fill_one_empty_folder(package: Path, tmp_path: Path) -> None:
+    there = environment(package, POWERSUM_CACHE_DIR=str(tmp_path / "kept"))
+    code = "from powersum.model.caller import called; print([called(x) for x in (3, 3.5, True)])"
+    both = [
+        subprocess.Popen([sys.executable, "-c", code], env=there, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for _ in range(2)
+    ]
+    for process in both:
+        out, errors = process.communicate(timeout=300)
+        assert (out.decode().strip(), errors) == ("[106, 107.0, 102]", b"")
+    assert ask(there, code + "; print(sum(called.stats.cache_misses.values()))")[0].endswith("\n0")
+    assert not list((tmp_path / "kept").rglob("*.part"))
+
+
+def test_a_damaged_file_is_replaced(package: Path, tmp_path: Path) -> None:
+    there = environment(package, POWERSUM_CACHE_DIR=str(tmp_path / "kept"))
+    ask(there)
+    for path in (tmp_path / "kept").rglob("called-*"):
+        content = bytearray(path.read_bytes())
+        content[len(content) // 2] ^= 1
+        path.write_bytes(content)
+    assert ask(there) == ("106 0", "")
+    assert ask(there) == ("106 1", "")
+
+
+def test_a_folder_that_cannot_be_made_is_told_of_in_one_line(package: Path, tmp_path: Path) -> None:
+    # A file in its place, for whoever runs the tests may be allowed to write everywhere.
+    (tmp_path / "home").write_text("no folder", encoding="utf-8")
+    (tmp_path / "tmp").mkdir()
+    for name in ("HOME", "XDG_CACHE_HOME", "POWERSUM_CACHE_DIR"):
+        there = environment(package, TMPDIR=str(tmp_path / "tmp"), **{name: str(tmp_path / "home")})
+        out, errors = ask(there, ASK.replace("called(3)", "called(3), called(3.5)"))
+        assert out == "106 107.0 0"
+        assert errors.count("\n") == 1
+        assert errors.startswith("powersum: note: compiled code cannot be kept in")
+        # A temporary folder keeps it, and is looked into from then on.
+        assert ask(there) == ("106 1", "")
+        shutil.rmtree(tmp_path / "tmp" / f"powersum-{os.getuid()}")
+
+
+def test_a_temporary_folder_of_others_is_not_trusted(package: Path, tmp_path: Path) -> None:
+    (tmp_path / "home").write_text("no folder", encoding="utf-8")
+    (tmp_path / f"powersum-{os.getuid()}").mkdir()
+    (tmp_path / f"powersum-{os.getuid()}").chmod(0o777)
+    out, errors = ask(environment(package, TMPDIR=str(tmp_path), HOME=str(tmp_path / "home")))
+    assert out == "106 0"
+    assert errors.count("\n") == 1
+    assert "it is not kept" in errors
+
+
+@pytest.mark.skipif(os.name == "nt" or os.getuid() == 0, reason="root may write everywhere")
+def test_a_read_only_folder_is_still_read(package: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    there = environment(package, POWERSUM_CACHE_DIR=str(kept), TMPDIR=str(tmp_path))
+    ask(there)
+    folders = [kept, *(path for path in kept.rglob("*") if path.is_dir())]
+    for folder in folders:
+        folder.chmod(0o500)
+    try:
+        assert ask(there) == ("106 1", "")
+        assert ask(there, ASK.replace("3", "3.5"))[1].count("\n") == 1
+    finally:
+        for folder in folders:
+            folder.chmod(0o700)
+
+
+def test_the_least_recently_used_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache, "LIMIT", 250)
+    for age in range(4):
+        (tmp_path / str(age)).mkdir()
+        (tmp_path / str(age) / "file").write_bytes(bytes(100))
+        os.utime(tmp_path / str(age), (1e9 - age, 1e9 - age))
+    cache.prune(tmp_path, keep=tmp_path / "3")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "1", "3"]
+
+
+def test_sizes_and_clearing_touch_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POWERSUM_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
+    (tmp_path / "letters").write_text("mine", encoding="utf-8")
+    store = cache.Store()
+    store.write("stamp", "name", b"content")
+    assert store.read("stamp", "name") == b"content"
+    assert cache.size() == (1, 39)
+    cache.clear()
+    assert cache.size() == (0, 0)
+    assert store.read("stamp", "name") is None
+    assert (tmp_path / "letters").read_text(encoding="utf-8") == "mine"
+
+
+@pytest.mark.parametrize(
+    ("line", "files"),
+    [
+        ("from powersum.core.jit import compiled", {"core/__init__.py", "core/jit.py"}),
+        ("from powersum.bounds import gdd", {"bounds/__init__.py", "bounds/gdd/__init__.py"}),
+        (
+            "    from powersum.core import (\n    cache,\n    jit,\n)",
+            {"core/__init__.py", "core/cache.py", "core/jit.py"},
+        ),
+        ("import powersum.core.jit as jit, os", {"core/__init__.py", "core/jit.py"}),
+        ("from collections.abc import powersum", set()),
+    ],
+)
+def test_imports_are_found_by_their_lines(line: str, files: set[str], tmp_path: Path) -> None:
+    path = tmp_path / "module.py"
+    path.write_text(f'"""Text."""\n\n{line}\n', encoding="utf-8")
+    assert {place.relative_to(cache.PACKAGE).as_posix() for place in cache._imports(path)} == files
