@@ -9,7 +9,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 
+from powersum.cli.app import app
 from powersum.cli.progress import two_sided_line, upper_line
 from powersum.cli.terminal import value_text, wrapped
 from powersum.model.result import Snapshot
@@ -61,6 +63,17 @@ def test_help_arrives_in_ascii(words: tuple[str, ...]) -> None:
     done = in_encoding("ascii", *words)
     assert (done.returncode, done.stderr) == (0, "")
     assert "Usage: powersum" in done.stdout
+
+
+def test_help_needs_no_signs_beyond_ascii() -> None:
+    # The command-line library writes help in UTF-8 where it takes an ASCII terminal for a mistake.
+    commands = [get_command(app)]
+    for command in commands:
+        commands += getattr(command, "commands", {}).values()
+        words = [command.help, command.epilog, *(getattr(option, "help", "") for option in command.params)]
+        metavars = [option.metavar for option in command.params]
+        assert all((word or "").isascii() for word in [*words, *metavars]), command.name
+    assert len(commands) > 10
 
 
 def test_json_keeps_every_name_in_ascii(clinic: Path) -> None:

@@ -55,7 +55,7 @@ def bound_command(
     time_limit: Annotated[float | None, typer.Option("--time", metavar="S", help="Stop after S seconds.")] = None,
     target: Annotated[float | None, typer.Option(metavar="X", help="Stop at a bound of X or less.")] = None,
     change: Annotated[
-        float | None, typer.Option(metavar="X", help="Stop when ten sweeps gain less than X · max(1, |bound|).")
+        float | None, typer.Option(metavar="X", help="Stop when ten sweeps gain less than X * max(1, |bound|).")
     ] = None,
     start: Annotated[str | None, typer.Option(metavar="NAME", help="First weights: share, wmb or uniform.")] = None,
     direction: Annotated[

@@ -46,7 +46,7 @@ Likelihoods = Annotated[
     list[str] | None,
     typer.Option(
         "--likelihood",
-        metavar="NAME=L,L,…",
+        metavar="NAME=L,L,...",
         help="Uncertain evidence: a likelihood for each state of a variable, in their order or as STATE:L. Repeatable.",
     ),
 ]
