@@ -119,8 +119,11 @@ def run_app(arguments: Sequence[str]) -> int:
         message = getattr(error, "format_message", None)
         if message is None:
             raise
-        # Without a message: no command was given, and its help has been shown.
-        return _complain(message()) if message() else 0
+        if type(error).__name__ == "NoArgsIsHelpError":
+            # No command was given: its help is the message, unless it has been shown already.
+            print(message(), end="\n" if message() else "")
+            return 0
+        return _complain(message())
     return code if isinstance(code, int) else 0
 
 
