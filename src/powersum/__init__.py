@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from powersum import generate
     from powersum.answer.bounding import bound
     from powersum.answer.engine import Engine
+    from powersum.answer.gradient import bound_and_gradient
     from powersum.answer.many import solve_many
     from powersum.answer.marginals import Marginals, marginals
     from powersum.answer.solver import Solver, solve
@@ -35,6 +36,7 @@ __all__ = [
     "Status",
     "__version__",
     "bound",
+    "bound_and_gradient",
     "from_arrays",
     "from_networkx",
     "from_pgmpy",
@@ -58,6 +60,7 @@ __all__ = [
 _LAZY = MappingProxyType(
     {
         "Engine": "powersum.answer.engine",
+        "bound_and_gradient": "powersum.answer.gradient",
         "generate": "powersum.generate",
         "bound": "powersum.answer.bounding",
         "solve_many": "powersum.answer.many",

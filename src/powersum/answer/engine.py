@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from powersum.answer.board import Board
-from powersum.answer.distribution import BACKWARD, Marginals, exact_marginals
+from powersum.answer.distribution import Marginals, known_marginals
 from powersum.answer.marginals import impossible, marginals
 from powersum.answer.solver import DEFAULT_MEMORY, DEFAULT_TIME, IMPOSSIBLE_REASON, proven, solve
 from powersum.core.arrays import BoolArray, FloatArray, IntArray, frozen, positions_of
@@ -190,7 +190,7 @@ class Engine:
         for v, observed in question.evidence.states.items():
             possible[starts[v] : starts[v + 1]] = False
             possible[starts[v] + observed] = True
-        return exact_marginals(self.model, beliefs, possible, BACKWARD * self._log_error)
+        return known_marginals(self.model, beliefs, possible, self._log_error)
 
     def _plan(self, question: Question) -> _Plan | None:
         """The plan of a question, made if there is none yet; None where it would take too much."""
