@@ -216,7 +216,7 @@ def test_names_and_labels_come_back() -> None:
     ("options", "message"),
     [
         ({"time_limit": 0}, "time_limit is 0"),
-        ({"memory": 5.0}, "memory is 5e-06 MB: at least 20 MB are needed"),
+        ({"memory": 5.0}, "memory is 5 bytes: at least 20 MB are needed"),
         ({"gap": -1.0}, "gap is -1"),
         ({"threads": 0}, "threads is 0"),
         ({"seed": -1}, "seed is -1"),
