@@ -51,12 +51,7 @@ def without_removed(domains: Domains, archive: Archive, prefix: str, model: Mode
     gone: dict[int, list[int]] = {}
     for v, s in _pairs(archive, prefix + "removed", model):
         gone.setdefault(v, []).append(s)
-    groups: IntArray = np.arange(len(model.factors))
-    if prefix + "groups" in archive:
-        groups = archive.integers(prefix + "groups", high=len(model.factors))
-        if len(groups) != len(model.factors):
-            raise BadFile(f"{prefix}groups has not one entry for each factor")
-    possible = _propagated(model, domains, groups, memory)
+    possible = _propagated(model, domains, read_groups(archive, prefix, model), memory)
     smaller = list(domains)
     for v, states in gone.items():
         wrong = np.intersect1d(possible[v], states)
@@ -64,6 +59,16 @@ def without_removed(domains: Domains, archive: Archive, prefix: str, model: Mode
             raise Rejected(f"state {wrong[0]} of variable {v} is called impossible, but propagation does not show it")
         smaller[v] = np.setdiff1d(domains[v], states)
     return smaller
+
+
+def read_groups(archive: Archive, prefix: str, model: Model) -> IntArray:
+    """Factors that the certificate puts together have the same number; otherwise each is for itself."""
+    if prefix + "groups" not in archive:
+        return np.arange(len(model.factors))
+    groups = archive.integers(prefix + "groups", high=max(len(model.factors), 1))
+    if len(groups) != len(model.factors):
+        raise BadFile(f"{prefix}groups has not one entry for each factor")
+    return groups
 
 
 def is_empty(domains: Domains) -> bool:

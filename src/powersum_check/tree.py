@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 
 from powersum_check.archive import Archive
-from powersum_check.box import Domains
+from powersum_check.box import Domains, read_groups
 from powersum_check.errors import BadFile, Rejected
 from powersum_check.model import Factor, Model, Question
 from powersum_check.numbers import (
@@ -44,6 +44,8 @@ class Tree:
     weight: list[float]
     home: list[int]
     """The node of each factor; -1 for those that count with their largest entry, as those without free variables do."""
+    groups: list[int]
+    """Factors of one group are maximised together over variables that their node lacks."""
     edges: list[tuple[int, int, tuple[int, ...], FloatArray]]
     """A shift is added at the first node and taken away at the second: what is added to the model is 0, exactly."""
     nodes_of: dict[int, list[int]]
@@ -90,12 +92,11 @@ def read_tree(archive: Archive, prefix: str, model: Model, question: Question, d
             raise Rejected(f"the weights of variable {v} add up to less than that of the question")
     for k, factor in enumerate(model.factors):
         own = {v for v in factor.scope if v in free}
-        if home[k] >= 0 and not own <= set(scopes[home[k]]):
-            raise Rejected(f"factor {k} is given to a node that does not hold its variables")
         if not own:
             home[k] = -1
+    groups = read_groups(archive, prefix, model).tolist()
     edges = _edges(archive, prefix, scopes, position, domains)
-    return Tree(domains, tuple(order), position, scopes, parent, weight, home, edges, nodes_of)
+    return Tree(domains, tuple(order), position, scopes, parent, weight, home, groups, edges, nodes_of)
 
 
 def _scopes(archive: Archive, starts_name: str, variables_name: str, position: dict[int, int]) -> list[tuple[int, ...]]:
@@ -153,6 +154,42 @@ def local(factor: Factor, tree: Tree, domains: Domains) -> tuple[tuple[int, ...]
     return tuple(free[a] for a in axes), Table(np.transpose(values, axes), factor.table.up, factor.table.down)
 
 
+def _at_home(
+    tree: Tree, factors: list[tuple[tuple[int, ...], Table]], memory: int
+) -> list[tuple[tuple[int, ...], Table]]:
+    """Factors as their nodes hold them: the maximum over variables that the node lacks, of those of one group together.
+
+    That is an upper bound, and where the product does not depend on these variables it is the product itself.
+    """
+    lacking: dict[tuple[int, int], list[int]] = {}
+    for k, (scope, table) in enumerate(factors):
+        held = tree.scopes[tree.home[k]] if tree.home[k] >= 0 else ()
+        # What a table itself does not depend on leaves before tables are multiplied.
+        values = table.values
+        flat = [a for a, v in enumerate(scope) if v not in held and (values == values.take([0], axis=a)).all()]
+        for a in reversed(flat):
+            values = np.asarray(values.take(0, axis=a))
+        scope = tuple(v for a, v in enumerate(scope) if a not in flat)
+        factors[k] = scope, Table(values, table.up, table.down)
+        if any(v not in held for v in scope):
+            lacking.setdefault((tree.groups[k], tree.home[k]), []).append(k)
+    for (_, node), members in lacking.items():
+        held = tree.scopes[node] if node >= 0 else ()
+        union = tuple(sorted({v for k in members for v in factors[k][0]}, key=lambda v: tree.position[v]))
+        lengths = {v: n for k in members for v, n in zip(factors[k][0], factors[k][1].values.shape, strict=True)}
+        shape = [lengths[v] for v in union]
+        if len(union) > MOST_AXES or 48 * math.prod(shape) > memory:
+            raise BadFile("groups: the product of a group of factors is too large")
+        product = add(shape, [placed(factors[k][1], factors[k][0], union) for k in members])
+        for k in members:
+            factors[k] = (), Table(np.zeros(()))
+        factors[members[0]] = (
+            tuple(v for v in union if v in held),
+            without(product, tuple(a for a, v in enumerate(union) if v not in held)),
+        )
+    return factors
+
+
 @dataclass(slots=True)
 class Pass:
     """What one pass through the tree has found. The value is the sum of all constants, within the errors."""
@@ -184,7 +221,7 @@ def is_exact(tree: Tree, question: Question, domains: Domains, variable: int) ->
 
 def run(tree: Tree, model: Model, question: Question, domains: Domains, memory: int, *, keep: bool = False) -> Pass:
     """Pass through the tree in a box that lies within the tree's own."""
-    factors = [local(factor, tree, domains) for factor in model.factors]
+    factors = _at_home(tree, [local(factor, tree, domains) for factor in model.factors], memory)
     found = Pass([], [0.0] * len(tree.scopes), [Table(np.zeros(()))] * len(tree.scopes), factors)
     inputs: list[list[Table]] = [[] for _ in tree.scopes]
     for k, (scope, table) in enumerate(factors):

@@ -16,6 +16,7 @@ from powersum.bounds.registry import METHODS
 from powersum.core.arrays import FloatArray
 from powersum.exact.elimination import Elimination
 from powersum.model.query import Query
+from powersum.prepare.fates import Fates
 from powersum.prepare.problem import Problem
 from powersum.prepare.simplify import simplify
 
@@ -151,6 +152,7 @@ def test_more_axes_than_any_array_has() -> None:
         np.zeros(n, np.int64),
         np.ones(n),
         np.ones(int(cardinalities.sum()), np.bool_),
+        Fates.of(model),
     )
     np.testing.assert_array_equal(factor_graph(problem, np.arange(n)).theta, logs)
 

@@ -113,10 +113,34 @@ def test_messages_go_to_later_variables() -> None:
     refused(one(model, [1.0, 1.0], tree([0, 1], [([1], 1, 1.0), ([0, 1], -1, 1.0)], [1, 1])), "later")
 
 
-def test_nodes_hold_their_factors() -> None:
-    """A factor at a node without one of its variables would be maximised over it, or worse."""
-    refused(one(PAIR_MODEL, [1.0, 1.0], tree([0, 1], [([0], -1, 1.0), ([1], -1, 1.0)], [0])), "factor 0")
-    refused(one(PAIR_MODEL, [1.0, 1.0], tree([0, 1], [([0, 1], 1, 1.0), ([1], -1, 1.0)], [1])), "factor 0")
+def test_factors_are_maximised_over_what_their_node_lacks() -> None:
+    """Above by the largest entries, below by the least."""
+    table = PAIR_MODEL.factor(0).log_table
+    sums = tree([0, 1], [([0], -1, 1.0), ([1], -1, 1.0)], [0])
+    found = checked(one(PAIR_MODEL, [1.0, 1.0], sums))
+    most, least = np.exp(table.max(axis=1)), np.exp(table.min(axis=1))
+    assert found.log_upper == pytest.approx(math.log(2 * most.sum()))
+    assert found.log_lower <= math.log(2 * least.sum()) + 1e-9
+    # At the node of the other variable, which keeps a node of its own.
+    late = checked(one(PAIR_MODEL, [1.0, 1.0], tree([0, 1], [([0, 1], 1, 1.0), ([1], -1, 1.0)], [1])))
+    assert late.log_upper == pytest.approx(math.log(2 * np.exp(table.max(axis=0)).sum()))
+
+
+def test_what_a_group_does_not_depend_on_is_lost_without_loss() -> None:
+    """Both depend on variable 1, their product does not; alone, each would count with its largest entries."""
+    one_way, other_way = np.array([[1.0, 2.0], [4.0, 8.0]]), np.array([0.5, 0.25])
+    model = Model.from_factors([2, 2], [((0, 1), one_way), ((1,), other_way)])
+    arrays = tree([0, 1], [([0], -1, 1.0)], [0, 0])
+    value = math.log(2 * (0.5 + 2.0))
+    together = checked(one(model, [1.0, 1.0], arrays | {"groups": np.array([0, 0])}))
+    assert together.log_upper == pytest.approx(value)
+    assert together.log_lower == pytest.approx(value)
+    alone = checked(one(model, [1.0, 1.0], arrays))
+    assert alone.log_upper == pytest.approx(math.log(2 * 10.0 * 0.5))
+    assert alone.log_lower < value - 0.1
+
+
+def test_factors_without_a_node() -> None:
     # Without a node it counts with its largest entry above, and with its least below.
     draft = one(PAIR_MODEL, [1.0, 1.0], tree([0, 1], [], [-1]))
     assert checked(draft).log_upper == pytest.approx(math.log(4 * 0.9))

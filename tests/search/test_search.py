@@ -49,10 +49,10 @@ def searched(problem: Problem, *, ibound: int, memory: float = 1e6) -> tuple[Heu
 
 def costs_at(search: AndOr, depth: int, path: IntArray) -> FloatArray:
     """What each state of the variable at a depth costs, given those above it."""
-    search._walk.path[: len(path)] = path
-    best_state(search._heuristic, search._tree, search._values, search._walk, depth)
+    search.walk.path[: len(path)] = path
+    best_state(search.heuristic, search._tree, search.values, search.walk, depth)
     starts = search._tree.state_starts
-    return search._walk.costs[starts[depth] : starts[depth + 1]].copy()
+    return search.walk.costs[starts[depth] : starts[depth + 1]].copy()
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -120,19 +120,19 @@ def grid(seed: int) -> tuple[Model, Query]:
 def test_messages_that_leave_a_part_bound_it(seed: int) -> None:
     problem = bushy_case(seed).problem()
     _, search, root = searched(problem, ibound=1)
-    shape, model = search._shape, problem.model
+    shape, model = search.shape, problem.model
     rng = np.random.default_rng(seed)
     states = rng.integers(model.cardinalities)
     in_order = states[shape.order]
     for node in range(shape.root):
         part = shape.subtree(node)
-        boundary = Boundary(search._bound_tree, part.inside, model.cardinalities[shape.order])
+        boundary = Boundary(search.bound_tree, part.inside, model.cardinalities[shape.order])
         given = {v: int(states[v]) for v in range(model.n_variables) if v not in part.variables}
         factors = [(model.scope(f), np.exp(model.factor(f).log_table)) for f in part.factors.tolist()]
         alone = Model.from_factors(model.cardinalities.tolist(), factors)
         assert boundary.log_bound(in_order) >= exact_value(alone, problem.tau, evidence=given) - 1e-9
     # All of it together is bounded by the bound of the root.
-    everything = Boundary(search._bound_tree, np.ones(model.n_variables, dtype=np.bool_), model.cardinalities)
+    everything = Boundary(search.bound_tree, np.ones(model.n_variables, dtype=np.bool_), model.cardinalities)
     assert everything.log_bound(in_order) == pytest.approx(root)
 
 
@@ -185,7 +185,7 @@ def test_bounds_hold_at_every_moment_in_little_memory(seed: int, monkeypatch: py
     truth = exact_value(problem.model, problem.tau)
     # Room for 32 nodes: almost everything that is found out is forgotten again.
     _, search, _ = searched(problem, ibound=1, memory=1024.0)
-    assert len(search._values.words) == 32
+    assert len(search.values.words) == 32
     uppers, lowers = [search.log_upper], [search.log_lower]
     clock = Ticks()
     monkeypatch.setattr("powersum.search.and_or.time", clock)
@@ -218,7 +218,7 @@ def test_reading_off_the_optimum_ends_in_time(seed: int, monkeypatch: pytest.Mon
         assert search.run(np.inf) is Progress.MORE
     assert search.log_upper == pytest.approx(truth, abs=2e-9)
     assert search.log_lower < truth - 1e-3
-    search._values = new_values(1024.0)
+    search.values = new_values(1024.0)
     length, slices = 4.0, 0
     while not search.done:
         assert search.log_lower < truth - 1e-3

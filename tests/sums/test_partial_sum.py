@@ -14,6 +14,7 @@ from powersum.core.arrays import IntArray
 from powersum.core.progress import Progress
 from powersum.model.model import Model
 from powersum.model.query import Query
+from powersum.prepare.fates import Fates
 from powersum.prepare.ordering import elimination_order
 from powersum.prepare.problem import Problem
 from powersum.prepare.simplify import simplify
@@ -122,7 +123,7 @@ def test_several_components_and_constants() -> None:
     model = Model.from_factors([2, 3, 2, 2], pairs)
     problem = Problem(
         model, np.ones(4), 0.0, 0.0, np.arange(4), np.zeros(5, np.int64), np.zeros(0, np.int64), np.full(4, -1),
-        np.array([0, 0, 1, 1]), np.ones(4), np.ones(9, np.bool_),
+        np.array([0, 0, 1, 1]), np.ones(4), np.ones(9, np.bool_), Fates.of(model),
     )  # fmt: skip
     heuristic, log_upper = bounds_of_tree(problem, ibound=3)
     partial = PartialSum(model, heuristic, log_upper)

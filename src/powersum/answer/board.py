@@ -8,15 +8,18 @@ rounding of its preparation, rounds outward, and refuses what is no value.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
+from powersum.answer.proofs import Proof, Prover
 from powersum.core.arrays import IntArray
 from powersum.model.result import Snapshot
 from powersum.model.rounding import certain
 from powersum.prepare.problem import Problem
+from powersum.prepare.proof import Ground, Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,16 @@ class Incumbent:
 
     log_value: float
     states: IntArray
+
+
+class Below(NamedTuple):
+    """Steps of a certificate, and the lower bound that they prove for the present assignment."""
+
+    steps: tuple[Step, ...]
+    log_lower: float
+
+
+NOTHING_BELOW = Below((), -math.inf)
 
 
 class Board:
@@ -58,6 +71,14 @@ class Board:
         Facts about the problem.
     history
         A snapshot for each time that bounds had moved.
+    ground
+        What proofs stand on; None where no certificate is wanted, and nothing is kept for one.
+    prover
+        How the upper bound is proven, until that is done.
+    given
+        Original states under which the lower bound was found, -1 where a variable has none; None before there is one.
+    below
+        Steps that prove a lower bound, for where elimination of what the given states leave would be too wide.
     """
 
     def __init__(self, n_variables: int) -> None:
@@ -71,6 +92,11 @@ class Board:
         self.history: list[Snapshot] = []
         self._compute_again: Callable[[], float] | None = None
         self._contradiction: str | None = None
+        self.ground: Ground | None = None
+        self.prover: Prover | None = None
+        self.given: IntArray | None = None
+        self.below = NOTHING_BELOW
+        self._proof = Proof((), math.inf)
 
     @property
     def gap(self) -> float:
@@ -83,7 +109,12 @@ class Board:
         return self._contradiction is not None
 
     def offer_upper(
-        self, problem: Problem, log_value: float, log_error: float, compute_again: Callable[[], float] | None = None
+        self,
+        problem: Problem,
+        log_value: float,
+        log_error: float,
+        compute_again: Callable[[], float] | None = None,
+        prover: Prover | None = None,
     ) -> bool:
         """A bound on the problem's value from above; True if it is the best so far.
 
@@ -97,18 +128,28 @@ class Board:
             How far rounding can have moved it.
         compute_again
             Computes it from scratch at the point it comes from, rounding counted; None where it needs no point.
+        prover
+            Proves it, if a certificate is wanted; None leaves the proof of a weaker bound in place.
         """
         log_upper = certain(log_value + problem.log_constant, log_error + problem.log_error)
         if not log_upper < self.log_upper:
             return False
         self._refuse_contradiction(self.log_lower, log_upper)
         self.log_upper = log_upper
+        if self.ground is not None and prover is not None:
+            self.prover = prover
         self._compute_again = None
         if compute_again is not None:
             self._compute_again = lambda: compute_again() + problem.log_constant + problem.log_error
         return True
 
-    def offer_lower(self, problem: Problem, log_value: float, log_error: float, states: IntArray) -> bool:
+    def offer_lower(
+        self,
+        problem: Problem,
+        log_value: float,
+        log_error: float,
+        states: IntArray,
+    ) -> bool:
         """The value of an assignment of the problem's max variables, or less; True if it is the best so far.
 
         Infinity stands for "too wide to evaluate", which is no value; neither is what is no number.
@@ -119,20 +160,40 @@ class Board:
         self._refuse_contradiction(log_lower, self.log_upper)
         self.log_lower = log_lower
         self.incumbent = Incumbent(log_value, states.copy())
-        self.states = problem.restore(np.where(problem.tau == 0.0, states, -1))
+        restored = problem.restore(np.where(problem.tau == 0.0, states, -1))
+        if not np.array_equal(restored, self.states):
+            self.below = NOTHING_BELOW
+        self.states = restored
+        self.given = problem.restore(states)
         return True
 
-    def offer_exact(self, problem: Problem, log_value: float, log_error: float, states: IntArray, reason: str) -> None:
+    def offer_below(self, problem: Problem, log_value: float, log_error: float, steps: Sequence[Step]) -> None:
+        """Steps that prove a lower bound for the present assignment, where elimination might be too wide."""
+        log_lower = log_value + problem.log_constant - log_error - problem.log_error
+        if log_lower > self.below.log_lower:
+            self.below = Below(tuple(steps), log_lower)
+
+    def offer_exact(
+        self,
+        problem: Problem,
+        log_value: float,
+        log_error: float,
+        states: IntArray,
+        reason: str,
+        prover: Prover | None = None,
+    ) -> None:
         """The value itself and a best assignment: that is the answer, or ``-inf`` the proof that there is none."""
         if log_value == -math.inf:
-            self.impossible()
+            self.impossible(prover)
             return
-        self.offer_upper(problem, log_value, log_error)
+        self.offer_upper(problem, log_value, log_error, prover=prover)
         self.offer_lower(problem, log_value, log_error, states)
         self.prove(reason)
 
-    def impossible(self) -> None:
+    def impossible(self, prover: Prover | None = None) -> None:
         """Nothing has positive probability, as was proven."""
+        if self.ground is not None and prover is not None:
+            self.prover = prover
         self._refuse_contradiction(self.log_lower, -math.inf)
         self.log_upper, self._compute_again, self.proven = -math.inf, None, True
 
@@ -144,11 +205,25 @@ class Board:
         """Nothing more can be done."""
         self.exhausted, self.reason = True, reason
 
+    def proof(self) -> Proof:
+        """The proof of the upper bound, made once; of a weaker one if the last had no prover."""
+        prover, self.prover = self.prover, None
+        if prover is not None and self.ground is not None:
+            self.offer_proof(prover(self.ground))
+        return self._proof
+
+    def offer_proof(self, proof: Proof) -> None:
+        """A proof that is there already; it counts if it proves more than those before."""
+        if proof.steps and proof.log_upper <= self._proof.log_upper:
+            self._proof = proof
+
     def confirm(self) -> None:
         """Compute the upper bound once more at the point it comes from, which takes memory and is given up by that.
 
+        If a certificate is wanted, the point is proven before.
         Should that ever be more than was claimed on the way, no snapshot may claim less.
         """
+        self.proof()
         compute_again, self._compute_again = self._compute_again, None
         if compute_again is None:
             return

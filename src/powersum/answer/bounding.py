@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from powersum.assign.repair import repaired
-from powersum.bounds.registry import DEFAULT_METHOD, check_options, method_named, start_method
+from powersum.bounds.protocol import Provable
+from powersum.bounds.registry import DEFAULT_METHOD, check_options, check_provable, method_named, start_method
 from powersum.bounds.run import Callback, Outcome, run
 from powersum.core.clock import working_time
 from powersum.core.interrupt import interruptible
 from powersum.core.memory import memory_left
-from powersum.model.limits import Limits, whole_number
+from powersum.model.certificate import Certificate
+from powersum.model.limits import Limits, flag, whole_number
 from powersum.model.model import VariableKey
 from powersum.model.query import Query
 from powersum.model.question import EvidenceLike, ModelLike, Question, function_of
@@ -26,6 +28,7 @@ from powersum.model.rounding import certain
 if TYPE_CHECKING:
     from powersum.core.arrays import IntArray
     from powersum.prepare.problem import Problem
+    from powersum.prepare.proof import Forest
 
 # The tail of block descent is long: ten sweeps that gain less than this will hardly be followed by better ones.
 DEFAULT_CHANGE = 1e-6
@@ -49,6 +52,7 @@ def bound(
     change: float | None = None,
     threads: int = 1,
     seed: int = 0,
+    certificate: bool = False,
     callback: Callback | None = None,
     **options: Any,
 ) -> Result:
@@ -80,6 +84,8 @@ def bound(
         are 500 sweeps, or fewer once ten of them gain less than a millionth.
     threads, seed
         Number of threads, which does not change the result, and the seed of what is drawn at random.
+    certificate
+        Whether the result shall have a ``certificate``, which ``powersum-check`` verifies; not every method can.
     callback
         Called with a :class:`~powersum.model.result.Snapshot` after every sweep.
     **options
@@ -117,6 +123,8 @@ def bound(
     function_of(callback, "callback")
     method = method_named(method)
     check_options(method, given)
+    if flag(certificate, "certificate"):
+        check_provable(method)
     memory = None
     if limits.memory is not None:
         memory = int(memory_left(limits.bytes))
@@ -144,6 +152,7 @@ def bound(
         problem = simplified(question)
         sizes = question_sizes(question, problem)
         log_error = problem.log_error
+        forest, log_proven = None, math.inf
         if not problem.feasible or problem.model.n_variables == 0:
             outcome, states, residuals = _without_search(problem, started, callback), np.empty(0, dtype=np.int64), None
         else:
@@ -174,13 +183,21 @@ def bound(
             elif repair is None:
                 outcome = _impossible(outcome)
             states = decoded if repair is None else repair
+            if certificate and outcome.log_upper > -math.inf:
+                assert isinstance(tightener, Provable)
+                forest, log_proven = tightener.certified()
     status = _status(problem, outcome)
+    log_lower = outcome.log_upper - 2.0 * log_error if status is Status.OPTIMAL else -math.inf
+    restored = None if status is Status.INFEASIBLE else problem.restore(states)
+    proof = None
+    if certificate:
+        proof = _certificate(question, problem, outcome, log_lower, restored, forest, log_proven)
     from powersum import __version__
 
     return Result(
         log_upper=outcome.log_upper,
-        log_lower=outcome.log_upper - 2.0 * log_error if status is Status.OPTIMAL else -math.inf,
-        assignment={} if status is Status.INFEASIBLE else question.answer(problem.restore(states)),
+        log_lower=log_lower,
+        assignment={} if restored is None else question.answer(restored),
         status=status,
         reason=outcome.reason,
         history=outcome.history,
@@ -191,6 +208,41 @@ def bound(
         residuals=residuals,
         notes=outcome.notes,
         question=question.asked(),
+        certificate=proof,
+    )
+
+
+def _certificate(
+    question: Question,
+    problem: Problem,
+    outcome: Outcome,
+    log_lower: float,
+    states: IntArray | None,
+    forest: Forest | None,
+    log_proven: float,
+) -> Certificate:
+    """The proof of a bound; of both, where it is the value."""
+    from powersum.answer.certificate import certificate_of, ground_of
+    from powersum.answer.proofs import Proof, by_cases, by_contradiction, by_elimination
+
+    ground = ground_of(question, problem)
+    if not problem.feasible:
+        proof = by_contradiction(ground)
+    elif forest is not None:
+        proof = Proof([ground.tree([forest])], log_proven + problem.log_constant)
+    else:
+        proof = by_elimination(ground) if outcome.log_upper > -math.inf else by_cases(ground)
+    chosen = question.query.max_variables.tolist()
+    if states is None or log_lower == -math.inf:
+        chosen = []
+    return certificate_of(
+        question,
+        ground,
+        proof,
+        log_lower=log_lower,
+        log_upper=outcome.log_upper,
+        states=states if chosen else None,
+        assignment={v: int(states[v]) for v in chosen} if states is not None else None,
     )
 
 

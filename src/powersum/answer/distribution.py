@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from powersum.core.arrays import BoolArray, FloatArray
+from powersum.core.arrays import BoolArray, FloatArray, starts_of
 from powersum.core.errors import InputError
 from powersum.model.interval import Interval
 from powersum.model.model import Model, StateKey, VariableKey
@@ -125,10 +125,10 @@ class Marginals(Mapping[str, Distribution]):
 
 def known_marginals(
     model: Model,
-    beliefs: Sequence[FloatArray],
+    beliefs: FloatArray,
     log_error: float,
     *,
-    possible: Sequence[BoolArray] | None = None,
+    possible: BoolArray | None = None,
     observed: Mapping[int, int] | None = None,
     guesses: Iterable[int] = (),
 ) -> Marginals:
@@ -139,35 +139,38 @@ def known_marginals(
     model
         What they are about.
     beliefs
-        The distribution of each variable, as it was computed.
+        The probabilities of all states of all variables, one after another, as they were computed.
     log_error
         How far rounding can have moved an elimination that takes as much.
     possible
-        For each variable its states that are not known to be impossible; all unless given.
+        The same for whether a state is not known to be impossible; all unless given.
     observed
         Variables of which one state is certain.
     guesses
         Variables whose beliefs are guesses: nothing is said about those.
     """
-    guessed, known = set(guesses), observed or {}
+    starts = starts_of(model.cardinalities)
     error = BACKWARD * log_error
-    lower, upper = [], []
-    for v, belief in enumerate(beliefs):
-        states = np.ones(len(belief), dtype=np.bool_) if possible is None else possible[v]
-        if v in known:
-            states = np.arange(len(belief)) == known[v]
-        if states.sum() == 1:
-            sides = np.zeros(len(belief)), np.zeros(len(belief))
-        elif v in guessed:
-            sides = np.full(len(belief), -math.inf), np.zeros(len(belief))
-        else:
-            with np.errstate(divide="ignore"):
-                sides = (
-                    np.log(np.maximum(belief - UNDERFLOW, 0.0)) - error,
-                    np.minimum(np.log(belief + UNDERFLOW) + error, 0.0),
-                )
-        for side in sides:
-            side[~states] = -math.inf
-        lower.append(sides[0])
-        upper.append(sides[1])
-    return Marginals(model, tuple(lower), tuple(upper), tuple(beliefs), not guessed)
+    # What left the normal doubles has lost its digits.
+    with np.errstate(divide="ignore"):
+        lower = np.log(np.maximum(beliefs - UNDERFLOW, 0.0)) - error
+    upper = np.minimum(np.log(beliefs + UNDERFLOW) + error, 0.0)
+    exact = True
+    for v in guesses:
+        exact = False
+        lower[starts[v] : starts[v + 1]], upper[starts[v] : starts[v + 1]] = -math.inf, 0.0
+    if possible is not None and model.n_variables:
+        alone = np.repeat(np.add.reduceat(possible, starts[:-1], dtype=np.int64) == 1, model.cardinalities)
+        lower[alone & possible] = 0.0
+        for side in (lower, upper):
+            side[~possible] = -math.inf
+    for v, state in (observed or {}).items():
+        for side in (lower, upper):
+            side[starts[v] : starts[v + 1]] = -math.inf
+            side[starts[v] + state] = 0.0
+    pieces = list(zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True))
+
+    def cut(values: FloatArray) -> tuple[FloatArray, ...]:
+        return tuple(values[start:end] for start, end in pieces)
+
+    return Marginals(model, cut(lower), cut(upper), cut(beliefs), exact)

@@ -186,8 +186,7 @@ class Engine:
             raise impossible(question)
         bounds = starts[:-1]
         beliefs /= np.repeat(np.add.reduceat(beliefs, bounds), self._sizes_of) if len(bounds) else 1.0
-        found = np.split(beliefs, bounds[1:]) if len(bounds) else []
-        return known_marginals(self.model, found, self._log_error, observed=question.evidence.states)
+        return known_marginals(self.model, beliefs, self._log_error, observed=question.evidence.states)
 
     def _plan(self, question: Question) -> _Plan | None:
         """The plan of a question, made if there is none yet; None where it would take too much."""

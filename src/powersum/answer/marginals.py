@@ -85,10 +85,12 @@ def marginals(
     asked = range(model.n_variables) if of is None else [model.variable(key, argument="of") for key in listed(of, "of")]
     small = small_elimination(*question.observed, question.query.weights, barren=False)
     if small is not None:
-        found = small.marginals()
-        if found is None:
+        known = small.marginals()
+        if known is None:
             raise impossible(question)
-        return known_marginals(model, found, small.tables.log_error, observed=question.evidence.states)
+        log_error = small.tables.log_error + elimination_error(model)
+        states = question.evidence.states
+        return known_marginals(model, np.concatenate([*known, np.zeros(0)]), log_error, observed=states)
     # Compiled modules are imported where they are used, so that ``import powersum`` stays quick.
     from powersum.bounds.tree import CoveringTree
     from powersum.prepare.ordering import elimination_order
@@ -99,9 +101,9 @@ def marginals(
     if not problem.feasible:
         raise impossible(question)
     beliefs = _of_removed(model, problem)
-    possible = np.split(problem.possible, np.cumsum(model.cardinalities)[:-1])
     if not problem.model.n_variables:
-        return known_marginals(model, beliefs, problem.log_error, possible=possible)
+        flat = np.concatenate([*beliefs, np.zeros(0)])
+        return known_marginals(model, flat, problem.log_error, possible=problem.possible)
     order = elimination_order(problem.model, problem.tau, seed=limits.seed)
     tree = CoveringTree(problem, order, threads=limits.threads, seed=limits.seed, memory=int(limits.bytes))
     if not tree.exact:
@@ -124,12 +126,14 @@ def marginals(
         del tree
         log_error += problem.log_error + elimination_error(problem.model)
         guesses = () if exact else problem.variables.tolist()
-        answer = known_marginals(model, beliefs, log_error, possible=possible, guesses=guesses)
+        flat = np.concatenate(beliefs)
+        answer = known_marginals(model, flat, log_error, possible=problem.possible, guesses=guesses)
         if exact:
             return answer
         reduced_variables = set(problem.variables.tolist())
         bounds = SumBounds(question, interrupt, end=started + limits.seconds)
         wanted = [v for v in asked if v in reduced_variables]
+        possible = np.split(problem.possible, np.cumsum(model.cardinalities)[:-1])
         if wanted and not bounds.whole(WHOLE):
             raise impossible(question)
         left = sum(int(possible[v].sum()) for v in wanted)

@@ -12,10 +12,12 @@ from powersum.answer.small import small_work
 from powersum.answer.tuning import DEFAULT_SCHEDULE, Schedule
 from powersum.core.arrays import IntArray
 from powersum.core.clock import Clock
+from powersum.core.errors import InputError
 from powersum.core.interrupt import Interrupt, interruptible
 from powersum.core.memory import memory_left
 from powersum.exact.small import small_elimination
-from powersum.model.limits import Limits, whole_number
+from powersum.model.certificate import Certificate
+from powersum.model.limits import Limits, flag, whole_number
 from powersum.model.model import VariableKey
 from powersum.model.query import Query
 from powersum.model.question import EvidenceLike, ModelLike, Question, function_of
@@ -52,6 +54,7 @@ def solve(
     gap: float = 0.0,
     threads: int = 1,
     seed: int = 0,
+    certificate: bool = False,
     callback: Callable[[Snapshot], None] | None = None,
     schedule: Schedule = DEFAULT_SCHEDULE,
 ) -> Result:
@@ -84,6 +87,9 @@ def solve(
         With more than one, local search has a thread of its own, and the others tighten the bound.
     seed
         Seed of all that is drawn at random.
+    certificate
+        Whether the result shall have a ``certificate``, which ``powersum-check`` verifies. Takes a little more memory,
+        and time after the end.
     callback
         Called with a :class:`~powersum.model.result.Snapshot` whenever a bound has moved.
     schedule
@@ -120,10 +126,13 @@ def solve(
         gap=gap,
         threads=threads,
         seed=seed,
+        certificate=certificate,
         schedule=schedule,
     )
     with interruptible() as interrupt:
         if k > 1:
+            if certificate:
+                raise InputError("give k or certificate, not both: a certificate is about one answer")
             from powersum.answer.best import best_of
 
             return best_of(solver.question, k=k, distinct=distinct, schedule=schedule, callback=callback)
@@ -161,13 +170,17 @@ class Solver:
         gap: float = 0.0,
         threads: int = 1,
         seed: int = 0,
+        certificate: bool = False,
         schedule: Schedule = DEFAULT_SCHEDULE,
     ) -> None:
         limits = Limits(time_limit=time_limit, memory=memory, gap=gap, threads=threads, seed=seed)
         self.question = Question.of(model, maximize, evidence, query=query, limits=limits)
         self.question.only_sums_and_maxima("solve")
+        self._certified = flag(certificate, "certificate")
         self._small = small_elimination(*self.question.observed, self.question.query.weights)
-        if self._small is not None and self._small.entries * schedule.elimination_cost >= schedule.quick:
+        # The short road has no certificate.
+        too_long = self._small is not None and self._small.entries * schedule.elimination_cost >= schedule.quick
+        if self._certified or too_long:
             self._small = None
         if self._small is None:
             # Compiled modules are imported where they are used, so that ``import powersum`` stays quick; but before the
@@ -241,6 +254,7 @@ class Solver:
                         memory=self._memory,
                         threads=self._options["threads"],
                         seed=self._options["seed"],
+                        certificate=self._certified,
                     )
                 over = next(self._work, _OVER) is _OVER
         except BaseException as error:
@@ -298,6 +312,28 @@ class Solver:
             version=__version__,
             notes=board.notes,
             question=self.question.asked(),
+            certificate=self._certificate(),
+        )
+
+    def _certificate(self) -> Certificate | None:
+        """The proof of what is on the board, if it was asked for."""
+        board = self._board
+        if board.ground is None:
+            return None
+        from powersum.answer.certificate import certificate_of
+
+        chosen = self.question.query.max_variables.tolist()
+        found = board.log_lower > -math.inf
+        return certificate_of(
+            self.question,
+            board.ground,
+            board.proof(),
+            log_lower=board.log_lower,
+            log_upper=board.log_upper,
+            states=board.given if chosen or not board.proven else None,
+            assignment={v: int(board.states[v]) for v in chosen} if found else None,
+            below=board.below.steps,
+            log_below=board.below.log_lower,
         )
 
     def _status(self) -> tuple[Status, str]:

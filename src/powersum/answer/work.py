@@ -8,7 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from powersum.answer.board import Board
+from powersum.answer.certificate import ground_of
 from powersum.answer.memory_shares import MemoryShares
+from powersum.answer.proofs import by_contradiction, by_elimination
 from powersum.answer.scheduler import Crew, Scheduler, Spell, exhaust
 from powersum.answer.small import first_bound
 from powersum.answer.tuning import Schedule
@@ -38,21 +40,25 @@ def work(
     memory: float,
     threads: int,
     seed: int,
+    certificate: bool = False,
 ) -> Generator[None]:
-    """Work on a question; at each pause the board says what is known."""
-    impossible = first_bound(question, board)
+    """Work on a question; at each pause the board says what is known, with ``certificate`` also how it is proven."""
+    # A first bound, before compiled code is loaded; it has no certificate.
+    impossible = not certificate and first_bound(question, board)
     yield
     if impossible:
         return
     problem = simplified(question)
     board.sizes = question_sizes(question, problem)
+    if certificate:
+        board.ground = ground_of(question, problem)
     if not problem.feasible:
-        board.impossible()
+        board.impossible(by_contradiction)
         yield
         return
     if problem.model.n_variables == 0:
         nothing = np.zeros(0, dtype=np.int64)
-        board.offer_exact(problem, 0.0, 0.0, nothing, "Simplification alone gave the exact value.")
+        board.offer_exact(problem, 0.0, 0.0, nothing, "Simplification alone gave the exact value.", by_elimination)
         yield
         return
     # Each part of the preparation takes long on a very large model: between them is a look at the outside.

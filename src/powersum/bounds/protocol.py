@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from powersum.core.arrays import IntArray
 from powersum.core.errors import InputError
 from powersum.model.result import Residuals
 from powersum.prepare.problem import Problem
+from powersum.prepare.proof import Forest
 
 
 class Tightener(Protocol):
@@ -69,3 +70,15 @@ def check_choices(method: object, options: Mapping[str, object]) -> None:
     for name, words in getattr(method, "CHOICES", {}).items():
         if name in options and options[name] not in words:
             raise InputError(f"{name} is {options[name]!r}: choose one of {', '.join(words)}")
+
+
+@runtime_checkable
+class Provable(Protocol):
+    """A method whose bound a certificate can express."""
+
+    def certified(self) -> tuple[Forest, float]:
+        """The best point as a certificate has it, and the bound that it proves, without the problem's constant.
+
+        That may be more than ``log_upper`` where a method knows of zeros that the certificate does not.
+        """
+        ...

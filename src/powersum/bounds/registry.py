@@ -59,6 +59,13 @@ def check_options(method: str, options: Mapping[str, Any]) -> None:
     check_choices(_method_class(method), options)
 
 
+def check_provable(method: str) -> None:
+    """Refuse a method whose bound no certificate can express."""
+    if not hasattr(_method_class(method), "certified"):
+        able = [name for name in METHODS if hasattr(_method_class(name), "certified")]
+        raise InputError(f"method {method} has no certificate: there is one for auto, {', '.join(able)}")
+
+
 def start_method(
     method: str, problem: Problem, order: IntArray, *, threads: int, seed: int, options: Mapping[str, Any]
 ) -> Tightener:

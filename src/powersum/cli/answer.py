@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 SHOWN_STATES = 12
 
 
-def write_answer(result: Result, json: str | None, plot: Path | None) -> None:
-    """The answer as JSON, to a file or to stdout, and as a picture; what goes to stdout comes last."""
+def write_answer(result: Result, json: str | None, plot: Path | None, certificate: Path | None) -> None:
+    """The answer as JSON, to a file or to stdout, as a picture, and its proof; what goes to stdout comes last."""
+    if certificate is not None and result.certificate is not None:
+        result.certificate.save(certificate)
     if json is not None and json != "-":
         result.save(json)
     if plot is not None:

@@ -8,9 +8,10 @@ from typing import Annotated, Any, TextIO
 import typer
 
 from powersum.answer.bounding import bound
-from powersum.bounds.registry import DEFAULT_METHOD, METHODS, check_options, method_named
+from powersum.bounds.registry import DEFAULT_METHOD, METHODS, check_options, check_provable, method_named
 from powersum.cli.answer import print_assignment, print_status, print_written, write_answer
 from powersum.cli.files import (
+    CertificateOutput,
     EvidenceFile,
     EvidencePairs,
     JsonOutput,
@@ -65,6 +66,7 @@ def bound_command(
     json: JsonOutput = None,
     plot: PlotOutput = None,
     report: ReportOutput = None,
+    certificate: CertificateOutput = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but the bound.")] = False,
 ) -> None:
     """Bound a model's marginal MAP value, its partition function (no query) or its MAP value (--max all) from above.
@@ -86,7 +88,9 @@ def bound_command(
         sweeps=sweeps, time_limit=time_limit, target=target, change=change, memory=memory, threads=threads, seed=seed
     )
     check_options(method_named(method), options)
-    check_outputs([json, plot, report], [model, query, evid, order], picture=plot)
+    if certificate is not None:
+        check_provable(method_named(method))
+    check_outputs([json, plot, report, certificate], [model, query, evid, order], picture=plot)
     announce_compilation(quiet=quiet)
     question, hints = read_question(
         model,
@@ -118,10 +122,11 @@ def bound_command(
                 change=change,
                 threads=threads,
                 seed=seed,
+                certificate=certificate is not None,
                 callback=callback,
                 **options,
             )
-        write_answer(result, json, plot)
+        write_answer(result, json, plot, certificate)
         if report is not None:
             from powersum.cli.report import write_page
 
@@ -131,7 +136,7 @@ def bound_command(
                 print(result.log_upper)
             return
         _print_answer(result, stream)
-        print_written((json, plot, report), stream)
+        print_written((json, plot, report, certificate), stream)
 
 
 def _described(variables: int, factors: int) -> str:

@@ -46,6 +46,10 @@ PlotOutput = Annotated[Path | None, typer.Option("--plot", metavar="OUT.png", he
 ReportOutput = Annotated[
     Path | None, typer.Option("--report", metavar="OUT.html", help="Write a page about the answer; it works offline.")
 ]
+CertificateOutput = Annotated[
+    Path | None,
+    typer.Option("--certificate", metavar="OUT.zip", help="Write a proof of the bounds that powersum-check verifies."),
+]
 Threads = Annotated[int, typer.Option("--threads", metavar="N", min=1, help="Threads; they do not change the result.")]
 Seed = Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Seed of what is drawn at random.")]
 Memory = Annotated[

@@ -20,6 +20,7 @@ from powersum.cli.answer import (
     write_answer,
 )
 from powersum.cli.files import (
+    CertificateOutput,
     EvidenceFile,
     EvidencePairs,
     JsonOutput,
@@ -78,6 +79,7 @@ def solve_command(
     ] = None,
     plot: PlotOutput = None,
     report: ReportOutput = None,
+    certificate: CertificateOutput = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but the two bounds.")] = False,
 ) -> None:
     """Find the best states of the query variables with their certified value, and an upper bound on every other.
@@ -91,7 +93,9 @@ def solve_command(
     )
     if best > 1 and uai is not None:
         raise InputError("give --best or --uai, not both: the competition's file has one answer")
-    check_outputs([json, uai, plot, report], [model, query, evid], picture=plot)
+    if best > 1 and certificate is not None:
+        raise InputError("give --best or --certificate, not both: a certificate proves one answer")
+    check_outputs([json, uai, plot, report, certificate], [model, query, evid], picture=plot)
     announce_compilation(quiet=quiet)
     question, hints = read_question(
         model,
@@ -111,6 +115,7 @@ def solve_command(
         gap=gap,
         threads=threads,
         seed=seed,
+        certificate=certificate is not None,
     )
     stream = output_stream(json)
     if not quiet:
@@ -126,7 +131,7 @@ def solve_command(
                 result = best_of(question, k=best, distinct=distinct, callback=show)
         else:
             result = _solved(solver, question, uai, quiet=quiet, stream=stream)
-        write_answer(result, json, plot)
+        write_answer(result, json, plot, certificate)
         if report is not None:
             from powersum.cli.report import write_page
 
@@ -141,7 +146,7 @@ def solve_command(
                 question.model, time_limit=time_limit, memory=limits.bytes, threads=threads, seed=seed
             )
             print(f"\n{told}", file=stream)
-        print_written((json, uai, plot, report), stream)
+        print_written((json, uai, plot, report, certificate), stream)
 
 
 def _solved(solver: Solver, question: Question, uai: Path | None, *, quiet: bool, stream: TextIO) -> Result:

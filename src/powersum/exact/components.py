@@ -30,11 +30,11 @@ def settle_components(problem: Problem, order: IntArray, *, work: float, size: f
     candidates = np.argsort(sizes, kind="stable")[:-1]
     while len(candidates):
         easy = np.isin(problem.component, candidates)
-        part, part_order = _part(problem, order, easy)
+        part, part_order = part_of(problem, order, easy)
         elimination = Elimination(part.model, part_order, part.tau)
         if elimination.work <= work and elimination.bytes <= size:
             exact = elimination.run()
-            rest, rest_order = _part(problem, order, ~easy)
+            rest, rest_order = part_of(problem, order, ~easy)
             fixed = np.maximum(problem.fixed_states, part.restore(exact.states))
             constant = problem.log_constant + exact.log_value
             error = problem.log_error + elimination_error(part.model)
@@ -43,7 +43,7 @@ def settle_components(problem: Problem, order: IntArray, *, work: float, size: f
     return problem, order
 
 
-def _part(problem: Problem, order: IntArray, chosen: BoolArray) -> tuple[Problem, IntArray]:
+def part_of(problem: Problem, order: IntArray, chosen: BoolArray) -> tuple[Problem, IntArray]:
     """Some whole components as a problem of their own, with the constant of all, and their order."""
     model = problem.model
     number = np.cumsum(chosen) - 1
@@ -67,4 +67,5 @@ def _part(problem: Problem, order: IntArray, chosen: BoolArray) -> tuple[Problem
         kept_state_starts=starts_of(np.diff(problem.kept_state_starts)[chosen]),
         kept_states=problem.kept_states[kept],
         component=component.astype(np.int64),
+        fates=problem.fates.among(np.where(inside, np.cumsum(inside) - 1, -1)),
     ), number[order[chosen[order]]]

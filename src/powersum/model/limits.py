@@ -26,6 +26,13 @@ def whole_number(value: Any, argument: str, least: int) -> int:
     return int(value)
 
 
+def flag(value: Any, argument: str) -> bool:
+    """True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise InputError(f"{argument} is {as_text(value)}: it must be True or False")
+    return bool(value)
+
+
 def number(value: Any, argument: str) -> float:
     """A real number, infinities included; what is no number (``nan``, ``True``, a string) is refused."""
     if not isinstance(value, (Real, np.number)) or isinstance(value, (bool, np.complexfloating)) or math.isnan(value):

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from powersum.core.errors import InputError
+from powersum.model.certificate import Certificate
 from powersum.model.explanation import Explanation
 from powersum.model.interval import Interval
 from powersum.model.model import StateKey
@@ -95,6 +96,8 @@ class Result:
         all that are not before it.
     log_upper_next
         An upper bound on the value of whatever comes after them; None where only one was asked for.
+    certificate
+        The proof of both bounds, if it was asked for: ``save`` writes it. It is not part of the JSON form.
     """
 
     log_upper: float
@@ -113,6 +116,7 @@ class Result:
     probability: Interval | None = None
     best: tuple[Result, ...] = ()
     log_upper_next: float | None = None
+    certificate: Certificate | None = field(default=None, compare=False)
 
     @property
     def gap(self) -> float:
@@ -146,7 +150,8 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as dictionaries, lists, strings and numbers; infinities are the strings "inf" and "-inf"."""
-        own = {item.name: strict(getattr(self, item.name)) for item in fields(self) if item.name != "best"}
+        apart = ("best", "certificate")
+        own = {item.name: strict(getattr(self, item.name)) for item in fields(self) if item.name not in apart}
         own["best"] = [result.to_dict() for result in self.best]
         return {"format": FORMAT, "format_version": FORMAT_VERSION, **own, "gap": strict(self.gap)}
 

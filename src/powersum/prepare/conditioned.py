@@ -12,6 +12,7 @@ from powersum.model.graph import components
 from powersum.model.model import Model
 from powersum.model.question import Question
 from powersum.model.rounding import elimination_error
+from powersum.prepare.fates import Fates
 from powersum.prepare.problem import Problem
 from powersum.prepare.simplify import states_of_evidence
 from powersum.prepare.simplify.restriction import restrict
@@ -70,6 +71,8 @@ def conditioned(question: Question) -> Conditioned:
         table_starts=tables.table_starts,
         log_values=tables.log_values,
     )
+    fates = Fates.of(model)
+    fates.table_of = tables.table_of
     problem = Problem(
         model=reduced,
         tau=tau[variables],
@@ -82,5 +85,6 @@ def conditioned(question: Question) -> Conditioned:
         component=components(reduced.n_variables, reduced.scope_starts, reduced.scope_variables),
         original_tau=tau,
         possible=possible,
+        fates=fates,
     )
     return Conditioned(problem, every[own], constants)

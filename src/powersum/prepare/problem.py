@@ -9,6 +9,7 @@ import numpy as np
 
 from powersum.core.arrays import BoolArray, FloatArray, IntArray, positions_of, starts_of
 from powersum.model.model import Model
+from powersum.prepare.fates import Fates
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,6 +42,8 @@ class Problem:
     possible
         For each state of each original variable, variable after variable, False where evidence or zeros were found to
         exclude it. The possible states of a removed variable are equally likely, unless it was barren.
+    fates
+        What became of each factor of the original model.
     """
 
     model: Model
@@ -54,6 +57,7 @@ class Problem:
     component: IntArray
     original_tau: FloatArray
     possible: BoolArray
+    fates: Fates
 
     @classmethod
     def whole(cls, model: Model, tau: FloatArray, evidence: Mapping[int, int]) -> Problem:
@@ -76,6 +80,7 @@ class Problem:
             component=np.zeros(model.n_variables, dtype=np.int64),
             original_tau=tau,
             possible=np.ones(int(starts[-1]), dtype=np.bool_),
+            fates=Fates.of(model),
         )
 
     @property

@@ -71,6 +71,8 @@ class AndOr:
         component was too wide to evaluate.
     settled
         Nodes settled by exact elimination.
+    heuristic, bound_tree, shape, walk, values, log_root
+        What the search reads and what it knows: a proof of its bound is made of them.
     """
 
     def __init__(
@@ -86,8 +88,8 @@ class AndOr:
         memory: float = 2e8,
         tolerance: float = 1e-9,
     ) -> None:
-        self._heuristic, self._bound_tree, self._evaluator = heuristic, tree, evaluator
-        self._log_root = log_upper
+        self.heuristic, self.bound_tree, self._evaluator = heuristic, tree, evaluator
+        self.log_root = log_upper
         self.log_upper, self.log_lower = log_upper, log_lower
         self.assignment: IntArray = assignment.copy()
         self.done = False
@@ -98,16 +100,16 @@ class AndOr:
         self.settled = 0
         self.tolerance = tolerance
         self.log_error = 2.0 * (tree.log_error + log_error)
-        self._shape = Shape(evaluator, tree.order)
-        self._tree, self._root = self._shape.tree, self._shape.root
-        self._memory = memory
-        self._values = new_values(min(memory, FIRST_BYTES))
-        self._walk = new_walk(self._tree)
-        n_max = self._shape.n_max
+        self.shape = Shape(evaluator, tree.order)
+        self._tree, self._root = self.shape.tree, self.shape.root
+        self.memory = memory
+        self.values = new_values(min(memory, FIRST_BYTES))
+        self.walk = new_walk(self._tree)
+        n_max = self.shape.n_max
         self._cards_in_order = evaluator.problem.model.cardinalities[tree.order]
         self._parts: dict[int, tuple[Subtree, Boundary]] = {}
-        self._walk.settles[n_max:-1] = True
-        self._walk.settles[:n_max] = self._shape.log_work[:n_max] <= np.log(SETTLE_WORK)
+        self.walk.settles[n_max:-1] = True
+        self.walk.settles[:n_max] = self.shape.log_work[:n_max] <= np.log(SETTLE_WORK)
         self._successes = np.zeros(self._root + 1, dtype=np.int64)
         self._patience = np.ones(self._root + 1, dtype=np.int64)
 
@@ -119,32 +121,30 @@ class AndOr:
     @property
     def expanded(self) -> int:
         """Steps taken in all."""
-        return int(self._walk.counts[1])
+        return int(self.walk.counts[1])
 
     def run(self, deadline: float) -> Progress:
         """Search until the deadline."""
         at = self._tree.value_starts[self._root]
         while not self._closed and time.monotonic() < deadline:
-            gap = self._log_root - self.log_lower
-            self._work_below(self._root, min(float(self._walk.known[at]) + RISE * gap, gap), deadline)
-            cost = float(self._walk.known[at])
-            self.log_upper = min(self.log_upper, max(self._log_root - cost, self.log_lower))
-            self._closed = bool(self._walk.exact[at]) or self._log_root - cost <= self.log_lower + self.tolerance
+            gap = self.log_root - self.log_lower
+            self.work_below(self._root, min(float(self.walk.known[at]) + RISE * gap, gap), deadline)
+            cost = float(self.walk.known[at])
+            self.log_upper = min(self.log_upper, max(self.log_root - cost, self.log_lower))
+            self._closed = bool(self.walk.exact[at]) or self.log_root - cost <= self.log_lower + self.tolerance
         self.done = self._offer_best(deadline) and self._closed
         return Progress.DONE if self.done else Progress.MORE
 
-    def _work_below(self, node: int, threshold: float, deadline: float) -> bool:
+    def work_below(self, node: int, threshold: float, deadline: float) -> bool:
         """Work below a node, whose path is set, until its cost is exact or above the threshold; False if time is up."""
-        walk, tree = self._walk, self._tree
+        walk, tree = self.walk, self._tree
         start, settled, cost = node, -1, 0.0
         while True:
             late = time.monotonic() >= deadline
-            met = explore(
-                self._heuristic, tree, self._values, walk, start, threshold, settled, cost, STEPS, SLACK, late
-            )
+            met = explore(self.heuristic, tree, self.values, walk, start, threshold, settled, cost, STEPS, SLACK, late)
             if met == ENDED:
                 return not late
-            self._values = roomy(self._values, self._memory)
+            self.values = roomy(self.values, self.memory)
             start = settled = -1
             if met != PAUSED:
                 settled, cost = self._settle(met)
@@ -156,42 +156,42 @@ class AndOr:
         if value < TOO_WIDE:
             self.settled += 1
             self._encourage(int(self._tree.parents[node]), node)
-            bound = self._part(node)[1].log_bound(assignment[self._shape.order])
+            bound = self._part(node)[1].log_bound(assignment[self.shape.order])
             return node, max(bound - value, 0.0)
-        if node >= self._shape.n_max:
+        if node >= self.shape.n_max:
             # A component too wide to evaluate: its bound stands for its value. Search still bounds, but cannot prove.
             return node, 0.0
         # From now on only what is below it, and be slower to try again.
-        self._walk.settles[node] = False
+        self.walk.settles[node] = False
         self._patience[node] = min(2 * self._patience[node], 1024)
         return -1, 0.0
 
     def _encourage(self, parent: int, node: int) -> None:
         """What was narrow enough here may be narrow enough one variable earlier."""
-        if node >= self._shape.n_max or parent == self._root:
+        if node >= self.shape.n_max or parent == self._root:
             return
         self._successes[parent] += 1
         if self._successes[parent] >= self._patience[parent]:
             self._successes[parent] = 0
-            self._walk.settles[parent] = True
+            self.walk.settles[parent] = True
 
     def _maximise(self, node: int, assignment: IntArray) -> float:
         """The exact value of all below a node; ``assignment`` receives the best states there."""
         part = self._part(node)[0]
-        limit = SETTLE_WORK if node < self._shape.n_max else np.inf
+        limit = SETTLE_WORK if node < self.shape.n_max else np.inf
         return self._evaluator.maximise(assignment, part.variables, part.factors, limit)
 
     def _part(self, node: int) -> tuple[Subtree, Boundary]:
         """What is below a node, and its bound."""
         if node not in self._parts:
-            part = self._shape.subtree(node)
-            self._parts[node] = part, Boundary(self._bound_tree, part.inside, self._cards_in_order)
+            part = self.shape.subtree(node)
+            self._parts[node] = part, Boundary(self.bound_tree, part.inside, self._cards_in_order)
         return self._parts[node]
 
     def _present(self) -> IntArray:
         """The path as an assignment of the whole problem."""
         assignment = np.full(len(self._evaluator.is_max), -1, dtype=np.int64)
-        assignment[self._heuristic.variables] = self._walk.path[: self._shape.n_max]
+        assignment[self.heuristic.variables] = self.walk.path[: self.shape.n_max]
         return assignment
 
     def _offer_best(self, deadline: float) -> bool:
@@ -214,7 +214,7 @@ class AndOr:
 
         An exact reading goes on where the one before was left: nothing else has moved the path since.
         """
-        walk, tree, n_max = self._walk, self._tree, self._shape.n_max
+        walk, tree, n_max = self.walk, self._tree, self.shape.n_max
         waiting = self._unread or [self._root]
         self._unread = []
         while waiting:
@@ -227,11 +227,11 @@ class AndOr:
             if walk.settles[node]:
                 assignment = self._present()
                 if -np.inf < self._maximise(node, assignment) < TOO_WIDE:
-                    walk.path[:n_max] = np.maximum(assignment[self._heuristic.variables], 0)
+                    walk.path[:n_max] = np.maximum(assignment[self.heuristic.variables], 0)
                     continue
-            walk.path[node], exact = best_state(self._heuristic, tree, self._values, walk, node)
+            walk.path[node], exact = best_state(self.heuristic, tree, self.values, walk, node)
             # What was known had to make room; the best state is on the path when the node is left.
-            if solve and not exact and not self._work_below(node, np.inf, deadline):
+            if solve and not exact and not self.work_below(node, np.inf, deadline):
                 self._unread = [*waiting, node]
                 return None
             waiting += tree.children[tree.child_starts[node] : tree.child_starts[node + 1]].tolist()

@@ -77,9 +77,9 @@ class Shape:
         tops: IntArray = np.zeros(0, dtype=np.int64)
         if len(parts.members):
             tops = np.maximum.reduceat(position[parts.members], parts.member_starts[:-1])
-        self._positions = np.concatenate([n - 1 - np.arange(n_max), tops])
-        self.root = len(self._positions)
-        above = wiring.parents[self._positions]
+        self.positions = np.concatenate([n - 1 - np.arange(n_max), tops])
+        self.root = len(self.positions)
+        above = wiring.parents[self.positions]
         parents = np.where(above < 0, self.root, n - 1 - above)
         # Components first: what they tell is exact, and holds for everything beside them.
         sequence = np.concatenate([np.arange(n_max, self.root), np.arange(n_max)])
@@ -87,7 +87,7 @@ class Shape:
         # Contexts in the order of positions, as nodes; that of the root is empty.
         self.contexts = [
             n - 1 - position[wiring.axes[wiring.axis_starts[p] + 1 : wiring.axis_starts[p + 1]]]
-            for p in self._positions.tolist()
+            for p in self.positions.tolist()
         ]
         empty = np.zeros(0, dtype=np.int64)
         dropped = [
@@ -111,11 +111,11 @@ class Shape:
         )
         self.log_work = _log_work(
             wiring.axis_starts, wiring.axes, wiring.parents, position, np.log(model.cardinalities.astype(np.float64))
-        )[self._positions]
+        )[self.positions]
 
     def subtree(self, node: int) -> Subtree:
         """All that is left of the problem at a node."""
-        inside = _descendants(self._parent_position, int(self._positions[node]))
+        inside = _descendants(self._parent_position, int(self.positions[node]))
         factors = np.flatnonzero(np.append(inside, False)[self._factor_position])
         return Subtree(self.order[inside], factors, inside)
 

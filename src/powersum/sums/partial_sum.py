@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,6 +32,15 @@ BUCKET_PART = 8
 """The arcs of one bucket, which take more memory while they are worked on, are at most this part of those stored."""
 
 _NO_KEY = np.zeros(0, dtype=np.int64)
+
+
+class Recorded(NamedTuple):
+    """A whole pass: the contexts of all buckets, as keys, and the bounds that they give."""
+
+    buckets: list[Bucket]
+    keys: list[IntArray]
+    log_lower: float
+    log_upper: float
 
 
 @dataclass(slots=True)
@@ -73,6 +83,8 @@ class PartialSum:
         For each variable the state it is given, -1 for those summed; by default all are summed.
     anchor
         A possible state of each variable, if one is known: its contexts are always kept, so that something is.
+    record
+        How many states of contexts, in all, may be remembered of a pass, for a certificate; none unless given.
 
     Attributes
     ----------
@@ -82,6 +94,8 @@ class PartialSum:
         The best upper bound so far.
     exact
         True when a pass dropped nothing: ``log_lower`` is then the sum itself.
+    recorded
+        The largest pass of which everything was remembered; None before there is one.
     n_arcs, n_stored, n_dropped
         Size of the latest pass: arcs followed, arcs that were in memory at its end, and contexts dropped.
     """
@@ -94,12 +108,15 @@ class PartialSum:
         *,
         given: IntArray | None = None,
         anchor: IntArray | None = None,
+        record: float = 0.0,
     ) -> None:
         self._log_values = model.log_values
         self._ratios = ratios_of(heuristic)
         self._buckets, self._constant = buckets_of(model, heuristic)
         self._given = np.full(model.n_variables, -1, dtype=np.int64) if given is None else given
         self._anchor = anchor
+        self._room = record
+        self.recorded: Recorded | None = None
         self._tree_upper = log_upper
         self.log_upper = log_upper
         self.log_lower = -np.inf
@@ -119,6 +136,8 @@ class PartialSum:
         self._least_share, self._most_stored = least_share, most_stored
         self._depth = 0
         self._waiting: dict[int, _Contexts] = {}
+        self._seen: list[IntArray] = []
+        self._left = self._room
         self._arcs: list[_Arcs | None] = []
         self.n_arcs = self.n_stored = self.n_dropped = 0
 
@@ -130,6 +149,11 @@ class PartialSum:
             self._extend(self._buckets[self._depth])
             self._depth += 1
         log_sum, log_ratio = self._sum()
+        if len(self._seen) == len(self._buckets):
+            bounds = log_sum + self._constant, log_ratio + self._tree_upper
+            if not self.n_dropped:
+                bounds = bounds[0], bounds[0]
+            self.recorded = Recorded(self._buckets, self._seen, *bounds)
         self.log_lower = max(self.log_lower, log_sum + self._constant)
         self.log_upper = min(self.log_upper, log_ratio + self._tree_upper)
         if not self.n_dropped:
@@ -142,6 +166,9 @@ class PartialSum:
         if contexts is None:
             # The last eliminated variable of a component: its message is a number.
             contexts = _Contexts(np.zeros((1, 1), dtype=np.int64), np.ones(1))
+        self._left -= len(contexts.keys) * len(bucket.key_variables)
+        if self._left > 0.0:
+            self._seen.append(contexts.keys)
         given = int(self._given[bucket.variable])
         first, end = (given, given + 1) if given >= 0 else (0, bucket.cardinality)
         room = len(contexts.keys) * (end - first)

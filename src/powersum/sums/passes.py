@@ -45,7 +45,7 @@ class SumPasses:
         Bytes that passes may take.
     first_share
         Least share of the first pass.
-    given, anchor
+    given, anchor, record
         As in :class:`~powersum.sums.partial_sum.PartialSum`.
 
     Attributes
@@ -65,11 +65,12 @@ class SumPasses:
         first_share: float = FIRST_SHARE,
         given: IntArray | None = None,
         anchor: IntArray | None = None,
+        record: float = 0.0,
     ) -> None:
         # What tightening needed beside the tables makes room for the copy of them that is made here.
         tree.best_tree.rest()
         heuristic, log_upper = heuristic_of(tree, problem, sums=True)
-        self.sum = PartialSum(problem.model, heuristic, log_upper, given=given, anchor=anchor)
+        self.sum = PartialSum(problem.model, heuristic, log_upper, given=given, anchor=anchor, record=record)
         self.share = first_share
         self._most_stored = max(int((memory - self.sum.bytes) / BYTES_PER_ARC), 1000)
         self._next = first_share

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from powersum.answer.proofs import Proof, Prover, by_search
 from powersum.answer.workers.local_search import LocalSearch
 from powersum.answer.workers.task import Task
 from powersum.answer.workers.tightening import Tightening
 from powersum.assign.evaluator import Evaluator
 from powersum.bounds.tree.look_up import heuristic_of
 from powersum.core.progress import Progress
+from powersum.prepare.proof import Ground
 from powersum.search import AndOr
+
+PROVING, LAST_PROVING = 0.05, 0.2
+"""Share of the time so far that the proof of a search may take, on the way and at the end; else its tree has to do."""
+
+LEAST_PROVING = 1.0
+"""Seconds for it in any case."""
 
 
 class BranchAndBound:
@@ -29,6 +39,7 @@ class BranchAndBound:
     def __init__(self, task: Task, evaluator: Evaluator, tightening: Tightening, local: LocalSearch) -> None:
         self._task, self._evaluator, self._tightening, self._local = task, evaluator, tightening, local
         self._search: AndOr | None = None
+        self._prover: Prover | None = None
 
     @property
     def useful_seconds(self) -> float | None:
@@ -57,6 +68,7 @@ class BranchAndBound:
             assignment=incumbent.states,
             memory=task.shares.search,
         )
+        self._prover = partial(self._prove, self._search)
         return True
 
     def run(self, deadline: float) -> Progress:
@@ -67,11 +79,21 @@ class BranchAndBound:
             search.offer(task.board.incumbent.log_value, task.board.incumbent.states)
         progress = search.run(deadline)
         task.board.offer_lower(task.problem, search.log_lower, 2.0 * task.log_error, search.assignment)
-        task.board.offer_upper(task.problem, search.log_upper, search.log_error)
+        task.board.offer_upper(task.problem, search.log_upper, search.log_error, prover=self._prover)
         if progress is Progress.DONE and search.log_upper <= search.log_lower + search.tolerance:
             task.board.prove("Branch and bound: nothing better is left.")
         return progress
 
     def end(self) -> None:
-        """Let go of the copy of the tree's tables, which is of no use once the tree changes."""
+        """Let go of the copy of the tree's tables, which is of no use once the tree changes; its proof comes before."""
+        board = self._task.board
+        if self._prover is not None and board.prover is self._prover:
+            board.proof()
+        self._prover = None
         self._search = None
+
+    def _prove(self, search: AndOr, ground: Ground) -> Proof:
+        task = self._task
+        last = task.board.proven or task.clock.left <= 0.0
+        seconds = LEAST_PROVING + (LAST_PROVING if last else PROVING) * task.clock.spent
+        return by_search(ground, search, task.problem, seconds)

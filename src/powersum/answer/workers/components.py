@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from powersum.answer.board import Board
+from powersum.answer.proofs import by_easy_components
 from powersum.core.arrays import IntArray
 from powersum.core.progress import Progress
 from powersum.exact.components import settle_components
@@ -37,5 +38,6 @@ class Components:
         if self.problem.n_components > 1:
             self.problem, self.order = settle_components(self.problem, self.order, work=self._entries, size=self._size)
             if not self.problem.feasible:
-                self._board.impossible()
+                rest = self.problem
+                self._board.impossible(lambda ground: by_easy_components(ground, rest))
         return Progress.DONE

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 
 from powersum.answer.board import Board
+from powersum.answer.proofs import by_elimination
 from powersum.core.arrays import IntArray
 from powersum.core.progress import Progress
 from powersum.exact.elimination import Elimination, Exact
@@ -34,7 +35,7 @@ class ExactElimination:
     """
 
     def __init__(self, problem: Problem, order: IntArray, board: Board, *, cost: float) -> None:
-        self._problem, self._board = problem, board
+        self._problem, self._order, self._board = problem, order, board
         self._elimination = Elimination(problem.model, order, problem.tau)
         self._slices: Iterator[Exact | None] | None = None
         self.width = self._elimination.width
@@ -54,6 +55,13 @@ class ExactElimination:
                 return Progress.MORE
         error = elimination_error(self._problem.model)
         reason = f"Exact elimination, of constrained width {self.width}."
-        self._board.offer_exact(self._problem, exact.log_value, error, exact.states, reason)
+        self._board.offer_exact(
+            self._problem,
+            exact.log_value,
+            error,
+            exact.states,
+            reason,
+            lambda ground: by_elimination(ground, self._order, exact.log_value + self._problem.log_constant),
+        )
         self._slices = None
         return Progress.DONE

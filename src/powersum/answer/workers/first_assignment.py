@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from powersum.answer.proofs import Prover, by_cases, by_elimination
 from powersum.answer.workers.local_search import LocalSearch
 from powersum.answer.workers.partial_sums import PartialSums
 from powersum.answer.workers.task import Task
@@ -48,7 +49,7 @@ class FirstAssignment:
         if ended is Completion.GIVEN_UP:
             return Progress.MORE
         if ended is Completion.IMPOSSIBLE:
-            self._task.board.impossible()
+            self._task.board.impossible(by_cases)
         else:
             self._go_on_from(states, self._decoded)
         return Progress.DONE
@@ -64,7 +65,8 @@ class FirstAssignment:
             else:
                 nothing = np.full(len(states), -1, dtype=np.int64)
                 reason = "Exact elimination, component by component."
-                task.board.offer_exact(task.problem, value, task.log_error, nothing, reason)
+                prover = _by_elimination(value + task.problem.log_constant)
+                task.board.offer_exact(task.problem, value, task.log_error, nothing, reason, prover)
             return
         sums_apply = len(states) <= task.schedule.most_variables
         if sums_apply:
@@ -81,3 +83,7 @@ class FirstAssignment:
     def _affordable_entries(self) -> float:
         """Nothing looks outside during an evaluation: one that might take much longer than a slice is not begun."""
         return (0.5 + 0.05 * min(self._task.clock.left, 60.0)) / self._task.schedule.evaluation_cost
+
+
+def _by_elimination(log_value: float) -> Prover:
+    return lambda ground: by_elimination(ground, None, log_value)

@@ -6,13 +6,18 @@ import math
 
 import numpy as np
 
+from powersum.answer.proofs import Proof, by_sums, by_sums_given
 from powersum.answer.workers.local_search import LocalSearch
 from powersum.answer.workers.task import Task
 from powersum.answer.workers.tightening import Tightening
 from powersum.core.arrays import IntArray
 from powersum.core.clock import working_time
 from powersum.core.progress import Progress
+from powersum.sums.partial_sum import Recorded
 from powersum.sums.passes import SumPasses
+
+RECORD = 2e7
+"""States of contexts that a certificate may list of one pass; of larger passes it proves less."""
 
 
 class PartialSums:
@@ -38,6 +43,7 @@ class PartialSums:
         self.possible: IntArray | None = None
         self._passes: SumPasses | None = None
         self._given: IntArray | None = None
+        self._recorded: Recorded | None = None
         self._ends = math.inf
         self._share, self._seconds = task.schedule.first_share, math.inf
 
@@ -69,7 +75,9 @@ class PartialSums:
             first_share=self._share,
             given=self._given,
             anchor=self.possible if self._given is None else None,
+            record=RECORD if task.board.ground is not None else 0.0,
         )
+        self._recorded = None
         return True
 
     def run(self, deadline: float) -> Progress:
@@ -84,14 +92,31 @@ class PartialSums:
         error = 2.0 * task.log_error
         if self._given is not None:
             task.board.offer_lower(task.problem, passes.sum.log_lower, error, self._given)
+            self._prove(passes.sum.recorded, error)
             return Progress.MORE
         nothing = np.full(len(task.is_max), -1, dtype=np.int64)
         task.board.offer_lower(task.problem, passes.sum.log_lower, error, nothing)
         task.board.offer_upper(task.problem, passes.sum.log_upper, error)
+        self._prove(passes.sum.recorded, error)
         if passes.sum.exact:
             task.board.prove("Every term that is not zero was summed.")
             return Progress.DONE
         return Progress.MORE
+
+    def _prove(self, recorded: Recorded | None, error: float) -> None:
+        """Hand over the proof of a new pass of which all was recorded, if a certificate is wanted."""
+        board, problem, ground = self._task.board, self._task.problem, self._task.board.ground
+        if recorded is None or recorded is self._recorded or ground is None:
+            return
+        self._recorded = recorded
+        tree = self._tightening.tree.best_tree
+        if self._given is None:
+            step = by_sums(ground, tree, problem, recorded)
+            board.offer_proof(Proof([step], recorded.log_upper + problem.log_constant))
+            board.offer_below(problem, recorded.log_lower, error, [step])
+        elif np.array_equal(problem.restore(self._given), board.states):
+            steps = by_sums_given(ground, tree, problem, recorded, board.states)
+            board.offer_below(problem, recorded.log_lower, error, steps)
 
     def end(self) -> None:
         """Remember how far the passes came; the next ones begin there."""

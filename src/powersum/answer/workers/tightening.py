@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import time
 
+from powersum.answer.proofs import Proof, by_tree
 from powersum.answer.workers.local_search import LocalSearch
 from powersum.answer.workers.task import Task
 from powersum.bounds.tree.covering_tree import CoveringTree
 from powersum.core.progress import Progress
+from powersum.prepare.proof import Ground
 
 
 class Tightening:
@@ -80,4 +82,9 @@ class Tightening:
 
     def _report(self, tree: CoveringTree) -> None:
         """The tree's bound counts its own rounding, and can be computed again at its point."""
-        self._task.board.offer_upper(self._task.problem, tree.log_upper, 0.0, tree.bound)
+        problem = self._task.problem
+
+        def prover(ground: Ground) -> Proof:
+            return by_tree(ground, tree.best_tree, problem)
+
+        self._task.board.offer_upper(problem, tree.log_upper, 0.0, tree.bound, prover)

@@ -13,7 +13,8 @@ import numpy as np
 
 from powersum.bounds.gdd.blocks import update_blocks
 from powersum.bounds.gdd.join_graph import join_graph
-from powersum.bounds.gdd.regions import JunctionGraph, factor_graph
+from powersum.bounds.gdd.proof import region_forest
+from powersum.bounds.gdd.regions import JunctionGraph, factor_graph, own_tables
 from powersum.bounds.gdd.state import DescentState, Rules, new_workspace
 from powersum.bounds.gdd.weights import STARTS, start_weights
 from powersum.bounds.gdd.whole import evaluate_regions, gradients, max_marginals, rebuild_tables
@@ -23,6 +24,7 @@ from powersum.core.errors import InputError
 from powersum.model.result import Residuals
 from powersum.model.rounding import EXPONENTIAL, UNIT, certain, elimination_error, magnitudes
 from powersum.prepare.problem import Problem
+from powersum.prepare.proof import Forest
 
 DIRECTIONS = ("matching", "gradient")
 SMALLEST_PARALLEL_COLOUR = 64
@@ -86,7 +88,7 @@ class GDD:
         if ibound is not None and ibound < 0:
             raise InputError(f"ibound is {ibound}: it must be 0 or more")
         del seed
-        self._problem = problem
+        self._problem, self._order = problem, order
         if wiring is None:
             wiring = factor_graph(problem, order) if ibound is None else join_graph(problem, order, ibound)
         self._wiring = wiring
@@ -166,8 +168,18 @@ class GDD:
         """The bound at the present point, from the model's own tables, the shifts and the weights."""
         return certain(self._rebuilt(), self._error(0))
 
-    def _rebuilt(self) -> float:
-        rebuild_tables(self._wiring.regions, self._wiring.theta, self._state)
+    def certified(self) -> tuple[Forest, float]:
+        """See :class:`powersum.bounds.protocol.Provable`."""
+        self.bound()
+        wiring, state = self._wiring, self._state
+        forest = region_forest(
+            self._problem, self._order, wiring.regions, wiring.factor_cluster, state.delta, state.weights
+        )
+        theta = own_tables(self._problem.model, wiring) if wiring.excluded else None
+        return forest, certain(self._rebuilt(theta), self._error(0))
+
+    def _rebuilt(self, theta: FloatArray | None = None) -> float:
+        rebuild_tables(self._wiring.regions, self._wiring.theta if theta is None else theta, self._state)
         evaluate_regions(self._wiring.regions, self._state, self._scratch)
         return float(self._state.log_values.sum())
 

@@ -18,6 +18,7 @@ from powersum.bounds.buckets.statics import add_factors
 from powersum.bounds.gdd.region_kernels import fill_separator_maps, remove_impossible_tuples
 from powersum.core.arrays import FloatArray, IntArray, positions_of, starts_of
 from powersum.model.graph import colour_classes, incidence
+from powersum.model.model import Model
 from powersum.prepare.problem import Problem
 
 NO_MAP = -1
@@ -57,6 +58,8 @@ class JunctionGraph(NamedTuple):
     n_shifts: int
     colour_start: IntArray  # blocks sweep[colour_start[k]:colour_start[k + 1]] touch no region in common
     sweep: IntArray
+    factor_cluster: IntArray  # the cluster of each factor
+    excluded: bool  # whether tuples that no cluster around a separator supports were made impossible in all of them
 
 
 def factor_graph(problem: Problem, order: IntArray) -> JunctionGraph:
@@ -125,11 +128,7 @@ def junction_graph(
         entries[sizes == 0] = 1
     table_start = starts_of(entries)
 
-    theta = np.zeros(table_start[-1])
-    add_factors(
-        model.scope_starts, model.scope_variables, model.table_starts, model.log_values, model.cardinalities,
-        np.asarray(factor_cluster, dtype=np.int64), axis_start, axis_variable, table_start, theta,
-    )  # fmt: skip
+    theta = _own_tables(model, np.asarray(factor_cluster), axis_start, axis_variable, table_start)
 
     blocks = _shift_blocks(n_clusters, n_separators, np.asarray(edge_separator), np.asarray(edge_cluster))
     separator_entries = entries[n_clusters:]
@@ -148,7 +147,8 @@ def junction_graph(
         block_start, member_region, block_size, block_variable, model.cardinalities,
         axis_start, axis_variable, axis_card,
     )  # fmt: skip
-    if separator_map.size and np.isneginf(theta).any():
+    excluded = bool(separator_map.size and np.isneginf(theta).any())
+    if excluded:
         remove_impossible_tuples(
             block_start, block_size, member_region, member_entries, member_map, separator_map, table_start, theta
         )
@@ -162,7 +162,26 @@ def junction_graph(
         axis_start, axis_variable, axis_card, table_start, block_start, member_region, member_first,
         member_entries, member_map, member_delta, separator_map, block_size, block_variable, block_closed, n_clusters,
     )  # fmt: skip
-    return JunctionGraph(regions, theta, int(delta_start[-1]), colour_start, sweep)
+    return JunctionGraph(
+        regions, theta, int(delta_start[-1]), colour_start, sweep, np.asarray(factor_cluster, dtype=np.int64), excluded
+    )
+
+
+def own_tables(model: Model, graph: JunctionGraph) -> FloatArray:
+    """The model's factors in their clusters, without what was excluded since."""
+    regions = graph.regions
+    return _own_tables(model, graph.factor_cluster, regions.axis_start, regions.axis_variable, regions.table_start)
+
+
+def _own_tables(
+    model: Model, factor_cluster: IntArray, axis_start: IntArray, axis_variable: IntArray, table_start: IntArray
+) -> FloatArray:
+    theta = np.zeros(table_start[-1])
+    add_factors(
+        model.scope_starts, model.scope_variables, model.table_starts, model.log_values, model.cardinalities,
+        factor_cluster.astype(np.int64), axis_start, axis_variable, table_start, theta,
+    )  # fmt: skip
+    return theta
 
 
 class _Blocks(NamedTuple):

@@ -13,6 +13,7 @@ from powersum.bounds.gdd import GDD
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.model.rounding import certain
 from powersum.prepare.problem import Problem
+from powersum.prepare.proof import Forest
 
 MOST_ITERATIONS = 100_000
 
@@ -64,6 +65,11 @@ class LBFGS(GDD):
         """The bound at the best point, from the model's own tables."""
         self._go_to(self._best)
         return super().bound()
+
+    def certified(self) -> tuple[Forest, float]:
+        """See :class:`powersum.bounds.protocol.Provable`."""
+        self._go_to(self._best)
+        return super().certified()
 
     def _start(self) -> FloatArray:
         """The present point as one vector: shifts, then a logit for each free weight."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from powersum.bounds.rivals.one_shot import OneShot
 from powersum.core.arrays import IntArray
 from powersum.prepare.problem import Problem
+from powersum.prepare.proof import Forest
 
 
 class MBE(OneShot):
@@ -23,3 +24,7 @@ class MBE(OneShot):
     def __init__(self, problem: Problem, order: IntArray, *, threads: int = 1, seed: int = 0, ibound: int = 1) -> None:
         del threads, seed
         super().__init__(problem, order, ibound)
+
+    def certified(self) -> tuple[Forest, float]:
+        """See :class:`powersum.bounds.protocol.Provable`."""
+        return self._buckets.forest(self._weights), self.bound()

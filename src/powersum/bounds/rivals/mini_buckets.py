@@ -10,11 +10,13 @@ from powersum.bounds.buckets.decoding import decode
 from powersum.bounds.buckets.kernels import forward
 from powersum.bounds.buckets.partition import SizeLimits, partition_by_ibound
 from powersum.bounds.buckets.passes import Passes, total_of
+from powersum.bounds.buckets.proof import bucket_forest
 from powersum.bounds.buckets.scopes import scopes_in_order
 from powersum.bounds.buckets.wiring import lay_out
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.errors import InputError
 from powersum.prepare.problem import Problem
+from powersum.prepare.proof import Forest
 
 NOTHING_KEPT = np.empty(0)
 
@@ -81,6 +83,11 @@ class MiniBuckets:
     def error(self) -> float:
         """How far rounding can have moved it."""
         return self.passes.error()
+
+    def forest(self, weights: FloatArray) -> Forest:
+        """The mini-buckets with these weights and the present shifts, as a certificate has them."""
+        shifts = self.passes.parameters[: self.layout.n_shifts].copy()
+        return bucket_forest(self._problem, self._order, self.parts, self.layout, shifts, weights)
 
     def decode(self) -> IntArray:
         """States of max variables from the messages of the last pass, last eliminated first.

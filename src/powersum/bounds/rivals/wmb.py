@@ -12,6 +12,7 @@ from powersum.core.errors import InputError
 from powersum.model.result import Residuals
 from powersum.model.rounding import certain
 from powersum.prepare.problem import Problem
+from powersum.prepare.proof import Forest
 
 
 class WMB:
@@ -114,6 +115,14 @@ class WMB:
         self._go_to(here)
         self._buckets.value(self._weights)
         return value
+
+    def certified(self) -> tuple[Forest, float]:
+        """See :class:`powersum.bounds.protocol.Provable`."""
+        here = self._point()
+        self._go_to(self._best)
+        forest = self._buckets.forest(self._weights)
+        self._go_to(here)
+        return forest, self.bound()
 
     def decode(self) -> IntArray:
         """States of max variables at the present point, last eliminated first."""

@@ -12,12 +12,14 @@ from powersum.bounds.buckets.scopes import scopes_in_order
 from powersum.bounds.tree.budget import DEFAULT_BYTES, cost_of, exact_within, largest_within
 from powersum.bounds.tree.fixed_tree import FixedTree
 from powersum.bounds.tree.phases import Phase, Turn
+from powersum.bounds.tree.proof import tree_forest
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.errors import InputError
 from powersum.core.speed import TREE_PASS
 from powersum.model.result import Residuals
 from powersum.prepare.ordering import elimination_order, order_cost
 from powersum.prepare.problem import Problem
+from powersum.prepare.proof import Forest
 
 SMALL_ENTRIES = 2e5
 """Entries of the first trees where the size is free: a good bound within a second, before a larger tree is tried."""
@@ -243,6 +245,10 @@ class CoveringTree:
     def bound(self) -> float:
         """The bound at the best point, from the problem's own tables."""
         return self._best.bound()
+
+    def certified(self) -> tuple[Forest, float]:
+        """See :class:`powersum.bounds.protocol.Provable`."""
+        return tree_forest(self._best, self._problem), self._best.bound()
 
     def decode(self) -> IntArray:
         """States of max variables, last eliminated first, each the best given those already set."""

@@ -47,14 +47,14 @@ class FixedTree:
         True when no variable is split: ``log_upper`` is then the value itself.
     done
         True when nothing is left to gain.
-    order, layout, passes
-        Elimination order, wiring and tables: what a search reads bounds of partial assignments from, after
-        :meth:`bound` has brought the best point back.
+    order, parts, layout, passes
+        Elimination order, mini-buckets, wiring and tables: what a search reads bounds of partial assignments from,
+        after :meth:`bound` has brought the best point back.
     """
 
     def __init__(self, problem: Problem, order: IntArray, scopes: Scopes, parts: Partition, *, threads: int) -> None:
         self._problem, self.order = problem, order
-        self._scopes, self._parts, self._threads = scopes, parts, threads
+        self._scopes, self.parts, self._threads = scopes, parts, threads
         self.layout = lay_out(parts, scopes, problem.model.cardinalities[order])
         self.passes = Passes(self.layout, problem.model, order, problem.tau, threads=threads)
         self.exact = self.layout.n_parameters == 0
@@ -134,7 +134,7 @@ class FixedTree:
         cardinalities = self._problem.model.cardinalities[self.order]
         for _ in range(FITTINGS):
             parts, number = grow(
-                self._parts, self.passes, cardinalities, entries=factor * self.layout.n_entries, seed=seed
+                self.parts, self.passes, cardinalities, entries=factor * self.layout.n_entries, seed=seed
             )
             if cost_of(parts, self._scopes, cardinalities).bytes <= size:
                 break
@@ -142,11 +142,11 @@ class FixedTree:
         else:
             return None
         self.rest()
-        if len(parts.bucket) == len(self._parts.bucket):
+        if len(parts.bucket) == len(self.parts.bucket):
             return None
         tree = FixedTree(self._problem, self.order, self._scopes, parts, threads=self._threads)
         tree.passes.parameters[:] = carry(
-            self.layout, self._parts.edges, self._best, tree.layout, parts.edges, number, cardinalities
+            self.layout, self.parts.edges, self._best, tree.layout, parts.edges, number, cardinalities
         )
         tree._claim()
         tree._annealing = Annealing(first=temperature)
@@ -172,6 +172,12 @@ class FixedTree:
         self._go_to_best()
         self.passes.refill()
         return certain(self.passes.value(), self.passes.error())
+
+    def point(self) -> tuple[FloatArray, FloatArray]:
+        """Shifts and weights of the best point, as copies."""
+        self._go_to_best()
+        self.passes.value()
+        return self._best[: self.layout.n_shifts].copy(), self.passes.weights.copy()
 
     def decode(self) -> IntArray:
         """States of max variables, last eliminated first, each the best given those already set."""

@@ -13,6 +13,7 @@ from powersum.model.model import Model
 from powersum.model.query import Query
 from powersum.model.question import EvidenceLike, Question
 from powersum.model.rounding import elimination_error
+from powersum.prepare.fates import Fates
 from powersum.prepare.problem import Problem
 from powersum.prepare.simplify.absorption import absorb
 from powersum.prepare.simplify.barren import remove_barren
@@ -52,7 +53,7 @@ def simplified(question: Question, *, barren: bool = True) -> Problem:
     # kept holds the original numbers of the states that are left, variable by variable.
     kept = np.arange(len(possible)) - np.repeat(starts_of(model.cardinalities)[:-1], model.cardinalities)
     tables = Tables.of(model)
-    removed = np.zeros(model.n_variables, dtype=np.bool_)
+    fates = Fates.of(model)
     constants: list[float] = []
     log_width = 0.0
 
@@ -63,28 +64,30 @@ def simplified(question: Question, *, barren: bool = True) -> Problem:
         possible = possible_states(tables, possible)
         owner = np.repeat(np.arange(model.n_variables), tables.cardinalities)
         if np.bincount(owner[possible], minlength=model.n_variables).min(initial=1) == 0:
-            return _infeasible(model, tau, evidence)
+            return _infeasible(model, tau, evidence, fates)
         kept = kept[possible]
         tables = drop_flat_axes(restrict(tables, possible))
         constant, values = tables.constants()
         constants.append(math.fsum(values[constant]))
         if constants[-1] == -math.inf:
-            return _infeasible(model, tau, evidence)
+            return _infeasible(model, tau, evidence, fates)
         tables = tables.select(~constant)
         if barren:
-            tables, gone, log_sum, width = remove_barren(tables, tau)
-            removed |= gone
+            whole = tables
+            tables, gone, log_sum, width = remove_barren(whole, tau)
+            fates.note_barren(whole, gone)
             constants.append(log_sum)
             log_width += width
         if first or tables is not before:
             tables = absorb(tables)
+            fates.note_groups(tables)
         if tables is before:
             break
         possible = np.ones(len(kept), dtype=np.bool_)
         first = False
     # Tables are added to each other and barren variables summed out: no more than an elimination does.
     log_error = log_width + elimination_error(model, float(tau.max(initial=1.0)))
-    return _assemble(model, tables, tau, removed, kept, math.fsum(constants), log_error)
+    return _assemble(model, tables, tau, fates, kept, math.fsum(constants), log_error)
 
 
 def states_of_evidence(model: Model, evidence: Mapping[int, int]) -> BoolArray:
@@ -97,7 +100,7 @@ def states_of_evidence(model: Model, evidence: Mapping[int, int]) -> BoolArray:
     return possible
 
 
-def _infeasible(model: Model, tau: FloatArray, evidence: Mapping[int, int]) -> Problem:
+def _infeasible(model: Model, tau: FloatArray, evidence: Mapping[int, int], fates: Fates) -> Problem:
     """The empty problem of value ``-inf``; observed variables keep their states, no other has one."""
     fixed = np.full(model.n_variables, -1, dtype=np.int64)
     for variable, state in evidence.items():
@@ -115,6 +118,7 @@ def _infeasible(model: Model, tau: FloatArray, evidence: Mapping[int, int]) -> P
         component=none,
         original_tau=tau,
         possible=np.zeros(int(model.cardinalities.sum()), dtype=np.bool_),
+        fates=fates,
     )
 
 
@@ -122,7 +126,7 @@ def _assemble(
     model: Model,
     tables: Tables,
     tau: FloatArray,
-    removed: BoolArray,
+    fates: Fates,
     kept: IntArray,
     log_constant: float,
     log_error: float,
@@ -131,6 +135,9 @@ def _assemble(
     n_variables = len(tau)
     in_factor = np.zeros(n_variables, dtype=np.bool_)
     in_factor[tables.scope_variables] = True
+    removed = np.zeros(n_variables, dtype=np.bool_)
+    removed[[scope[0] for scope in fates.barren]] = True
+    fates.table_of = tables.table_of
     fixed = np.full(n_variables, -1, dtype=np.int64)
     # Variables with one state have no choice; a maximised one in no factor may take any.
     decided = ~in_factor & ~removed & ((tables.cardinalities == 1) | (tau == 0.0))
@@ -163,4 +170,5 @@ def _assemble(
         component=components(reduced.n_variables, reduced.scope_starts, reduced.scope_variables),
         original_tau=tau,
         possible=possible,
+        fates=fates,
     )

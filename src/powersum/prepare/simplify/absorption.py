@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from powersum.core.arrays import BoolArray, FloatArray, IntArray, frozen
+from powersum.core.arrays import FloatArray, IntArray, frozen
 from powersum.core.jit import compiled
 from powersum.core.odometer import add_table, set_strides
 from powersum.model.graph import incidence
@@ -19,7 +19,7 @@ def absorb(tables: Tables) -> Tables:
     by_length = np.argsort(narrow, kind="stable")
     places = incidence(len(tables.cardinalities), tables.scope_starts, tables.scope_variables, by_length)
     log_values = tables.log_values.copy()
-    keep = _absorb(
+    host = _absorb(
         tables.cardinalities,
         tables.scope_starts,
         tables.scope_variables,
@@ -29,10 +29,20 @@ def absorb(tables: Tables) -> Tables:
         frozen(by_length, np.int64),
         log_values,
     )
+    keep = host < 0
     if keep.all():
         return tables
+    # A host may have been absorbed itself: on to the last.
+    last = np.where(keep, np.arange(len(host)), host)
+    while not keep[last].all():
+        last = last[last]
     return Tables(
-        tables.cardinalities, tables.scope_starts, tables.scope_variables, tables.table_starts, log_values
+        tables.cardinalities,
+        tables.scope_starts,
+        tables.scope_variables,
+        tables.table_starts,
+        log_values,
+        np.append(last, -1)[tables.table_of],
     ).select(keep)
 
 
@@ -46,9 +56,10 @@ def _absorb(
     incident_factors: IntArray,
     by_length: IntArray,
     log_values: FloatArray,
-) -> BoolArray:
+) -> IntArray:
+    """The table that each table was added to, -1 for those that are kept."""
     n_factors = len(by_length)
-    keep = np.ones(n_factors, np.bool_)
+    hosts = np.full(n_factors, -1, np.int64)
     # A few bits for each scope: most pairs that are no subsets show it here already.
     sketch = np.zeros(n_factors, np.uint64)
     for k in range(n_factors):
@@ -88,7 +99,7 @@ def _absorb(
                 break
         if host < 0:
             continue
-        keep[k] = False
+        hosts[k] = host
         axes = scope_variables[scope_starts[host] : scope_starts[host + 1]]
         set_strides(scope_variables[first:last], cardinalities, axes, strides)
         for axis in range(axes.size):
@@ -101,4 +112,4 @@ def _absorb(
             strides[: axes.size],
             log_values[table_starts[host] : table_starts[host + 1]],
         )
-    return keep
+    return hosts

@@ -17,7 +17,7 @@ from powersum.prepare.simplify.tables import Tables
 from powersum.prepare.small import BARREN_TOLERANCE
 
 
-def remove_barren(tables: Tables, tau: FloatArray) -> tuple[Tables, BoolArray, float, float]:
+def remove_barren(tables: Tables, tau: FloatArray) -> tuple[Tables, IntArray, float, float]:
     """Sum out variables whose sum is the same for all states of the others in their one factor, again and again.
 
     Taking out the leaves of a network makes leaves of their parents. Where sums differ in the last digits the largest
@@ -37,13 +37,13 @@ def remove_barren(tables: Tables, tau: FloatArray) -> tuple[Tables, BoolArray, f
     Returns
     -------
     tables, removed, log_constant, log_error
-        The remaining factors, which variables were summed out, the log of the product of their sums, and by how much
-        that may be too large.
+        The remaining factors, rows of the variables that were summed out and of their factors, in this order, the log
+        of the product of their sums, and by how much that may be too large.
     """
     # Variables in no factor stand in nobody's way.
     free = tau[tables.scope_variables[tables.cardinalities[tables.scope_variables] > 1]]
     if not np.all((free == 0.0) | (free == 1.0)):
-        return tables, np.zeros(len(tau), dtype=np.bool_), 0.0, 0.0
+        return tables, np.zeros((0, 2), dtype=np.int64), 0.0, 0.0
     places = incidence(len(tau), tables.scope_starts, tables.scope_variables)
     keep, removed, sums, widths = _remove_barren(
         tables.cardinalities,
@@ -70,10 +70,11 @@ def _remove_barren(
     incident_factors: IntArray,
     tau: FloatArray,
     tolerance: float,
-) -> tuple[BoolArray, BoolArray, FloatArray, FloatArray]:
+) -> tuple[BoolArray, IntArray, FloatArray, FloatArray]:
     n_variables, n_factors = len(cardinalities), len(scope_starts) - 1
     keep = np.ones(n_factors, np.bool_)
-    removed = np.zeros(n_variables, np.bool_)
+    removed = np.empty((n_variables, 2), np.int64)
+    n_removed = 0
     sums = np.zeros(n_factors, np.float64)
     widths = np.zeros(n_factors, np.float64)
     degree = incident_starts[1:] - incident_starts[:-1]
@@ -118,7 +119,8 @@ def _remove_barren(
         if least == -np.inf or most - least > tolerance:
             continue
         keep[k] = False
-        removed[v] = True
+        removed[n_removed, 0], removed[n_removed, 1] = v, k
+        n_removed += 1
         sums[k] = most
         widths[k] = most - least
         for place in range(scope_starts[k], scope_starts[k + 1]):
@@ -127,4 +129,4 @@ def _remove_barren(
             if degree[u] == 1 and tau[u] == 1.0:
                 stack[height] = u
                 height += 1
-    return keep, removed, sums, widths
+    return keep, removed[:n_removed].copy(), sums, widths

@@ -34,7 +34,9 @@ def drop_flat_axes(tables: Tables) -> Tables:
     for factor, piece in pieces.items():
         log_values[starts[factor] : starts[factor + 1]] = piece
     lengths = np.bincount(owner[~flat], minlength=tables.n_factors)
-    return Tables(tables.cardinalities, starts_of(lengths), tables.scope_variables[~flat], starts, log_values)
+    return Tables(
+        tables.cardinalities, starts_of(lengths), tables.scope_variables[~flat], starts, log_values, tables.table_of
+    )
 
 
 @compiled

@@ -28,7 +28,7 @@ def restrict(tables: Tables, possible: BoolArray) -> Tables:
         frozen(starts_of(cardinalities), np.int64),
         frozen(kept, np.int64),
     )
-    return Tables(cardinalities, scope_starts, scope_variables, table_starts, log_values)
+    return Tables(cardinalities, scope_starts, scope_variables, table_starts, log_values, tables.table_of)
 
 
 @compiled

@@ -19,17 +19,26 @@ class Tables:
     scope_variables: IntArray
     table_starts: IntArray
     log_values: FloatArray
+    table_of: IntArray
+    """For each factor of the model the table that it is part of by now; -1 where it has left as a constant."""
 
     def __post_init__(self) -> None:
         # Read-only throughout, like a model's arrays: so every kernel is compiled for one signature only.
-        for field in ("cardinalities", "scope_starts", "scope_variables", "table_starts"):
+        for field in ("cardinalities", "scope_starts", "scope_variables", "table_starts", "table_of"):
             object.__setattr__(self, field, frozen(getattr(self, field), np.int64))
         object.__setattr__(self, "log_values", frozen(self.log_values, np.float64))
 
     @classmethod
     def of(cls, model: Model) -> Tables:
         """The factors of a model; arrays are shared."""
-        return cls(model.cardinalities, model.scope_starts, model.scope_variables, model.table_starts, model.log_values)
+        return cls(
+            model.cardinalities,
+            model.scope_starts,
+            model.scope_variables,
+            model.table_starts,
+            model.log_values,
+            np.arange(model.n_factors),
+        )
 
     @property
     def n_factors(self) -> int:
@@ -48,6 +57,7 @@ class Tables:
             self.scope_variables[np.repeat(keep, lengths)],
             starts_of(sizes[keep]),
             self.log_values[np.repeat(keep, sizes)],
+            np.append(np.where(keep, np.cumsum(keep) - 1, -1), -1)[self.table_of],
         )
 
     def constants(self) -> tuple[BoolArray, FloatArray]:

@@ -1,0 +1,150 @@
+"""Certificates put together: the question, the steps that prove its bounds, and a claim that the checker can verify."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from powersum._version import __version__
+from powersum.answer.proofs import Proof
+from powersum.core.arrays import IntArray
+from powersum.exact.proof import elimination_forest
+from powersum.model.certificate import Certificate
+from powersum.model.query import Query
+from powersum.model.question import Question
+from powersum.prepare.ordering import elimination_order, order_cost
+from powersum.prepare.problem import Problem
+from powersum.prepare.proof import Ground, Step
+from powersum.prepare.simplify import simplify
+
+WIDEST = 30.0
+"""Elimination of more entries than two to this is not worth a certificate: no one would wait for its check."""
+
+ROOM = 1e-9
+"""Room that a claim leaves for the checker's own rounding, as a share of the value or of 1."""
+
+
+def certificate_of(
+    question: Question,
+    ground: Ground,
+    proof: Proof,
+    *,
+    log_lower: float,
+    log_upper: float,
+    states: IntArray | None = None,
+    assignment: Mapping[int, int] | None = None,
+    below: Sequence[Step] = (),
+    log_below: float = -math.inf,
+) -> Certificate:
+    """A certificate of the bounds of an answer.
+
+    Parameters
+    ----------
+    question, ground
+        What is asked, and what it stands on.
+    proof
+        Of the upper bound.
+    log_lower, log_upper
+        The bounds of the answer; less is claimed where less is proven.
+    states
+        Original states under which what is left has the value ``log_lower``, -1 where a variable has none; they are
+        proven by elimination of all others. None where there is nothing to prove by that.
+    assignment
+        States of the max variables that the lower bound is claimed for.
+    below, log_below
+        Steps that prove another lower bound for the same assignment, where that elimination is too wide.
+    """
+    steps = list(proof.steps)
+    if states is not None and log_lower > -math.inf:
+        value = value_step(ground, {int(v): int(states[v]) for v in np.flatnonzero(states >= 0)})
+        if value is not None:
+            steps.append(value)
+        else:
+            log_lower = min(log_lower, log_below)
+            if not all(any(step is other for other in steps) for step in below):
+                steps += renumbered(below, len(steps))
+    arrays: dict[str, Any] = {"weights": question.query.weights, **_question_arrays(question, ground)}
+    for number, step in enumerate(steps):
+        arrays |= {f"{number}/{name}": array for name, array in step.arrays.items()}
+    head: dict[str, Any] = {
+        "format": "powersum-certificate",
+        "version": 1,
+        "producer": f"powersum {__version__}",
+        "model": question.model.structure,
+        "claim": {
+            "log_lower": _number(weaker(log_lower, -1.0)),
+            "log_upper": _number(weaker(max(log_upper, proof.log_upper), 1.0)),
+        },
+        "steps": [{"kind": step.kind, **step.options} for step in steps],
+    }
+    if assignment and log_lower > -math.inf:
+        head["assignment"] = [[int(v), int(s)] for v, s in assignment.items()]
+    return Certificate(head, arrays)
+
+
+def ground_of(question: Question, problem: Problem) -> Ground:
+    """What the steps of a certificate stand on."""
+    # Sums and maxima have one value whatever the order, as max variables are always last.
+    order = question.order if question.query.task == "power-sum" else None
+    observed = question.observed
+    return Ground(observed.model, question.query.weights, observed.states, order, problem)
+
+
+def value_step(ground: Ground, states: Mapping[int, int]) -> Step | None:
+    """Prove from below what is left when some variables have these states, by elimination of all others.
+
+    None where nothing is left, or where it is too wide.
+    """
+    problem = simplify(ground.model, Query(ground.weights), {**ground.evidence, **states})
+    if not problem.feasible:
+        return None
+    if ground.order is None:
+        order = elimination_order(problem.model, problem.tau)
+    else:
+        order = problem.reduced_order(ground.order)
+    if order_cost(problem.model, order).log2_total > WIDEST:
+        return None
+    return replace(ground, problem=problem).tree([elimination_forest(problem, order)], box=True)
+
+
+def renumbered(steps: Sequence[Step], first: int) -> list[Step]:
+    """Steps that follow others: what they say of earlier ones moves along."""
+    moved = []
+    for step in steps:
+        options = dict(step.options)
+        if "tree" in options:
+            options["tree"] += first
+        if "children" in options:
+            options["children"] = [child + first for child in options["children"]]
+        moved.append(replace(step, options=options))
+    return moved
+
+
+def _question_arrays(question: Question, ground: Ground) -> dict[str, Any]:
+    """Evidence, likelihoods and order as arrays."""
+    arrays: dict[str, Any] = {}
+    known = question.evidence
+    if known.states:
+        arrays["evidence"] = np.array(sorted(known.states.items()), dtype=np.int64)
+    if known.likelihoods:
+        arrays["likelihood_variables"] = np.array(list(known.likelihoods), dtype=np.int64)
+        arrays["likelihood_values"] = np.concatenate([np.asarray(row) for row in known.likelihoods.values()])
+    if ground.order is not None:
+        arrays["order"] = ground.order
+    return arrays
+
+
+def weaker(log_value: float, direction: float) -> float:
+    """A bound with room for rounding in a direction: 1 for an upper bound, -1 for a lower one."""
+    if not math.isfinite(log_value):
+        return log_value
+    return log_value + direction * ROOM * max(1.0, abs(log_value))
+
+
+def _number(value: float) -> float | str:
+    """A number as JSON has it."""
+    return value if math.isfinite(value) else str(value)

@@ -1,0 +1,135 @@
+"""Proofs of upper bounds, made only when a certificate is asked for: each kind of work says how its bound is proven.
+
+A *prover* is what comes to the board with a bound. It is called once, at the end or before the point of the bound is
+given up, and returns steps of a certificate together with the bound that they prove.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from powersum.bounds.tree.fixed_tree import FixedTree
+from powersum.bounds.tree.proof import tree_forest
+from powersum.core.arrays import IntArray, starts_of
+from powersum.exact.components import part_of
+from powersum.exact.proof import elimination_forest
+from powersum.model.query import Query
+from powersum.prepare.ordering import elimination_order
+from powersum.prepare.problem import Problem
+from powersum.prepare.proof import Forest, Ground, Step, small
+from powersum.prepare.simplify import simplify
+from powersum.search.and_or import AndOr
+from powersum.search.proof import SearchProof
+from powersum.sums.partial_sum import Recorded
+from powersum.sums.proof import sum_contexts
+
+MOST_CASES = 2000
+"""Cases that a refutation may distinguish."""
+
+
+class Proof(NamedTuple):
+    """Steps of a certificate, and the upper bound that they prove, with the problem's constant."""
+
+    steps: Sequence[Step]
+    log_upper: float
+
+
+Prover = Callable[[Ground], Proof]
+
+
+def by_elimination(ground: Ground, order: IntArray | None = None, log_value: float = -math.inf) -> Proof:
+    """Elimination of everything along an order, or along one that is chosen here."""
+    return Proof([ground.tree([_eliminated(ground.problem, order)])], log_value)
+
+
+def by_contradiction(ground: Ground) -> Proof:
+    """Simplification has found that nothing is possible."""
+    return Proof([ground.contradiction()], -math.inf)
+
+
+def by_easy_components(ground: Ground, rest: Problem) -> Proof:
+    """Elimination of the components that are not part of the rest shows that nothing is possible."""
+    return Proof([ground.tree(_others(ground.problem, rest))], -math.inf)
+
+
+def by_tree(ground: Ground, tree: FixedTree, problem: Problem) -> Proof:
+    """A covering tree of a problem that easy components may have been taken out of."""
+    forests = [tree_forest(tree, problem), *_others(ground.problem, problem)]
+    return Proof([ground.tree(forests)], tree.bound() + problem.log_constant)
+
+
+def by_search(ground: Ground, search: AndOr, problem: Problem, seconds: float) -> Proof:
+    """Branch and bound; where the walk through what it knows takes longer than so many seconds, its tree alone."""
+    proof = SearchProof(search, problem)
+    if not proof.run(time.monotonic() + seconds):
+        return by_tree(ground, search.bound_tree, problem)
+    forests = [tree_forest(search.bound_tree, problem), *_others(ground.problem, problem)]
+    return Proof([ground.tree(forests, proof.arrays())], proof.log_upper + problem.log_constant)
+
+
+def by_sums(ground: Ground, tree: FixedTree, problem: Problem, recorded: Recorded) -> Step:
+    """A pass of partial sums over everything: it proves a bound on either side."""
+    forests = [tree_forest(tree, problem), *_others(ground.problem, problem)]
+    return ground.tree(forests, sum_contexts(recorded, problem))
+
+
+def by_sums_given(
+    ground: Ground, tree: FixedTree, problem: Problem, recorded: Recorded, states: IntArray
+) -> tuple[Step, Step]:
+    """A pass over what an assignment of the max variables leaves: it proves a lower bound on their value."""
+    forests = [tree_forest(tree, problem), *_others(ground.problem, problem)]
+    chosen = np.flatnonzero((ground.weights == 0.0) & (states >= 0))
+    box = {"box": small(np.stack([chosen, states[chosen]], axis=1))}
+    contexts = sum_contexts(recorded, problem)
+    return ground.tree(forests), Step("tree", box | contexts, {"tree": 0})
+
+
+def by_cases(ground: Ground) -> Proof:
+    """That nothing is possible, by the states of one variable after another until propagation shows it.
+
+    Where that takes too many cases, nothing is proven.
+    """
+    steps: list[Step] = []
+    query = Query(ground.weights)
+
+    def refuted(known: dict[int, int]) -> bool:
+        inside = simplify(ground.model, query, {**ground.evidence, **known}, barren=False)
+        box = np.array(sorted(known.items()), dtype=np.int64).reshape(-1, 2)
+        if not inside.feasible:
+            arrays = replace(ground, problem=inside).contradiction().arrays
+            steps.append(Step("propagation", {**arrays, **({"box": box} if known else {})}))
+            return True
+        # The variable in most tables, of those with fewest states.
+        model = inside.model
+        if not model.n_variables:
+            return False
+        uses = np.bincount(model.scope_variables, minlength=model.n_variables)
+        v = int(inside.variables[np.lexsort((-uses, model.cardinalities))[0]])
+        low, high = starts_of(ground.model.cardinalities)[v : v + 2].tolist()
+        children = []
+        for state in range(high - low):
+            if len(steps) > MOST_CASES or not refuted({**known, v: state}):
+                return False
+            children.append(len(steps) - 1)
+        steps.append(Step("split", {"box": box} if known else {}, {"variable": v, "children": children}))
+        return True
+
+    return Proof(steps, -math.inf) if refuted({}) else Proof([], math.inf)
+
+
+def _eliminated(problem: Problem, order: IntArray | None = None) -> Forest:
+    return elimination_forest(problem, elimination_order(problem.model, problem.tau) if order is None else order)
+
+
+def _others(whole: Problem, rest: Problem) -> list[Forest]:
+    """The components of the whole that are not in the rest, eliminated: that was easy once, and is so again."""
+    others = ~np.isin(whole.variables, rest.variables)
+    if not others.any():
+        return []
+    return [_eliminated(part_of(whole, np.arange(len(others)), others)[0])]

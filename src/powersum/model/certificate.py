@@ -1,0 +1,48 @@
+"""A certificate: a proof of bounds that ``powersum-check`` verifies, ready to be saved (docs/certificates.md)."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Certificate:
+    """The head and the arrays of the file.
+
+    ``head["claim"]`` has the bounds that are proven: those of the result, with a little room for the checker's own
+    rounding.
+    """
+
+    head: Mapping[str, Any]
+    arrays: Mapping[str, NDArray[Any]]
+
+    @property
+    def n_bytes(self) -> int:
+        """Size of all arrays; the file is smaller."""
+        return sum(array.nbytes for array in self.arrays.values())
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the file; it appears under its name once all of it has been written."""
+        from powersum.formats.files import saving
+
+        with saving(path) as file, zipfile.ZipFile(file, "w", compresslevel=1) as archive:
+            # Fixed times: equal proofs give equal files.
+            archive.writestr(zipfile.ZipInfo("head.json"), json.dumps(self.head, allow_nan=False))
+            for name, array in self.arrays.items():
+                member = zipfile.ZipInfo(f"{name}.npy")
+                # Numbers in full precision do not get smaller.
+                member.compress_type = zipfile.ZIP_STORED if array.dtype.kind == "f" else zipfile.ZIP_DEFLATED
+                with archive.open(member, "w", force_zip64=array.nbytes > 1 << 30) as place:
+                    np.lib.format.write_array(place, np.ascontiguousarray(array), allow_pickle=False)
+
+    def __repr__(self) -> str:
+        kinds = ", ".join(step["kind"] for step in self.head["steps"])
+        return f"Certificate({kinds}; {self.head['claim']}, {self.n_bytes} bytes)"

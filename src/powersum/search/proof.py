@@ -1,0 +1,136 @@
+"""What AND/OR search has found, as contexts of a certificate (docs/certificates.md)."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powersum.core.arrays import IntArray, starts_of
+from powersum.prepare.problem import Problem
+from powersum.prepare.proof import Array, small
+from powersum.search.and_or import AndOr
+from powersum.search.trail import ARRIVED, FULL, LATE, UNSEEN, follow, new_trail
+from powersum.search.values import new_values, roomy
+
+ROOM = 1 << 18
+"""Contexts, and states of contexts, that are listed between two looks at the outside."""
+
+STEPS = 20000
+"""Nodes that are visited between two looks at the clock."""
+
+
+class SearchProof:
+    """One walk through what a search knows, from the root, that lists the contexts its bound rests on.
+
+    Parameters
+    ----------
+    search, problem
+        A search that has been left, and its problem.
+    memory
+        Bytes that the search may take for what it has to find out again.
+
+    Attributes
+    ----------
+    log_upper
+        The bound that they prove, without the problem's constant.
+    """
+
+    def __init__(self, search: AndOr, problem: Problem, *, memory: float = np.inf) -> None:
+        self._search, self._problem = search, problem
+        # What is found out once more must stay.
+        search.memory = max(search.memory, memory)
+        self._need = search.log_root - search.log_upper
+        self.log_upper = search.log_upper
+        contexts = search.shape.contexts
+        self._contexts = [*contexts, np.zeros(0, dtype=np.int64)]
+        self._trail = new_trail(
+            search.shape.tree,
+            starts_of([len(context) for context in self._contexts]),
+            np.concatenate([*self._contexts]).astype(np.int64),
+            ROOM,
+        )
+        self._pieces: list[tuple[IntArray, NDArray[np.bool_], NDArray[np.int32]]] = []
+        self._proven = new_values(2.0**20)
+        # Nothing is to be done yet: it is compiled before any time counts.
+        self._follow()
+
+    def run(self, deadline: float = np.inf) -> bool:
+        """List all contexts that are needed; False if the time is up before, and then nothing is proven by them."""
+        search, trail = self._search, self._trail
+        missing, tried = 0.0, -1
+        trail.nodes[0], trail.needs[0], trail.states[0] = search.shape.root, self._need, UNSEEN
+        trail.counts[0] = int(self._need > 0.0)
+        while True:
+            met = self._follow()
+            self._proven = roomy(self._proven, np.inf)
+            if met == ARRIVED:
+                break
+            if met == FULL:
+                self._flush()
+            elif met != LATE:
+                top, visit = int(trail.counts[0]) - 1, int(trail.counts[3])
+                if tried != visit - 1:
+                    # What was known had to make room: it is searched for once more.
+                    search.work_below(met, float(trail.needs[top]), deadline)
+                    tried = visit
+                else:
+                    # Less is left by rounding, or because there is no room: the bound is what can be shown.
+                    missing += float(trail.needs[top] - trail.left[top])
+                    trail.needs[top] = trail.left[top]
+            if time.monotonic() >= deadline:
+                return False
+        self._flush()
+        self.log_upper += missing
+        return True
+
+    def _follow(self) -> int:
+        search = self._search
+        return int(
+            follow(search.heuristic, search.shape.tree, search.values, search.walk, self._proven, self._trail, STEPS)
+        )
+
+    def arrays(self) -> dict[str, Array]:
+        """The arrays of the step."""
+        if not self._pieces:
+            return {}
+        nodes = np.concatenate([piece[0] for piece in self._pieces])
+        settled = np.concatenate([piece[1] for piece in self._pieces])
+        rows = np.concatenate([piece[2] for piece in self._pieces])
+        lengths = np.array([len(context) for context in self._contexts], dtype=np.int64)
+        starts = starts_of(lengths[nodes])
+        listed = np.unique(nodes)
+        variables, counts, states, flags = [], [], [], []
+        for node in listed.tolist():
+            at = np.flatnonzero(nodes == node)
+            variables.append(self._variable(node))
+            counts.append(len(at))
+            flags.append(settled[at])
+            columns = rows[starts[at][:, None] + np.arange(lengths[node])]
+            states.append(self._original(columns, node).ravel())
+        return {
+            "context_variables": small(np.array(variables, dtype=np.int64)),
+            "context_counts": small(np.array(counts, dtype=np.int64)),
+            "context_states": small(np.concatenate(states)),
+            "context_settled": np.concatenate(flags).astype("u1"),
+        }
+
+    def _flush(self) -> None:
+        """Put what is listed aside."""
+        trail = self._trail
+        listed, used = int(trail.counts[1]), int(trail.counts[2])
+        if listed:
+            self._pieces.append((trail.listed[:listed].copy(), trail.settled[:listed].copy(), trail.rows[:used].copy()))
+        trail.counts[1:3] = 0
+
+    def _variable(self, node: int) -> int:
+        """The original number of the variable whose bucket a node is."""
+        shape = self._search.shape
+        return int(self._problem.variables[shape.order[shape.positions[node]]])
+
+    def _original(self, columns: NDArray[np.int32], node: int) -> IntArray:
+        """Contexts of a node by the original numbers of states."""
+        problem = self._problem
+        variables = self._search.heuristic.variables[self._contexts[node]]
+        return np.asarray(problem.kept_states[problem.kept_state_starts[variables] + columns])

@@ -1,0 +1,118 @@
+"""Every road to an answer ends in a certificate that the checker accepts, with bounds as good as the answer's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import powersum as ps
+import powersum_check as pc
+from powersum.answer.tuning import DEFAULT_SCHEDULE, Schedule
+from tests.answer.proofs import truth
+from tests.answer.test_certificate import any_weights, network
+from tests.cases import Case, bushy_case, case, hard_case
+from tests.check.helpers import to_check
+
+Kind = Callable[[int], Case]
+ROOM = 1e-8
+
+
+def checked(result: ps.Result, asked: Case, folder: Path) -> pc.Verified:
+    """What the checker says; the certificate claims what the result does, up to rounding."""
+    assert result.certificate is not None
+    path = folder / "proof.zip"
+    result.certificate.save(path)
+    question = pc.Question(tuple(asked.query.weights.tolist()), dict(asked.evidence))
+    found = pc.check(to_check(asked.model), question, path)
+    room = ROOM * max(1.0, abs(result.log_upper)) if math.isfinite(result.log_upper) else 0.0
+    assert found.log_upper <= result.log_upper + room
+    assert found.log_lower >= result.log_lower - room
+    value = truth(asked)
+    assert found.log_lower <= value + ROOM
+    assert value <= found.log_upper + ROOM
+    return found
+
+
+TOO_WIDE = Schedule(quick=0.0, ibound=1, late_elimination=0.0, evaluation_cost=math.inf)
+"""No sum is thought to be affordable."""
+
+ROADS = [
+    pytest.param(DEFAULT_SCHEDULE, id="any"),
+    pytest.param(Schedule(quick=0.0), id="exact trees"),
+    pytest.param(Schedule(quick=0.0, ibound=1, late_elimination=0.0), id="small trees and search"),
+    pytest.param(TOO_WIDE, id="partial sums"),
+    pytest.param(replace(TOO_WIDE, most_variables=0, quick=1e-9), id="a cutset held"),
+]
+
+
+@pytest.mark.parametrize("schedule", ROADS)
+@pytest.mark.parametrize("kind", [case, network, hard_case, bushy_case])
+@pytest.mark.parametrize("seed", range(10))
+def test_solve(kind: Kind, seed: int, schedule: Schedule, tmp_path: Path) -> None:
+    asked = kind(seed)
+    result = ps.solve(
+        asked.model, query=asked.query, evidence=asked.evidence, time_limit=1.0, certificate=True, schedule=schedule
+    )
+    found = checked(result, asked, tmp_path)
+    if result.assignment:
+        assert found.assignment is not None
+
+
+@pytest.mark.parametrize("method", ["auto", "gdd", "mbe", "wmb", "lbfgs"])
+@pytest.mark.parametrize("kind", [case, any_weights, network, hard_case])
+@pytest.mark.parametrize("seed", range(6))
+def test_bound(kind: Kind, seed: int, method: str, tmp_path: Path) -> None:
+    asked = kind(seed)
+    result = ps.bound(
+        asked.model, query=asked.query, evidence=asked.evidence, method=method, sweeps=3, certificate=True
+    )
+    checked(result, asked, tmp_path)
+
+
+@pytest.mark.parametrize("method", ["mas", "reorder"])
+def test_methods_without_a_certificate_say_so(method: str) -> None:
+    asked = hard_case(0)
+    with pytest.raises(ps.InputError, match="no certificate"):
+        ps.bound(asked.model, query=asked.query, method=method, certificate=True)
+
+
+def test_likelihoods_and_an_order(tmp_path: Path) -> None:
+    asked = hard_case(3)
+    cards = asked.model.cardinalities
+    likelihoods = {4: np.linspace(0.2, 0.8, cards[4]), 1: np.linspace(0.9, 0.1, cards[1])}
+    query = ps.Query(np.where(np.arange(len(cards)) % 2, 0.3, 1.2))
+    order = list(range(len(cards)))
+    result = ps.bound(asked.model, query=query, evidence=likelihoods, order=order, sweeps=2, certificate=True)
+    assert result.certificate is not None
+    result.certificate.save(tmp_path / "proof.zip")
+    soft = {v: tuple(row.tolist()) for v, row in likelihoods.items()}
+    question = pc.Question(tuple(query.weights.tolist()), {}, soft, tuple(order))
+    found = pc.check(to_check(asked.model), question, tmp_path / "proof.zip")
+    assert found.log_upper == pytest.approx(result.log_upper, abs=1e-8)
+
+
+def test_a_result_without_a_certificate_has_none_and_stays_small() -> None:
+    asked = hard_case(1)
+    plain = ps.solve(asked.model, query=asked.query)
+    assert plain.certificate is None
+    certified = ps.solve(asked.model, query=asked.query, certificate=True)
+    assert "certificate" not in certified.to_dict()
+    assert repr(certified.certificate).startswith("Certificate(tree")
+
+
+@pytest.mark.parametrize("kind", [hard_case, bushy_case])
+@pytest.mark.parametrize("seed", range(5))
+def test_partial_sums_prove_themselves(kind: Kind, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where elimination is too wide for a certificate, too."""
+    monkeypatch.setattr("powersum.answer.certificate.WIDEST", -1.0)
+    asked = kind(seed)
+    asked = asked._replace(query=ps.Query.of(asked.model))
+    result = ps.solve(asked.model, query=asked.query, time_limit=1.0, certificate=True, schedule=TOO_WIDE)
+    assert result.log_lower > -math.inf
+    found = checked(result, asked, tmp_path)
+    assert found.log_upper - found.log_lower < 1e-6

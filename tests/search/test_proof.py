@@ -1,0 +1,105 @@
+"""What a search has found is proven by the contexts it lists, also where it had to forget, or was ended early."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from powersum.bounds.tree.proof import tree_forest
+from powersum.core.progress import Progress
+from powersum.exact.elimination import Elimination
+from powersum.prepare.ordering import elimination_order
+from powersum.search.and_or import AndOr
+from powersum.search.proof import SearchProof
+from powersum.search.values import new_values
+from tests.answer.proofs import CLOSE, draft_of, of_max, truth, verified
+from tests.cases import Case, bushy_case, hard_case
+from tests.search.test_search import searched
+
+Kind = Callable[..., Case]
+
+
+def proven(asked: Case, search: AndOr, folder: Path) -> float:
+    """The upper bound that the checker finds."""
+    problem = asked.problem()
+    draft = draft_of(asked, problem)
+    proof = SearchProof(search, problem)
+    assert proof.run()
+    draft.add(draft.ground.tree([tree_forest(search.bound_tree, problem)], proof.arrays()))
+    log_upper = proof.log_upper + problem.log_constant
+    chosen = of_max(asked, problem.restore(search.assignment))
+    log_lower = search.log_lower + problem.log_constant
+    draft.add_value(chosen)
+    found = verified(asked, draft.done(log_lower, log_upper, chosen), folder)
+    assert found.log_upper <= log_upper + CLOSE
+    assert truth(asked) - CLOSE <= found.log_upper
+    assert found.log_lower <= truth(asked) + CLOSE
+    return found.log_upper
+
+
+@pytest.mark.parametrize("settle_work", [1.0, 50.0, 3e4])
+@pytest.mark.parametrize("zeros", [0.0, 0.3])
+@pytest.mark.parametrize("kind", [hard_case, bushy_case])
+@pytest.mark.parametrize("seed", range(8))
+def test_an_optimum_is_proven(
+    kind: Kind, zeros: float, settle_work: float, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("powersum.search.and_or.SETTLE_WORK", settle_work)
+    asked = kind(seed, zeros=zeros)
+    value = truth(asked)
+    problem = asked.problem()
+    if value == -math.inf or not (problem.tau == 0.0).any():
+        return
+    _, search, _ = searched(problem, ibound=1)
+    if search.log_lower == -math.inf:
+        exact = Elimination(problem.model, elimination_order(problem.model, problem.tau), problem.tau).run()
+        search.offer(exact.log_value, exact.states)
+    assert search.run(time.monotonic() + 60) is Progress.DONE
+    assert proven(asked, search, tmp_path) == pytest.approx(value, abs=CLOSE)
+
+
+@pytest.mark.parametrize("kind", [hard_case, bushy_case])
+@pytest.mark.parametrize("seed", range(8))
+def test_what_was_forgotten_is_searched_again(
+    kind: Kind, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("powersum.search.and_or.SETTLE_WORK", 1.0)
+    monkeypatch.setattr("powersum.search.proof.ROOM", 5)
+    asked = kind(seed)
+    _, search, _ = searched(asked.problem(), ibound=1, memory=1024.0)
+    assert search.run(time.monotonic() + 60) is Progress.DONE
+    search.values = new_values(1024.0)
+    assert proven(asked, search, tmp_path) == pytest.approx(truth(asked), abs=CLOSE)
+
+
+@pytest.mark.parametrize("kind", [hard_case, bushy_case])
+@pytest.mark.parametrize("seed", range(8))
+def test_a_search_that_was_ended_early_proves_what_it_claims(
+    kind: Kind, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("powersum.search.and_or.SETTLE_WORK", 1.0)
+    monkeypatch.setattr("powersum.search.and_or.STEPS", 3)
+    monkeypatch.setattr("powersum.search.and_or.READING", 0.0)
+    asked = kind(seed)
+    _, search, root = searched(asked.problem(), ibound=0)
+    search.run(time.monotonic() + 2e-4)
+    log_constant = asked.problem().log_constant
+    found = proven(asked, search, tmp_path)
+    assert found <= root + log_constant + CLOSE
+    assert found == pytest.approx(search.log_upper + log_constant, abs=1e-6) or found <= search.log_upper + log_constant
+
+
+def test_a_walk_without_time_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("powersum.search.and_or.SETTLE_WORK", 1.0)
+    monkeypatch.setattr("powersum.search.proof.STEPS", 1)
+    asked = hard_case(1)
+    _, search, _ = searched(asked.problem(), ibound=1)
+    assert search.run(time.monotonic() + 60) is Progress.DONE
+    proof = SearchProof(search, asked.problem())
+    assert not proof.run(time.monotonic() - 1.0)
+    assert np.isfinite(proof.log_upper)
