@@ -133,6 +133,7 @@ def test_ties_are_said() -> None:
     assert "Numbers 1 to 2 are equally good, to 1e-06." in result.notes
     assert "The next one may be as good as number 3." in result.notes
     assert len(result.best) == 3
+    assert result._repr_html_().count("optimal") == 4
 
 
 def test_fewer_than_asked_for() -> None:

@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from powersum.answer.marginals import DEFAULT_MEMORY, marginals
 from powersum.cli.files import EvidenceFile, EvidencePairs, Likelihoods, Memory, ModelFile, Seed, read_question
 from powersum.cli.progress import announce_compilation
 from powersum.model.limits import Limits
@@ -31,6 +30,9 @@ def marginals_command(
 
     A probability that is not known exactly is printed from both sides: it is never below the one nor above the other.
     """
+    # Imported here, for it loads what other commands do not need.
+    from powersum.answer.marginals import DEFAULT_MEMORY, marginals
+
     limits = Limits(time_limit=time_limit, memory=DEFAULT_MEMORY if memory is None else memory, seed=seed)
     announce_compilation(quiet=False)
     question, _ = read_question(
