@@ -9,12 +9,11 @@ import numpy as np
 
 import powersum_check as pc
 from powersum.answer.certificate import certificate_of, ground_of, value_step
-from powersum.answer.proofs import Proof
 from powersum.core.arrays import IntArray
 from powersum.model.certificate import Certificate
 from powersum.model.question import Question
 from powersum.prepare.problem import Problem
-from powersum.prepare.proof import Step
+from powersum.prepare.proof import Proof, Step
 from tests.cases import Case
 from tests.check.helpers import to_check
 from tests.oracle import exact_value

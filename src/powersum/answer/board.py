@@ -14,12 +14,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from powersum.answer.proofs import Proof, Prover
 from powersum.core.arrays import IntArray
 from powersum.model.result import Snapshot
 from powersum.model.rounding import certain
 from powersum.prepare.problem import Problem
-from powersum.prepare.proof import Ground, Step
+from powersum.prepare.proof import Ground, Proof, Prover, Step
 
 
 @dataclass(frozen=True, slots=True)

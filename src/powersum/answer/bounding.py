@@ -223,7 +223,8 @@ def _certificate(
 ) -> Certificate:
     """The proof of a bound; of both, where it is the value."""
     from powersum.answer.certificate import certificate_of, ground_of
-    from powersum.answer.proofs import Proof, by_cases, by_contradiction, by_elimination
+    from powersum.answer.proofs import by_cases, by_contradiction, by_elimination
+    from powersum.prepare.proof import Proof
 
     ground = ground_of(question, problem)
     if not problem.feasible:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from powersum._version import __version__
-from powersum.answer.proofs import Proof
 from powersum.core.arrays import IntArray
 from powersum.exact.proof import elimination_forest
 from powersum.model.certificate import Certificate
@@ -18,7 +17,7 @@ from powersum.model.query import Query
 from powersum.model.question import Question
 from powersum.prepare.ordering import elimination_order, order_cost
 from powersum.prepare.problem import Problem
-from powersum.prepare.proof import Ground, Step
+from powersum.prepare.proof import Ground, Proof, Step
 from powersum.prepare.simplify import simplify
 
 WIDEST = 30.0

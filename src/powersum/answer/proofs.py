@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -22,7 +20,7 @@ from powersum.exact.proof import elimination_forest
 from powersum.model.query import Query
 from powersum.prepare.ordering import elimination_order
 from powersum.prepare.problem import Problem
-from powersum.prepare.proof import Forest, Ground, Step, small
+from powersum.prepare.proof import Forest, Ground, Proof, Step, small
 from powersum.prepare.simplify import simplify
 from powersum.search.and_or import AndOr
 from powersum.search.proof import SearchProof
@@ -31,16 +29,6 @@ from powersum.sums.proof import sum_contexts
 
 MOST_CASES = 2000
 """Cases that a refutation may distinguish."""
-
-
-class Proof(NamedTuple):
-    """Steps of a certificate, and the upper bound that they prove, with the problem's constant."""
-
-    steps: Sequence[Step]
-    log_upper: float
-
-
-Prover = Callable[[Ground], Proof]
 
 
 def by_elimination(ground: Ground, order: IntArray | None = None, log_value: float = -math.inf) -> Proof:

@@ -177,10 +177,11 @@ class Solver:
         self.question = Question.of(model, maximize, evidence, query=query, limits=limits)
         self.question.only_sums_and_maxima("solve")
         self._certified = flag(certificate, "certificate")
-        self._small = small_elimination(*self.question.observed, self.question.query.weights)
-        # The short road has no certificate.
-        too_long = self._small is not None and self._small.entries * schedule.elimination_cost >= schedule.quick
-        if self._certified or too_long:
+        # Proofs are told by the compiled road.
+        self._small = None
+        if not self._certified:
+            self._small = small_elimination(*self.question.observed, self.question.query.weights)
+        if self._small is not None and self._small.entries * schedule.elimination_cost >= schedule.quick:
             self._small = None
         if self._small is None:
             # Compiled modules are imported where they are used, so that ``import powersum`` stays quick; but before the

@@ -43,11 +43,11 @@ def work(
     certificate: bool = False,
 ) -> Generator[None]:
     """Work on a question; at each pause the board says what is known, with ``certificate`` also how it is proven."""
-    # A first bound, before compiled code is loaded; it has no certificate.
-    impossible = not certificate and first_bound(question, board)
-    yield
-    if impossible:
-        return
+    if not certificate:
+        impossible = first_bound(question, board)
+        yield
+        if impossible:
+            return
     problem = simplified(question)
     board.sizes = question_sizes(question, problem)
     if certificate:

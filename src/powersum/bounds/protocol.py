@@ -65,13 +65,6 @@ class Method(Protocol):
         ...
 
 
-def check_choices(method: object, options: Mapping[str, object]) -> None:
-    """Refuse an option whose value is none of the words that the method knows for it, as its ``CHOICES`` list them."""
-    for name, words in getattr(method, "CHOICES", {}).items():
-        if name in options and options[name] not in words:
-            raise InputError(f"{name} is {options[name]!r}: choose one of {', '.join(words)}")
-
-
 @runtime_checkable
 class Provable(Protocol):
     """A method whose bound a certificate can express."""
@@ -82,3 +75,10 @@ class Provable(Protocol):
         That may be more than ``log_upper`` where a method knows of zeros that the certificate does not.
         """
         ...
+
+
+def check_choices(method: object, options: Mapping[str, object]) -> None:
+    """Refuse an option whose value is none of the words that the method knows for it, as its ``CHOICES`` list them."""
+    for name, words in getattr(method, "CHOICES", {}).items():
+        if name in options and options[name] not in words:
+            raise InputError(f"{name} is {options[name]!r}: choose one of {', '.join(words)}")

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from powersum.core.arrays import FloatArray, IntArray
+from powersum.core.arrays import BoolArray, FloatArray, IntArray
 from powersum.model.model import Model
 from powersum.prepare.small import SmallTables, Table, log_sum, small_order, small_tables
 
@@ -89,14 +89,20 @@ class SmallElimination:
         components = sum(len(bucket.scope) == 1 for bucket in buckets)
         return SmallAnswer(log_value, self.tables.log_error, states, components)
 
-    def marginals(self) -> list[FloatArray] | None:
-        """The distribution of every variable, all of which must be summed over; None where nothing is possible."""
+    def marginals(self) -> tuple[FloatArray, BoolArray] | None:
+        """Probabilities of all states of all variables, all of which must be summed over, and which may be possible.
+
+        Variables one after another. A state that is not possible has probability 0; another may have one that is too
+        small for a double. None where nothing is possible.
+        """
         log_value, buckets = self._eliminate()
         if log_value == -math.inf:
             return None
         beliefs = [np.zeros(size) for size in self.tables.cardinalities]
+        possible = [np.zeros(size, dtype=np.bool_) for size in self.tables.cardinalities]
         for v, state in self._evidence.items():
             beliefs[v][state] = 1.0
+            possible[v][state] = True
         joint: list[FloatArray] = [np.zeros(0)] * len(buckets)
         for p in range(len(buckets) - 1, -1, -1):
             bucket = buckets[p]
@@ -110,7 +116,8 @@ class SmallElimination:
             joint[p] = given
             own = given.reshape(given.shape[0], -1).sum(axis=1)
             beliefs[self._order[p]] = own / own.sum()
-        return beliefs
+            possible[self._order[p]] = bucket.table.reshape(len(own), -1).max(axis=1) > -math.inf
+        return np.concatenate([*beliefs, np.zeros(0)]), np.concatenate([*possible, np.zeros(0, dtype=np.bool_)])
 
     def _eliminate(self) -> tuple[float, list[_Bucket]]:
         """The value and all buckets; scopes are places in the order from here on, and axes sorted by them."""

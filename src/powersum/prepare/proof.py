@@ -7,9 +7,9 @@ ground adds what simplification took out: impossible states, barren leaves, vari
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -171,6 +171,17 @@ class Ground:
             weight=np.ones(n),
             home=fates.barren_of,
         )
+
+
+class Proof(NamedTuple):
+    """Steps of a certificate, and the upper bound that they prove, with the problem's constant."""
+
+    steps: Sequence[Step]
+    log_upper: float
+
+
+Prover = Callable[[Ground], Proof]
+"""What comes to the board with an upper bound, and is called only if a certificate is wanted."""
 
 
 def joined(forests: Sequence[Forest]) -> Forest:

@@ -166,6 +166,11 @@ class AndOr:
         self._patience[node] = min(2 * self._patience[node], 1024)
         return -1, 0.0
 
+    def walk_down(self) -> None:
+        """From now on settle components only: what is below a max variable is searched."""
+        self.walk.settles[: self.shape.n_max] = False
+        self._patience[:] = np.iinfo(np.int64).max
+
     def _encourage(self, parent: int, node: int) -> None:
         """What was narrow enough here may be narrow enough one variable earlier."""
         if node >= self.shape.n_max or parent == self._root:

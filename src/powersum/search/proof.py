@@ -59,6 +59,7 @@ class SearchProof:
     def run(self, deadline: float = np.inf) -> bool:
         """List all contexts that are needed; False if the time is up before, and then nothing is proven by them."""
         search, trail = self._search, self._trail
+        search.walk_down()
         missing, tried = 0.0, -1
         trail.nodes[0], trail.needs[0], trail.states[0] = search.shape.root, self._need, UNSEEN
         trail.counts[0] = int(self._need > 0.0)

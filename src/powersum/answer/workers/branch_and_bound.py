@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from functools import partial
 
-from powersum.answer.proofs import Proof, Prover, by_search
+from powersum.answer.proofs import by_search
 from powersum.answer.workers.local_search import LocalSearch
 from powersum.answer.workers.task import Task
 from powersum.answer.workers.tightening import Tightening
 from powersum.assign.evaluator import Evaluator
 from powersum.bounds.tree.look_up import heuristic_of
 from powersum.core.progress import Progress
-from powersum.prepare.proof import Ground
+from powersum.prepare.proof import Ground, Proof, Prover
 from powersum.search import AndOr
 
 PROVING, LAST_PROVING = 0.05, 0.2

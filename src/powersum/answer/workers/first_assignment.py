@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from powersum.answer.proofs import Prover, by_cases, by_elimination
+from powersum.answer.proofs import by_cases, by_elimination
 from powersum.answer.workers.local_search import LocalSearch
 from powersum.answer.workers.partial_sums import PartialSums
 from powersum.answer.workers.task import Task
@@ -14,6 +14,7 @@ from powersum.assign.evaluator import Evaluator
 from powersum.assign.regions import TOO_WIDE
 from powersum.core.arrays import IntArray
 from powersum.core.progress import Progress
+from powersum.prepare.proof import Prover
 
 
 class FirstAssignment:

@@ -6,13 +6,14 @@ import math
 
 import numpy as np
 
-from powersum.answer.proofs import Proof, by_sums, by_sums_given
+from powersum.answer.proofs import by_sums, by_sums_given
 from powersum.answer.workers.local_search import LocalSearch
 from powersum.answer.workers.task import Task
 from powersum.answer.workers.tightening import Tightening
 from powersum.core.arrays import IntArray
 from powersum.core.clock import working_time
 from powersum.core.progress import Progress
+from powersum.prepare.proof import Proof
 from powersum.sums.partial_sum import Recorded
 from powersum.sums.passes import SumPasses
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import time
 
-from powersum.answer.proofs import Proof, by_tree
+from powersum.answer.proofs import by_tree
 from powersum.answer.workers.local_search import LocalSearch
 from powersum.answer.workers.task import Task
 from powersum.bounds.tree.covering_tree import CoveringTree
 from powersum.core.progress import Progress
-from powersum.prepare.proof import Ground
+from powersum.prepare.proof import Ground, Proof
 
 
 class Tightening:
