@@ -89,8 +89,7 @@ def marginals(
         if known is None:
             raise impossible(question)
         log_error = small.tables.log_error + elimination_error(model)
-        states = question.evidence.states
-        return known_marginals(model, np.concatenate([*known, np.zeros(0)]), log_error, observed=states)
+        return known_marginals(model, known[0], log_error, possible=known[1])
     # Compiled modules are imported where they are used, so that ``import powersum`` stays quick.
     from powersum.bounds.tree import CoveringTree
     from powersum.prepare.ordering import elimination_order
