@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from powersum.core.arrays import BoolArray, FloatArray, starts_of
+from powersum.core.arrays import BoolArray, FloatArray
 from powersum.core.errors import InputError
 from powersum.model.interval import Interval
 from powersum.model.model import Model, StateKey, VariableKey
@@ -124,13 +124,7 @@ class Marginals(Mapping[str, Distribution]):
 
 
 def known_marginals(
-    model: Model,
-    beliefs: FloatArray,
-    log_error: float,
-    *,
-    possible: BoolArray | None = None,
-    observed: Mapping[int, int] | None = None,
-    guesses: Iterable[int] = (),
+    model: Model, beliefs: FloatArray, possible: BoolArray, log_error: float, *, guesses: Iterable[int] = ()
 ) -> Marginals:
     """Exact distributions with what rounding may have done to them.
 
@@ -139,38 +133,33 @@ def known_marginals(
     model
         What they are about.
     beliefs
-        The probabilities of all states of all variables, one after another, as they were computed.
+        The distributions of all variables one after another, as they were computed.
+    possible
+        The states that are not known to be impossible. One of probability 0 may have one that left the doubles.
     log_error
         How far rounding can have moved an elimination that takes as much.
-    possible
-        The same for whether a state is not known to be impossible; all unless given.
-    observed
-        Variables of which one state is certain.
     guesses
         Variables whose beliefs are guesses: nothing is said about those.
     """
-    starts = starts_of(model.cardinalities)
     error = BACKWARD * log_error
-    # What left the normal doubles has lost its digits.
+    guessed = np.zeros(len(model.cardinalities), dtype=np.bool_)
+    guessed[list(guesses)] = True
     with np.errstate(divide="ignore"):
         lower = np.log(np.maximum(beliefs - UNDERFLOW, 0.0)) - error
     upper = np.minimum(np.log(beliefs + UNDERFLOW) + error, 0.0)
-    exact = True
-    for v in guesses:
-        exact = False
-        lower[starts[v] : starts[v + 1]], upper[starts[v] : starts[v + 1]] = -math.inf, 0.0
-    if possible is not None and model.n_variables:
-        alone = np.repeat(np.add.reduceat(possible, starts[:-1], dtype=np.int64) == 1, model.cardinalities)
-        lower[alone & possible] = 0.0
-        for side in (lower, upper):
-            side[~possible] = -math.inf
-    for v, state in (observed or {}).items():
-        for side in (lower, upper):
-            side[starts[v] : starts[v + 1]] = -math.inf
-            side[starts[v] + state] = 0.0
-    pieces = list(zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True))
+    if guessed.any():
+        of_guesses = np.repeat(guessed, model.cardinalities)
+        lower[of_guesses], upper[of_guesses] = -np.inf, 0.0
+    lower[~possible] = upper[~possible] = -np.inf
+    ends = np.cumsum(model.cardinalities)
+    if len(ends):
+        # The only state that is possible is certain.
+        number = np.add.reduceat(possible, np.append(0, ends[:-1]), dtype=np.int64)
+        certain = np.repeat(number == 1, model.cardinalities) & possible
+        lower[certain] = upper[certain] = 0.0
+    places = list(pairwise([0, *ends.tolist()]))
 
     def cut(values: FloatArray) -> tuple[FloatArray, ...]:
-        return tuple(values[start:end] for start, end in pieces)
+        return tuple([values[start:end] for start, end in places])
 
-    return Marginals(model, cut(lower), cut(upper), cut(beliefs), exact)
+    return Marginals(model, cut(lower), cut(upper), cut(beliefs), not guessed.any())

@@ -186,7 +186,11 @@ class Engine:
             raise impossible(question)
         bounds = starts[:-1]
         beliefs /= np.repeat(np.add.reduceat(beliefs, bounds), self._sizes_of) if len(bounds) else 1.0
-        return known_marginals(self.model, beliefs, self._log_error, observed=question.evidence.states)
+        possible = np.ones(len(beliefs), dtype=np.bool_)
+        for v, observed in question.evidence.states.items():
+            possible[starts[v] : starts[v + 1]] = False
+            possible[starts[v] + observed] = True
+        return known_marginals(self.model, beliefs, possible, self._log_error)
 
     def _plan(self, question: Question) -> _Plan | None:
         """The plan of a question, made if there is none yet; None where it would take too much."""

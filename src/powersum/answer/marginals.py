@@ -88,8 +88,7 @@ def marginals(
         known = small.marginals()
         if known is None:
             raise impossible(question)
-        log_error = small.tables.log_error + elimination_error(model)
-        return known_marginals(model, known[0], log_error, possible=known[1])
+        return known_marginals(model, *known, small.tables.log_error)
     # Compiled modules are imported where they are used, so that ``import powersum`` stays quick.
     from powersum.bounds.tree import CoveringTree
     from powersum.prepare.ordering import elimination_order
@@ -100,9 +99,9 @@ def marginals(
     if not problem.feasible:
         raise impossible(question)
     beliefs = _of_removed(model, problem)
+    possible = np.split(problem.possible, np.cumsum(model.cardinalities)[:-1])
     if not problem.model.n_variables:
-        flat = np.concatenate([*beliefs, np.zeros(0)])
-        return known_marginals(model, flat, problem.log_error, possible=problem.possible)
+        return known_marginals(model, np.concatenate([*beliefs, np.zeros(0)]), problem.possible, problem.log_error)
     order = elimination_order(problem.model, problem.tau, seed=limits.seed)
     tree = CoveringTree(problem, order, threads=limits.threads, seed=limits.seed, memory=int(limits.bytes))
     if not tree.exact:
@@ -125,14 +124,12 @@ def marginals(
         del tree
         log_error += problem.log_error + elimination_error(problem.model)
         guesses = () if exact else problem.variables.tolist()
-        flat = np.concatenate(beliefs)
-        answer = known_marginals(model, flat, log_error, possible=problem.possible, guesses=guesses)
+        answer = known_marginals(model, np.concatenate(beliefs), problem.possible, log_error, guesses=guesses)
         if exact:
             return answer
         reduced_variables = set(problem.variables.tolist())
         bounds = SumBounds(question, interrupt, end=started + limits.seconds)
         wanted = [v for v in asked if v in reduced_variables]
-        possible = np.split(problem.possible, np.cumsum(model.cardinalities)[:-1])
         if wanted and not bounds.whole(WHOLE):
             raise impossible(question)
         left = sum(int(possible[v].sum()) for v in wanted)
