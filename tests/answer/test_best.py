@@ -133,6 +133,7 @@ def test_ties_are_said() -> None:
     assert "Numbers 1 to 2 are equally good, to 1e-06." in result.notes
     assert "The next one may be as good as number 3." in result.notes
     assert len(result.best) == 3
+    assert result._repr_html_().count("optimal") == 4
 
 
 def test_fewer_than_asked_for() -> None:
@@ -158,3 +159,8 @@ def test_the_order_asked_for_is_kept() -> None:
     values = [one.log_lower for one in result.best]
     assert values == sorted(values, reverse=True)
     assert np.isfinite(values).all()
+
+
+def test_a_certificate_is_about_one_answer() -> None:
+    with pytest.raises(ps.InputError, match="give k or certificate, not both"):
+        ps.solve(ps.Model.from_tables({"a": [0.5, 0.5]}), ["a"], k=2, certificate=True)

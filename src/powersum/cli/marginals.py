@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from powersum.answer.marginals import DEFAULT_MEMORY, marginals
 from powersum.cli.completion import complete_names
 from powersum.cli.files import (
     EvidenceFile,
@@ -42,6 +41,9 @@ def marginals_command(
 
     A probability that is not known exactly is printed from both sides: it is never below the one nor above the other.
     """
+    # Imported here, for it loads what other commands do not need.
+    from powersum.answer.marginals import DEFAULT_MEMORY, marginals
+
     limits = limits_of(time_limit=time_limit, memory=DEFAULT_MEMORY if memory is None else memory, seed=seed)
     announce_compilation(quiet=False)
     question, _ = read_question(

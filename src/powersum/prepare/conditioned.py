@@ -71,6 +71,8 @@ def conditioned(question: Question) -> Conditioned:
         table_starts=tables.table_starts,
         log_values=tables.log_values,
     )
+    fates = Fates.of(model)
+    fates.table_of = tables.table_of
     problem = Problem(
         model=reduced,
         tau=tau[variables],
