@@ -21,12 +21,13 @@ ENTRIES: Mapping[str, float] = MappingProxyType(
 ROADS_OF: Mapping[str, Mapping[str, float]] = MappingProxyType(
     {
         "bound": {"plain": 1.0},
-        "marginals": {"plain": 1.0},
-        "many": {"plain": 0.5, "split": 0.3, "search": 0.1, "partial": 0.1},
+        "marginals": {"plain": 0.5, "compiled": 0.5},
+        "many": {"plain": 0.3, "compiled": 0.2, "split": 0.3, "search": 0.1, "partial": 0.1},
         "solve": {
-            "plain": 0.15,
+            "plain": 0.1,
+            "compiled": 0.1,
             "anytime": 0.05,
-            "split": 0.15,
+            "split": 0.1,
             "search": 0.15,
             "untightened": 0.1,
             "partial": 0.05,

@@ -40,6 +40,10 @@ SPLIT: Mapping[str, Any] = MappingProxyType({**NO_ELIMINATION, "ibound": 1})
 FEW_STEPS: Mapping[str, Any] = MappingProxyType({"powersum.search.and_or:STEPS": 200})
 
 
+def _nothing(*_: object, **__: object) -> None:
+    """No question is small."""
+
+
 def _too_wide(*_: object, **__: object) -> float:
     """An evaluation to which every sum is too wide."""
     return float(import_module("powersum.assign.regions").TOO_WIDE)
@@ -62,6 +66,13 @@ SOMETIMES_WIDE: Mapping[str, Any] = MappingProxyType({"powersum.assign.evaluator
 ROADS: Mapping[str, Road] = MappingProxyType(
     {
         "plain": Road(),
+        # The short road of small questions is closed, so that compiled elimination has to answer them.
+        "compiled": Road(
+            patches={
+                "powersum.answer.solver:small_elimination": lambda: _nothing,
+                "powersum.answer.marginals:small_elimination": lambda: _nothing,
+            }
+        ),
         "anytime": Road(NO_ELIMINATION),
         "split": Road(SPLIT, FEW_STEPS),
         # Every leaf is reached by branching, and almost all that was found out is forgotten again.
