@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -122,10 +123,11 @@ def main() -> None:
         ours = [median(engine.solve, asked), median(_marginals(engine), asked)]
         theirs = [float("nan")] * 2
         if name not in options.without_agrum.split(","):
-            plain = path if path.suffix == ".bif" else Path(f"/tmp/{name}.bif")
-            if plain != path:
+            # It reads plain files only.
+            with TemporaryDirectory() as folder:
+                plain = Path(folder) / f"{name}.bif"
                 ps.write(model, plain)
-            agrum = Agrum(plain)
+                agrum = Agrum(plain)
             theirs = [median(agrum.solve, asked), median(agrum.marginals, asked)]
         cells = (f"{1e3 * a:12.3f}{1e3 * b:10.2f}{b / a:8.1f}" for a, b in zip(ours, theirs, strict=True))
         print(f"{name:12}" + "".join(cells), flush=True)
