@@ -20,6 +20,9 @@ $(VENV)/.installed-docs: $(VENV)/.installed
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py
+	@echo
+	@echo "Next:  . $(BIN)/activate"
+	@echo "       powersum solve examples/clinic.bif --max cancer,bronchitis --evidence dyspnoea=yes --report answer.html"
 
 docs: $(VENV)/.installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

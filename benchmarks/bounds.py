@@ -166,7 +166,7 @@ def run(row: Row, *, threads: int, auto: bool) -> str:
 
 def pass_cost(tree: CoveringTree, repeats: int = 3) -> float:
     """Processor time of one pass, in nanoseconds for each table entry; the best of a few."""
-    entries = max(int(tree.sizes()["entries"]), 1)
+    entries = max(int(tree.sizes()["table_entries"]), 1)
     best = np.inf
     for _ in range(repeats):
         rounds = max(1, int(2e6) // entries)

@@ -5,20 +5,21 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from powersum._version import __version__
-from powersum.answer.bounding import bound
-from powersum.answer.marginals import Marginals, marginals
-from powersum.answer.solver import Solver, solve
-from powersum.core.errors import InputError
-from powersum.model.model import Model
-from powersum.model.query import Query
-from powersum.model.result import Residuals, Result, Snapshot, Status
 
 if TYPE_CHECKING:
     from powersum import generate
+    from powersum.answer.bounding import bound
     from powersum.answer.engine import Engine
+    from powersum.answer.gradient import bound_and_gradient
     from powersum.answer.many import solve_many
+    from powersum.answer.marginals import Marginals, marginals
+    from powersum.answer.solver import Solver, solve
+    from powersum.core.errors import InputError
     from powersum.formats import read, read_evidence, read_order, read_query, to_uai, write
     from powersum.interop import from_arrays, from_networkx, from_pgmpy, from_pyagrum, to_pyagrum
+    from powersum.model.model import Model
+    from powersum.model.query import Query
+    from powersum.model.result import Residuals, Result, Snapshot, Status
     from powersum.report.html import write_report
 
 
@@ -35,6 +36,7 @@ __all__ = [
     "Status",
     "__version__",
     "bound",
+    "bound_and_gradient",
     "from_arrays",
     "from_networkx",
     "from_pgmpy",
@@ -53,12 +55,21 @@ __all__ = [
     "write_report",
 ]
 
-# Imported at first use, so that ``import powersum`` stays quick; a module stands for itself, other names for its parts.
+# Imported at first use, so that ``import powersum`` is quick, and the command line ready for Ctrl-C before much is
+# loaded; a module stands for itself, other names for its parts.
 _LAZY = MappingProxyType(
     {
         "Engine": "powersum.answer.engine",
+        "bound_and_gradient": "powersum.answer.gradient",
         "generate": "powersum.generate",
+        "bound": "powersum.answer.bounding",
         "solve_many": "powersum.answer.many",
+        "InputError": "powersum.core.errors",
+        "Model": "powersum.model.model",
+        "Query": "powersum.model.query",
+        **dict.fromkeys(("Marginals", "marginals"), "powersum.answer.marginals"),
+        **dict.fromkeys(("Solver", "solve"), "powersum.answer.solver"),
+        **dict.fromkeys(("Residuals", "Result", "Snapshot", "Status"), "powersum.model.result"),
         "write_report": "powersum.report.html",
         **dict.fromkeys(("read", "read_evidence", "read_order", "read_query", "to_uai", "write"), "powersum.formats"),
         **dict.fromkeys(
@@ -72,7 +83,9 @@ def __getattr__(name: str) -> Any:
     if name not in _LAZY:
         raise AttributeError(f"module 'powersum' has no attribute {name!r}")
     module = import_module(_LAZY[name])
-    return module if _LAZY[name] == f"powersum.{name}" else getattr(module, name)
+    found = module if _LAZY[name] == f"powersum.{name}" else getattr(module, name)
+    globals()[name] = found
+    return found
 
 
 def __dir__() -> list[str]:

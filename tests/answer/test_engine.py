@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -10,9 +12,17 @@ import pytest
 
 import powersum as ps
 from powersum.answer import engine as engines
+from powersum.answer import planner
+from powersum.exact import small
 from tests.exact.test_small import random_network
 from tests.oracle import assignment_value, exact_value, joint_log_table
 from tests.strategies import random_model
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plans from the first question on."""
+    monkeypatch.setattr(engines, "PATIENCE", 0)
 
 
 def model_of(seed: int) -> ps.Model:
@@ -75,6 +85,28 @@ def test_long_sequences_of_evidence_that_comes_and_goes() -> None:
     assert seen == {ps.Status.OPTIMAL, ps.Status.INFEASIBLE}
 
 
+def test_the_road_changes_on_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "PATIENCE", 10)
+    monkeypatch.setattr(small, "MOST_ENTRIES", 1_000_000)
+    engine = ps.Engine(random_network(15))
+    for v in range(engine.model.n_variables):
+        assert (engine._made is None) == (v <= 5)
+        check(engine, [v], {})
+        # Two questions each time, one about states and one about marginals.
+    assert engine._made is not None
+
+
+def test_a_few_small_questions_load_no_compiler() -> None:
+    code = (
+        "import sys, powersum as ps;"
+        "e = ps.Engine(ps.Model.from_factors([2, 2], [((0,), [0.8, 0.2]), ((0, 1), [[0.9, 0.1], [0.3, 0.7]])]));"
+        "e.solve([0], {1: 1}), e.marginals({1: 1}), e.log_z();"
+        "assert 'numba' not in sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
 def test_the_same_result_as_solve() -> None:
     model = random_network(7)
     engine = ps.Engine(model)
@@ -98,20 +130,31 @@ def test_likelihoods() -> None:
 def test_what_is_too_wide_takes_the_long_road(monkeypatch: pytest.MonkeyPatch) -> None:
     model = random_network(9)
     expected = ps.Engine(model).solve([1])
-    monkeypatch.setattr(engines, "MOST_WORK", 0.0)
+    monkeypatch.setattr(planner, "MOST_WORK", 0.0)
     engine = ps.Engine(model)
     assert engine.solve([1]).log_lower == pytest.approx(expected.log_lower)
     assert engine.marginals().exact
 
 
+def test_wide_models_are_bounded() -> None:
+    model, query = ps.generate.grid(50, 50, strength=0.1, seed=1)
+    engine = ps.Engine(model, time_limit=0.3)
+    answer = engine.solve(query)
+    assert answer.status == ps.Status.BOUNDED
+    assert answer.log_lower <= answer.log_upper < math.inf
+    assert not engine.marginals().exact
+
+
 def test_plans_are_forgotten_where_they_take_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
     model = random_network(11)
     engine = ps.Engine(model)
-    monkeypatch.setattr(engines, "PLANS_SHARE", 5000 / 2e9)
+    monkeypatch.setattr(planner, "PLANS_SHARE", 5000 / 2e9)
     for v in range(model.n_variables):
         check(engine, [v], {})
-    assert 0 < engine._held <= 5000
-    assert sum(plan.bytes for plan in engine._plans.values()) == engine._held
+    plans = engine._made
+    assert plans is not None
+    assert 0 < plans._held <= 5000
+    assert sum(plan.bytes for plan in plans._plans.values()) == plans._held
 
 
 def test_threads_ask_at_the_same_time() -> None:

@@ -17,6 +17,7 @@ from powersum.answer import shares
 from powersum.answer.tuning import Schedule
 from powersum.bounds.tree import CoveringTree
 from powersum.core.interrupt import interruptible
+from powersum.exact import small
 from tests.cases import case, hard_case
 from tests.oracle import joint_log_table
 from tests.strategies import random_model
@@ -112,15 +113,24 @@ def test_a_signal_ends_the_tightening() -> None:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_every_interval_holds_and_is_narrow_where_exact(seed: int) -> None:
+@pytest.mark.parametrize("most_entries", [-1, 1_000_000], ids=["long road", "short road"])
+def test_every_interval_holds_and_is_narrow_where_exact(
+    seed: int, most_entries: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(small, "MOST_ENTRIES", most_entries)
     model, _, evidence = case(seed)
     joint = joint_log_table(model, evidence)
     if joint.max() == -math.inf:
         return
-    shares = np.exp(joint - joint.max())
+    table = np.exp(joint - joint.max())
     found = ps.marginals(model, evidence)
+    engine = ps.Engine(model).marginals(evidence)
     for v in range(model.n_variables):
-        truth = shares.sum(axis=tuple(a for a in range(model.n_variables) if a != v)) / shares.sum()
+        for side in ("log_lower", "log_upper"):
+            np.testing.assert_allclose(
+                np.exp(getattr(engine, side)[v]), np.exp(getattr(found, side)[v]), rtol=1e-9, atol=1e-280
+            )
+        truth = table.sum(axis=tuple(a for a in range(model.n_variables) if a != v)) / table.sum()
         for state, share in enumerate(truth.tolist()):
             interval = found[v][state]
             assert interval.lower <= share * (1.0 + 1e-12)

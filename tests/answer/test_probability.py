@@ -9,6 +9,7 @@ import pytest
 
 import powersum as ps
 from powersum.answer.tuning import Schedule
+from powersum.exact import small
 from tests.cases import case, hard_case
 from tests.oracle import assignment_value, exact_value
 
@@ -17,7 +18,9 @@ WIDE = Schedule(elimination_cost=1e3, ibound=1, quick=0.0, tighten=False)
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_exact_on_small_models(seed: int) -> None:
+@pytest.mark.parametrize("most_entries", [-1, 1_000_000], ids=["long road", "short road"])
+def test_exact_on_small_models(seed: int, most_entries: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(small, "MOST_ENTRIES", most_entries)
     model, query, evidence = case(seed)
     log_sum = exact_value(model, np.ones(model.n_variables), evidence=evidence)
     result = ps.solve(model, query=query, evidence=evidence)

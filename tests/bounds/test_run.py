@@ -201,7 +201,7 @@ def test_other_threads_install_nothing() -> None:
     ("limits", "message"),
     [
         ({"sweeps": -1}, "sweeps is -1: it must be 0 or more"),
-        ({"time_limit": 0.0}, "time_limit is 0.0: it must be above 0"),
+        ({"time_limit": 0.0}, "time_limit is 0: it must be above 0"),
         ({"time_limit": math.nan}, "time_limit is nan: it must be a number"),
         ({"target": math.nan}, "target is nan: it must be a number"),
         ({"change": -1.0}, "change is -1.0: it must be 0 or more"),

@@ -93,3 +93,12 @@ def test_nothing_left_to_compare() -> None:
 
 def test_methods_as_words() -> None:
     assert [choice.options for choice in parse_methods("wmb:0.1, tree:2 ,mbe")] == [{"damping": 0.1}, {"ibound": 2}, {}]
+
+
+def test_dashed_lines_are_explained() -> None:
+    model, query = ps.generate.grid(4, 4, seed=1)
+    figure = comparison_figure(compare(model, query, methods="gdd", sweeps=3))
+    (legend,) = figure.legends
+    assert "value of the decoded states" in [text.get_text() for text in legend.get_texts()]
+    plain = comparison_figure(compare(model, query, methods="gdd", sweeps=3, decode=False))
+    assert "value of the decoded states" not in [text.get_text() for text in plain.legends[0].get_texts()]

@@ -18,6 +18,9 @@ import powersum as ps
 from tests.cli.conftest import without_compiling
 
 POWERSUM = [sys.executable, "-c", "from powersum.cli import main; main()"]
+# A shell that started the tests in the background has everything below them ignore Ctrl-C.
+HEARS_CTRL_C = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+POWERSUM_IN_FRONT = [sys.executable, "-c", f"{HEARS_CTRL_C}; from powersum.cli import main; main()"]
 LONG = ["--max", "all", "--time", "600", "--change", "0"]
 
 
@@ -27,6 +30,29 @@ def large_model(tmp_path: Path) -> Path:
     path = tmp_path / "large.uai"
     ps.write(model, path)
     return path
+
+
+SLOW_IMPORT = """
+import os, signal, sys
+{hears}
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupting())
+from powersum.cli import main
+main()
+"""
+"""The command line, with Ctrl-C at the moment when a module begins to be imported."""
+
+
+@pytest.mark.parametrize("module", ["typer", "numpy", "powersum.cli.app", "powersum.answer.solver"])
+def test_ctrl_c_during_import_is_silent(module: str) -> None:
+    code = SLOW_IMPORT.format(module=module, hears=HEARS_CTRL_C)
+    done = subprocess.run([sys.executable, "-c", code, "--help"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -40,7 +66,7 @@ def test_a_signal_ends_the_run_with_its_files_written(large_model: Path, number:
                 break
         process.send_signal(number)
         stdout, stderr = process.communicate(timeout=60)
-    assert process.returncode == 0, stderr
+    assert process.returncode == 130, stderr
     assert "interrupted: Interrupted by" in stdout
     data = json.loads(out.read_text())
     assert data["status"] == "interrupted"
@@ -71,18 +97,18 @@ def test_a_full_disk_is_one_line(model_file: Path) -> None:
 
 
 def test_a_live_line_on_a_terminal(large_model: Path) -> None:
-    text = _on_terminal([*POWERSUM, "bound", str(large_model), "--max", "all", "--sweeps", "5"], {"NO_COLOR": "1"})
+    text = on_terminal([*POWERSUM, "bound", str(large_model), "--max", "all", "--sweeps", "5"], {"NO_COLOR": "1"})
     assert "\x1b[2K" in text
     assert "sweep      0" in text
     assert "log value ≤" in text
     assert "\x1b[3" not in text
 
 
-def _on_terminal(words: list[str], environment: dict[str, str]) -> str:
+def on_terminal(words: list[str], environment: dict[str, str], folder: Path | None = None) -> str:
     """Everything a program writes when its output is a terminal."""
     ours, theirs = pty.openpty()
     variables = {**os.environ, "TERM": "xterm", "COLUMNS": "100", **environment}
-    with subprocess.Popen(words, stdout=theirs, stderr=theirs, stdin=theirs, env=variables) as process:
+    with subprocess.Popen(words, stdout=theirs, stderr=theirs, stdin=theirs, env=variables, cwd=folder) as process:
         os.close(theirs)
         text = b""
         end = time.monotonic() + 120

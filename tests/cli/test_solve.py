@@ -66,10 +66,10 @@ def test_quiet_prints_both_bounds(command: Command, model_file: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--time", "0"], "time_limit is 0.0: it must be above 0"),
-        (["--gap", "-1"], "gap is -1.0: it must be 0 or more"),
-        (["--memory", "lots"], "memory is 'lots': it must be bytes or a size such as 500M or 2G"),
-        (["--memory", "1k"], "memory is 0.001 MB: at least 20 MB are needed"),
+        (["--time", "0"], "--time is 0: it must be above 0"),
+        (["--gap", "-1"], "--gap is -1.0: it must be 0 or more"),
+        (["--memory", "lots"], "--memory is 'lots': it must be bytes or a size such as 500M or 2G"),
+        (["--memory", "10"], "--memory is 10 bytes: at least 20 MB are needed, and a size is written like 500M or 2G"),
         (["--max", "99"], "variable 99 is out of range"),
         (["--uai", "nowhere/x"], "nowhere/x: cannot be written"),
     ],

@@ -64,7 +64,7 @@ def test_on_given_axes_against_sweeps() -> None:
 def test_both_bounds_where_both_are_known() -> None:
     both = result([replace(s, log_lower=-5.0 if s.sweep > 3 else -math.inf) for s in FALLING.history])
     texts = [text.get_text() for text in plot_history(both).texts]
-    assert texts == ["upper bound 5", "best solution −5"]
+    assert texts == ["upper bound\n5", "best solution\n−5"]
 
 
 @pytest.mark.parametrize("upper", [-math.inf, math.inf, 0.0, -12345.678])
@@ -86,3 +86,25 @@ def test_refusals(tmp_path: Path) -> None:
         check_picture("picture.txt")
     with pytest.raises(InputError, match="cannot be written"):
         save_plot(FALLING, tmp_path / "no" / "picture.png")
+
+
+def test_values_stand_beside_the_ticks_without_an_offset() -> None:
+    ax = result([Snapshot(0.1 * i, i, 115.2 + 1e-4 / (i + 1)) for i in range(20)]).plot()
+    ax.figure.canvas.draw()
+    assert ax.yaxis.get_offset_text().get_text() == ""
+    assert all(115.19 < float(label.get_text()) < 115.21 for label in ax.get_yticklabels())
+
+
+def test_labels_stand_clear_of_the_lines() -> None:
+    ax = result([Snapshot(0.1 * i, i, 10.0 / (i + 1), -10.0 / (i + 1)) for i in range(20)]).plot()
+    ax.figure.canvas.draw()
+    end = max(ax.transData.transform((1.9, 0.0))[0], 0.0)
+    boxes = [text.get_window_extent() for text in ax.texts]
+    assert len(boxes) == 2
+    assert all(box.x0 > end for box in boxes)
+    assert not boxes[0].overlaps(boxes[1])
+
+
+def test_bounds_that_met_are_a_line_in_the_middle() -> None:
+    low, high = result([Snapshot(0.1, 0, 3.0, 3.0)]).plot().get_ylim()
+    assert high - low >= 1.0

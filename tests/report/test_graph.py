@@ -5,10 +5,12 @@ from __future__ import annotations
 import matplotlib as mpl
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import powersum as ps
 from powersum import Model
-from powersum.report.layout import MOST_DRAWN, draw
+from powersum.report.layout import MOST_DRAWN, apart, draw
 from tests.interop.networks import CLINIC
 
 mpl.use("Agg")
@@ -20,6 +22,28 @@ def test_layers_of_a_network_run_downwards() -> None:
     assert len(drawing.edges) == 5
     for parent, child in drawing.edges:
         assert drawing.places[parent, 1] < drawing.places[child, 1]
+
+
+def test_wide_layers_take_several_rows() -> None:
+    model, _ = ps.generate.diagnosis(40, observed=0.0, seed=0)
+    for widest in (3, 8):
+        drawing = draw(model, np.array([1]), widest=widest)
+        _, counts = np.unique(drawing.places[:, 1], return_counts=True)
+        assert counts.max() <= widest
+        assert len(counts) == drawing.rows
+        for parent, child in drawing.edges:
+            assert drawing.places[parent, 1] < drawing.places[child, 1]
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 60), st.sampled_from([0.0, 1.0, 300.0]))
+def test_boxes_that_were_pushed_apart_do_not_overlap(seed: int, count: int, spread: float) -> None:
+    rng = np.random.default_rng(seed)
+    width = rng.uniform(5.0, 80.0, size=count)
+    places = apart(rng.normal(scale=spread, size=(count, 2)), width, 30.0)
+    for i in range(count):
+        for j in range(i):
+            dx, dy = np.abs(places[i] - places[j])
+            assert dx >= (width[i] + width[j]) / 2 - 1e-9 or dy >= 30.0 - 1e-9
 
 
 def test_grids_keep_their_distances() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -122,24 +123,43 @@ class Marginals(Mapping[str, Distribution]):
         return f"<powersum.Marginals: {len(self)} variables, {kind}>"
 
 
-def exact_marginals(model: Model, beliefs: FloatArray, possible: BoolArray, log_error: float) -> Marginals:
-    """Distributions that are known up to rounding, from their probabilities one after another.
+def known_marginals(
+    model: Model, beliefs: FloatArray, possible: BoolArray, log_error: float, *, guesses: Iterable[int] = ()
+) -> Marginals:
+    """Exact distributions with what rounding may have done to them.
 
-    A possible state of probability 0 may have one that left the doubles: its upper side says so.
+    Parameters
+    ----------
+    model
+        What they are about.
+    beliefs
+        The distributions of all variables one after another, as they were computed.
+    possible
+        The states that are not known to be impossible. One of probability 0 may have one that left the doubles.
+    log_error
+        How far rounding can have moved an elimination that takes as much.
+    guesses
+        Variables whose beliefs are guesses: nothing is said about those.
     """
+    error = BACKWARD * log_error
+    guessed = np.zeros(len(model.cardinalities), dtype=np.bool_)
+    guessed[list(guesses)] = True
     with np.errstate(divide="ignore"):
-        lower = np.log(beliefs) - log_error
-    upper = np.minimum(np.log(beliefs + UNDERFLOW) + log_error, 0.0)
-    upper[~possible] = -np.inf
-    # The only state that is possible is certain.
-    if len(model.cardinalities):
-        starts = np.append(0, np.cumsum(model.cardinalities))[:-1]
-        alone = np.repeat(np.add.reduceat(possible, starts, dtype=np.int64) == 1, model.cardinalities)
-        lower[alone & possible] = upper[alone & possible] = 0.0
-    ends = np.cumsum(model.cardinalities).tolist()
-    pieces = list(zip([0, *ends], ends, strict=False))
+        lower = np.log(np.maximum(beliefs - UNDERFLOW, 0.0)) - error
+    upper = np.minimum(np.log(beliefs + UNDERFLOW) + error, 0.0)
+    if guessed.any():
+        of_guesses = np.repeat(guessed, model.cardinalities)
+        lower[of_guesses], upper[of_guesses] = -np.inf, 0.0
+    lower[~possible] = upper[~possible] = -np.inf
+    ends = np.cumsum(model.cardinalities)
+    if len(ends):
+        # The only state that is possible is certain.
+        number = np.add.reduceat(possible, np.append(0, ends[:-1]), dtype=np.int64)
+        certain = np.repeat(number == 1, model.cardinalities) & possible
+        lower[certain] = upper[certain] = 0.0
+    places = list(pairwise([0, *ends.tolist()]))
 
     def cut(values: FloatArray) -> tuple[FloatArray, ...]:
-        return tuple(values[start:end] for start, end in pieces)
+        return tuple([values[start:end] for start, end in places])
 
-    return Marginals(model, cut(lower), cut(upper), cut(beliefs), exact=True)
+    return Marginals(model, cut(lower), cut(upper), cut(beliefs), not guessed.any())

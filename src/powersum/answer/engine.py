@@ -4,51 +4,29 @@ from __future__ import annotations
 
 import math
 import threading
-from collections import OrderedDict
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from powersum.answer.board import Board
-from powersum.answer.distribution import BACKWARD, Marginals, exact_marginals
-from powersum.answer.marginals import impossible, marginals
+from powersum.answer.distribution import Marginals
+from powersum.answer.marginals import marginals
 from powersum.answer.solver import DEFAULT_MEMORY, DEFAULT_TIME, IMPOSSIBLE_REASON, proven, solve
-from powersum.core.arrays import BoolArray, FloatArray, IntArray, frozen, positions_of
 from powersum.core.clock import working_time
-from powersum.exact.elimination import full_domains
-from powersum.exact.kernels import Domains, Scratch, choice_type, new_scratch
-from powersum.exact.plans import Layout, Structure, make_plan, marginals_of, run_plan
-from powersum.exact.wiring import EliminationWiring, message_sizes, wire
-from powersum.model.factors import factors_of
-from powersum.model.graph import incidence
+from powersum.exact.small import small_elimination
 from powersum.model.limits import Limits
 from powersum.model.model import Model, VariableKey
 from powersum.model.query import Query
 from powersum.model.question import EvidenceLike, ModelLike, Question, model_of
 from powersum.model.result import Result, Status
-from powersum.model.rounding import elimination_error
-from powersum.prepare.ordering import elimination_order
-from powersum.prepare.problem import Problem
-from powersum.prepare.sizes import order_sizes, question_sizes
-from powersum.prepare.small import BARREN_TOLERANCE, log_sum
 
-MOST_WORK = 1e9
-"""Table entries beyond which a question is left to :func:`powersum.solve`, which looks at the clock meanwhile."""
+if TYPE_CHECKING:
+    from powersum.answer.planner import Planner
 
-PLANS_SHARE = 0.1
-"""Share of the memory that plans kept for later may take."""
+PATIENCE = 20
+"""Small questions that are answered in plain NumPy before it pays to load, or even to compile, what answers quicker."""
 
 
-class _Plan(NamedTuple):
-    """What all questions with these observed and maximised variables have in common."""
-
-    wiring: EliminationWiring
-    layout: Layout
-    log_constant: float
-    log_width: float
-    work: float
-    bytes: int
+MOST_VARIABLES = 10_000
+"""Of larger models the search for an order alone takes longer than all that an engine saves."""
 
 
 class Engine:
@@ -89,27 +67,9 @@ class Engine:
         self._options: dict[str, Any] = {
             name: getattr(self._limits, name) for name in ("time_limit", "memory", "gap", "threads", "seed")
         }
-        model = self.model
-        largest = int(model.cardinalities.max(initial=1))
-        self._choice_type = choice_type(largest)
-        self._largest = largest
-        self._factors = factors_of(model)
-        self._structure = _structure_of(model)
-        # Writable, as where other kernels make such arrays: one signature, compiled once.
-        self._sizes_of = model.cardinalities.copy()
-        self._log2_sizes = np.log2(model.cardinalities)
-        self._domains = full_domains(model)
-        self._log_error = elimination_error(model)
-        constants = np.diff(model.scope_starts) == 0
-        self._excluded = bool((model.log_values[model.table_starts[:-1][constants]] == -math.inf).any())
-        # Answers are in the model's own variables; those that have no state are none of the answer.
-        self._whole = Problem.whole(model, np.zeros(model.n_variables), {})
-        self._facts = question_sizes(Question.of(model), self._whole)
-        self._plans: OrderedDict[tuple[bytes, bytes], _Plan] = OrderedDict()
-        self._held = 0
         self._lock = threading.Lock()
-        self._own = threading.local()
-        self._tree: EliminationWiring | None = None
+        self._asked = 0
+        self._made: Planner | None = None
 
     def solve(
         self,
@@ -122,148 +82,14 @@ class Engine:
         begun = working_time()
         question = Question.of(self.model, maximize, evidence, query=query, limits=self._limits)
         question.only_sums_and_maxima("Engine.solve")
-        plan = None if question.evidence.likelihoods else self._plan(question)
-        if plan is None:
-            return solve(self.model, evidence=question.all_evidence, query=question.query, **self._options)
-        given = np.full(self.model.n_variables, -1, dtype=np.int64)
-        for v, observed in question.evidence.states.items():
-            given[v] = observed
-        states = given.copy()
-        log_value = run_plan(
-            plan.wiring,
-            plan.layout,
-            self._factors,
-            self._structure,
-            self.model.table_starts,
-            question.query.weights,
-            self._domains,
-            self._scratch(),
-            np.empty(int(plan.layout.needed[1]), dtype=self._choice_type),
-            given,
-            states,
-        )
-        board = Board(self.model.n_variables)
-        error = self._log_error + plan.log_width
-        reason = f"Exact elimination, of constrained width {int(plan.layout.facts[-1])}."
-        board.offer_exact(self._whole, log_value + plan.log_constant, error, states, reason)
-        if board.log_upper == math.inf:
-            # Rounding may have moved it too far; the long road has other means.
-            return solve(self.model, evidence=question.all_evidence, query=question.query, **self._options)
-        board.snapshot(working_time() - begun)
-        return self._result(question, board, plan)
-
-    def log_z(self, evidence: EvidenceLike | None = None) -> Result:
-        """The log of the sum over everything, the probability of the evidence in a Bayesian network."""
-        return self.solve(None, evidence)
-
-    def marginals(self, evidence: EvidenceLike | None = None) -> Marginals:
-        """The same as :func:`powersum.marginals` gives; an error, too, where the evidence is impossible."""
-        question = Question.of(self.model, None, evidence, limits=self._limits)
-        tree = self._whole_tree()
-        sizes, starts, states = self._domains
-        if question.evidence.states:
-            sizes, states = sizes.copy(), states.copy()
-            for v, observed in question.evidence.states.items():
-                sizes[v] = 1
-                states[starts[v]] = observed
-        entries, work = message_sizes(tree, sizes, math.inf)
-        too_wide = work > MOST_WORK or 16.0 * float(entries.sum()) > self._limits.bytes
-        if question.evidence.likelihoods or too_wide:
-            options = {name: value for name, value in self._options.items() if name != "gap"}
-            return marginals(self.model, question.all_evidence, **options)
-        beliefs = np.zeros(len(states))
-        log_value = marginals_of(
-            tree,
-            self._factors,
-            self.model.table_starts,
-            question.query.weights,
-            Domains(sizes, starts, states),
-            self._scratch(),
-            np.empty(0, dtype=self._choice_type),
-            beliefs,
-        )
-        if log_value == -math.inf or self._excluded:
-            raise impossible(question)
-        bounds = starts[:-1]
-        beliefs /= np.repeat(np.add.reduceat(beliefs, bounds), self._sizes_of) if len(bounds) else 1.0
-        possible = np.ones(len(beliefs), dtype=np.bool_)
-        for v, observed in question.evidence.states.items():
-            possible[starts[v] : starts[v + 1]] = False
-            possible[starts[v] + observed] = True
-        return exact_marginals(self.model, beliefs, possible, BACKWARD * self._log_error)
-
-    def _plan(self, question: Question) -> _Plan | None:
-        """The plan of a question, made if there is none yet; None where it would take too much."""
-        is_max = question.query.weights == 0.0
-        given = np.zeros(self.model.n_variables, dtype=np.bool_)
-        for v in question.evidence.states:
-            given[v] = True
-        key = (is_max.tobytes(), given.tobytes())
-        with self._lock:
-            plan = self._plans.get(key)
-            if plan is not None:
-                self._plans.move_to_end(key)
-        if plan is None:
-            plan = self._new_plan(is_max, given)
-            self._keep(key, plan)
-        needed = 8.0 * int(plan.layout.needed[0]) + self._choice_type.itemsize * float(plan.layout.needed[1])
-        return plan if plan.work <= MOST_WORK and needed <= self._limits.bytes else None
-
-    def _new_plan(self, is_max: BoolArray, given: BoolArray) -> _Plan:
-        wired, laid, log_constant, log_width, work = make_plan(
-            self._factors,
-            self._structure,
-            self.model.table_starts,
-            self._sizes_of,
-            self._log2_sizes,
-            is_max,
-            given,
-        )
-        wiring, layout = EliminationWiring(*wired), Layout(*laid)
-        held = sum(array.nbytes for array in (*wiring, *layout)) + 2 * len(given) + 1000
-        return _Plan(wiring, layout, log_constant, log_width, work, held)
-
-    def _keep(self, key: tuple[bytes, bytes], plan: _Plan) -> None:
-        """Remember a plan, and forget those that were not asked for longest, where all take too much."""
-        with self._lock:
-            if key not in self._plans:
-                self._plans[key] = plan
-                self._held += plan.bytes
-            while self._held > PLANS_SHARE * self._limits.bytes and self._plans:
-                self._held -= self._plans.popitem(last=False)[1].bytes
-
-    def _whole_tree(self) -> EliminationWiring:
-        """The wiring of all variables, for marginals; evidence only makes its tables smaller."""
-        with self._lock:
-            if self._tree is None:
-                model = self.model
-                order = elimination_order(model, np.ones(model.n_variables), seed=self._limits.seed)
-                every = np.arange(model.n_factors)
-                wired, _ = wire(order, positions_of(order), every, self._factors)
-                self._tree = EliminationWiring(*wired)
-            return self._tree
-
-    def _scratch(self) -> Scratch:
-        """Working memory of this thread."""
-        found: Scratch | None = getattr(self._own, "scratch", None)
+        planner = self._planner(question)
+        found = None if planner is None else planner.solve(question)
         if found is None:
-            found = self._own.scratch = new_scratch(self._largest)
-        return found
-
-    def _result(self, question: Question, board: Board, plan: _Plan) -> Result:
+            return solve(self.model, evidence=question.all_evidence, query=question.query, **self._options)
         from powersum import __version__
 
-        variables, maximised, entries, components, width = plan.layout.facts.tolist()
-        sizes = self._facts | {
-            "max_variables": len(question.query.answered),
-            "evidence": len(question.evidence.states),
-            "reduced_variables": variables,
-            "reduced_max_variables": maximised,
-            "reduced_factors": len(plan.layout.factor_ids),
-            "reduced_entries": entries,
-            "components": components,
-            **order_sizes(width, math.log2(plan.work) if plan.work else -math.inf),
-        }
+        board, sizes = found
+        board.snapshot(working_time() - begun)
         known = board.log_lower > -math.inf
         return Result(
             log_upper=board.log_upper,
@@ -279,27 +105,35 @@ class Engine:
             question=question.asked(),
         )
 
+    def log_z(self, evidence: EvidenceLike | None = None) -> Result:
+        """The log of the sum over everything: in a Bayesian network, of the probability of the evidence."""
+        return self.solve(None, evidence)
 
-def _structure_of(model: Model) -> Structure:
-    """Where each variable occurs, and which tables have a constant sum over which of their variables."""
-    places = incidence(model.n_variables, model.scope_starts, model.scope_variables)
-    n_places = len(model.scope_variables)
-    log_sums: FloatArray = np.zeros(n_places)
-    widths: FloatArray = np.full(n_places, math.inf)
-    for number, (scope, table) in enumerate(model.factors()):
-        for axis in range(len(scope)):
-            rows = log_sum(np.moveaxis(table, axis, 0))
-            least, most = float(rows.min()), float(rows.max())
-            if least > -math.inf:
-                log_sums[model.scope_starts[number] + axis] = most
-                widths[model.scope_starts[number] + axis] = most - least
-    constant = widths <= BARREN_TOLERANCE
-    at: IntArray = model.scope_starts[:-1][places.factors] + places.positions
-    return Structure(
-        frozen(places.starts, np.int64),
-        frozen(places.factors, np.int64),
-        frozen(at, np.int64),
-        frozen(constant, np.bool_),
-        frozen(log_sums, np.float64),
-        frozen(np.where(constant, widths, 0.0), np.float64),
-    )
+    def marginals(self, evidence: EvidenceLike | None = None) -> Marginals:
+        """The same as :func:`powersum.marginals` gives; an error, too, where the evidence is impossible."""
+        question = Question.of(self.model, None, evidence, limits=self._limits)
+        planner = self._planner(question)
+        found = None if planner is None else planner.marginals(question)
+        if found is not None:
+            return found
+        options = {name: value for name, value in self._options.items() if name != "gap"}
+        return marginals(self.model, question.all_evidence, **options)
+
+    def _planner(self, question: Question) -> Planner | None:
+        """What answers a question by compiled code; None where others do."""
+        if question.evidence.likelihoods or self.model.n_variables > MOST_VARIABLES:
+            return None
+        if self._made is not None:
+            return self._made
+        with self._lock:
+            self._asked += 1
+            patient = self._asked <= PATIENCE
+        if patient and small_elimination(*question.observed, question.query.weights) is not None:
+            return None
+        # Compiled modules are imported where they are used: a few small questions never load them.
+        from powersum.answer.planner import Planner
+
+        with self._lock:
+            if self._made is None:
+                self._made = Planner(self.model, self._limits)
+            return self._made

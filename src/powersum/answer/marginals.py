@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from powersum.answer.distribution import BACKWARD, UNDERFLOW, Distribution, Marginals, exact_marginals
+from powersum.answer.distribution import Distribution, Marginals, known_marginals
 from powersum.answer.shares import SumBounds
 from powersum.assign.repair import repaired
 from powersum.core.arrays import FloatArray
@@ -88,8 +88,7 @@ def marginals(
         known = small.marginals()
         if known is None:
             raise impossible(question)
-        log_error = BACKWARD * (small.tables.log_error + elimination_error(question.model))
-        return exact_marginals(question.model, *known, log_error)
+        return known_marginals(model, *known, small.tables.log_error)
     # Compiled modules are imported where they are used, so that ``import powersum`` stays quick.
     from powersum.bounds.tree import CoveringTree
     from powersum.prepare.ordering import elimination_order
@@ -100,8 +99,9 @@ def marginals(
     if not problem.feasible:
         raise impossible(question)
     beliefs = _of_removed(model, problem)
+    possible = np.split(problem.possible, np.cumsum(model.cardinalities)[:-1])
     if not problem.model.n_variables:
-        return _rounded(model, beliefs, problem, BACKWARD * problem.log_error)
+        return known_marginals(model, np.concatenate([*beliefs, np.zeros(0)]), problem.possible, problem.log_error)
     order = elimination_order(problem.model, problem.tau, seed=limits.seed)
     tree = CoveringTree(problem, order, threads=limits.threads, seed=limits.seed, memory=int(limits.bytes))
     if not tree.exact:
@@ -122,14 +122,14 @@ def marginals(
         exact, log_error = tree.exact, tree.log_error
         # The sums that follow need the memory.
         del tree
-        log_error = BACKWARD * (log_error + problem.log_error + elimination_error(problem.model))
-        found = _rounded(model, beliefs, problem, log_error, guesses=() if exact else problem.variables.tolist())
+        log_error += problem.log_error + elimination_error(problem.model)
+        guesses = () if exact else problem.variables.tolist()
+        answer = known_marginals(model, np.concatenate(beliefs), problem.possible, log_error, guesses=guesses)
         if exact:
-            return found
+            return answer
         reduced_variables = set(problem.variables.tolist())
         bounds = SumBounds(question, interrupt, end=started + limits.seconds)
         wanted = [v for v in asked if v in reduced_variables]
-        possible = np.split(problem.possible, np.cumsum(model.cardinalities)[:-1])
         if wanted and not bounds.whole(WHOLE):
             raise impossible(question)
         left = sum(int(possible[v].sum()) for v in wanted)
@@ -138,8 +138,8 @@ def marginals(
             left -= int(possible[v].sum())
             if (sides[1] == -math.inf).all():
                 raise impossible(question)
-            found.log_lower[v][:], found.log_upper[v][:] = sides
-    return found
+            answer.log_lower[v][:], answer.log_upper[v][:] = sides
+    return answer
 
 
 def impossible(question: Question) -> InputError:
@@ -156,25 +156,3 @@ def _of_removed(model: Model, problem: Problem) -> list[FloatArray]:
     """
     states = np.split(problem.possible.astype(np.float64), np.cumsum(model.cardinalities)[:-1])
     return [own / own.sum() for own in states[: model.n_variables]]
-
-
-def _rounded(
-    model: Model, beliefs: list[FloatArray], problem: Problem, log_error: float, *, guesses: Iterable[int] = ()
-) -> Marginals:
-    """Probabilities with what rounding may have done to them; nothing is said about those that are guesses."""
-    guessed = set(guesses)
-    possible = np.split(problem.possible, np.cumsum(model.cardinalities)[:-1])
-    lower, upper = [], []
-    for v, belief in enumerate(beliefs):
-        if v in guessed:
-            sides = np.full(len(belief), -math.inf), np.zeros(len(belief))
-        else:
-            with np.errstate(divide="ignore"):
-                sides = np.log(belief) - log_error, np.minimum(np.log(belief + UNDERFLOW) + log_error, 0.0)
-        if possible[v].sum() == 1:
-            sides = np.zeros(len(belief)), np.zeros(len(belief))
-        for side in sides:
-            side[~possible[v]] = -math.inf
-        lower.append(sides[0])
-        upper.append(sides[1])
-    return Marginals(model, tuple(lower), tuple(upper), tuple(beliefs), not guessed)

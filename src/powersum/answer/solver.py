@@ -12,6 +12,7 @@ from powersum.answer.small import small_work
 from powersum.answer.tuning import DEFAULT_SCHEDULE, Schedule
 from powersum.core.arrays import IntArray
 from powersum.core.clock import Clock
+from powersum.core.errors import InputError
 from powersum.core.interrupt import Interrupt, interruptible
 from powersum.core.memory import memory_left
 from powersum.exact.small import small_elimination
@@ -130,6 +131,8 @@ def solve(
     )
     with interruptible() as interrupt:
         if k > 1:
+            if certificate:
+                raise InputError("give k or certificate, not both: a certificate is about one answer")
             from powersum.answer.best import best_of
 
             return best_of(solver.question, k=k, distinct=distinct, schedule=schedule, callback=callback)

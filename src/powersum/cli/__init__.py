@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -20,12 +21,15 @@ def seconds_running() -> float:
 
 
 def main() -> None:
-    """Run the command line and exit: 0 with an answer, 2 for wrong input, 130 when broken off without an answer."""
-    try:
-        from powersum.cli.app import run_app
+    """Run the command line and exit: 0 with an answer, 2 for wrong input, 130 when interrupted."""
+    # While the commands are loaded there is nothing to save, and an exception could surface anywhere in an import. A
+    # shell that has us ignore Ctrl-C, as for jobs in the background, has its way.
+    handler = signal.getsignal(signal.SIGINT)
+    if handler is signal.default_int_handler:
+        signal.signal(signal.SIGINT, lambda *_: os._exit(130))
+    from powersum.cli.app import run_app
+    from powersum.cli.terminal import show_every_character
 
-        code = run_app(sys.argv[1:])
-    except KeyboardInterrupt:
-        # While the commands were still being loaded.
-        code = 130
-    sys.exit(code)
+    show_every_character()
+    signal.signal(signal.SIGINT, handler)
+    sys.exit(run_app(sys.argv[1:]))

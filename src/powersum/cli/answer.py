@@ -7,10 +7,16 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
+import typer
+
+from powersum.cli.terminal import print_json, say, value_text
 from powersum.model.result import Result, Status
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+INTERRUPTED = 130
+"""Exit code of a run that Ctrl-C or SIGTERM ended, whose best answer so far was printed and written."""
 
 # More states than this are not printed: the JSON has them all.
 SHOWN_STATES = 12
@@ -27,14 +33,14 @@ def write_answer(result: Result, json: str | None, plot: Path | None, certificat
 
         save_plot(result, plot)
     if json == "-":
-        print(result.to_json())
+        print_json(result.to_json())
 
 
 def print_written(paths: Iterable[str | Path | None], stream: TextIO) -> None:
     """Name the files that were written."""
     for path in paths:
         if path is not None and str(path) != "-":
-            print(f"wrote {path}", file=stream)
+            say(f"wrote {path}", stream)
 
 
 def print_probability(console: Console, result: Result) -> None:
@@ -62,9 +68,13 @@ def print_best(console: Console, result: Result) -> None:
         rest = " …" if len(one.assignment) > SHOWN_STATES else ""
         share = "" if one.probability is None else f"{one.probability}  "
         sure = "" if one.status is Status.OPTIMAL else "  not proven"
-        console.print(f"{number}. {share}log value {one.log_lower:.10g}{sure}  {escape(pairs)}{rest}")
+        console.print(f"{number}. {share}log value {value_text(one.log_lower)}{sure}  {escape(pairs)}{rest}")
     if result.best and result.log_upper_next is not None:
-        end = "there are no more" if result.log_upper_next == -math.inf else f"at most {result.log_upper_next:.10g}"
+        end = (
+            "there are no more"
+            if result.log_upper_next == -math.inf
+            else f"at most {value_text(result.log_upper_next)}"
+        )
         console.print(f"next: {end}")
 
 
@@ -78,3 +88,9 @@ def print_assignment(console: Console, result: Result, title: str) -> None:
     rest = len(result.assignment) - len(pairs)
     more = f" … and {rest} more (--json has all)" if rest else ""
     console.print(f"{title}: {escape(' '.join(pairs))}{more}")
+
+
+def exit_if_interrupted(result: Result) -> None:
+    """Tell whoever started the run that it was broken off: no script may take its answer for a finished one."""
+    if result.status is Status.INTERRUPTED:
+        raise typer.Exit(INTERRUPTED)

@@ -19,6 +19,7 @@ from powersum.cli.info import info_command
 from powersum.cli.marginals import marginals_command
 from powersum.cli.reproduce import reproduce_command
 from powersum.cli.solve import solve_command
+from powersum.cli.terminal import say
 from powersum.cli.uai_solver import uai_solver_command
 from powersum.cli.warmup import warmup_command
 from powersum.core.errors import InputError
@@ -118,10 +119,14 @@ def run_app(arguments: Sequence[str]) -> int:
         message = getattr(error, "format_message", None)
         if message is None:
             raise
+        if type(error).__name__ == "NoArgsIsHelpError":
+            # No command was given: its help is the message, unless it has been shown already.
+            print(message(), end="\n" if message() else "")
+            return 0
         return _complain(message())
     return code if isinstance(code, int) else 0
 
 
 def _complain(message: str) -> int:
-    print(f"powersum: {' '.join(message.split())}", file=sys.stderr)
+    say(f"powersum: {' '.join(message.split())}", sys.stderr)
     return 2

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from typing import Annotated, Any, TextIO
 
 import typer
 
 from powersum.answer.bounding import bound
 from powersum.bounds.registry import DEFAULT_METHOD, METHODS, check_options, check_provable, method_named
-from powersum.cli.answer import print_assignment, print_status, print_written, write_answer
+from powersum.cli.answer import exit_if_interrupted, print_assignment, print_status, print_written, write_answer
+from powersum.cli.completion import complete_method
 from powersum.cli.files import (
     CertificateOutput,
     EvidenceFile,
@@ -26,12 +26,14 @@ from powersum.cli.files import (
     Seed,
     Threads,
     check_outputs,
+    limits_of,
     print_notes,
     read_question,
 )
+from powersum.cli.fresh import older_answers_aside
 from powersum.cli.progress import announce_compilation, output_stream, progress, upper_line
+from powersum.cli.terminal import console_on, log10_text, say, value_text
 from powersum.core.interrupt import interruptible
-from powersum.model.limits import Limits
 from powersum.model.result import Result, Status
 
 
@@ -44,14 +46,16 @@ def bound_command(
     evidence: EvidencePairs = None,
     likelihood: Likelihoods = None,
     order: OrderFile = None,
-    method: Annotated[str, typer.Option(help=f"How to tighten: auto, {', '.join(METHODS)}.")] = DEFAULT_METHOD,
+    method: Annotated[
+        str, typer.Option(help=f"How to tighten: auto, {', '.join(METHODS)}.", autocompletion=complete_method)
+    ] = DEFAULT_METHOD,
     sweeps: Annotated[
         int | None, typer.Option(metavar="N", help="Stop after N sweeps; 500 if there is no --time.")
     ] = None,
     time_limit: Annotated[float | None, typer.Option("--time", metavar="S", help="Stop after S seconds.")] = None,
     target: Annotated[float | None, typer.Option(metavar="X", help="Stop at a bound of X or less.")] = None,
     change: Annotated[
-        float | None, typer.Option(metavar="X", help="Stop when ten sweeps gain less than X · max(1, |bound|).")
+        float | None, typer.Option(metavar="X", help="Stop when ten sweeps gain less than X * max(1, |bound|).")
     ] = None,
     start: Annotated[str | None, typer.Option(metavar="NAME", help="First weights: share, wmb or uniform.")] = None,
     direction: Annotated[
@@ -71,7 +75,7 @@ def bound_command(
 ) -> None:
     """Bound a model's marginal MAP value, its partition function (no query) or its MAP value (--max all) from above.
 
-    Values are natural logarithms. Ctrl-C ends the run early and keeps the best bound so far.
+    Values are natural logarithms. Ctrl-C ends the run early and keeps the best bound so far; the exit code is then 130.
     """
     options: dict[str, Any] = {
         name: value
@@ -84,7 +88,7 @@ def bound_command(
         if value is not None
     }
     # What is wrong with the options is told before a large model is read.
-    limits = Limits(
+    limits = limits_of(
         sweeps=sweeps, time_limit=time_limit, target=target, change=change, memory=memory, threads=threads, seed=seed
     )
     check_options(method_named(method), options)
@@ -92,20 +96,21 @@ def bound_command(
         check_provable(method_named(method))
     check_outputs([json, plot, report, certificate], [model, query, evid, order], picture=plot)
     announce_compilation(quiet=quiet)
-    question, hints = read_question(
-        model,
-        query=query,
-        max_names=max_names,
-        evid=evid,
-        evidence=evidence,
-        order=order,
-        likelihoods=likelihood,
-        limits=limits,
-    )
+    with older_answers_aside([json, plot, report, certificate]):
+        question, hints = read_question(
+            model,
+            query=query,
+            max_names=max_names,
+            evid=evid,
+            evidence=evidence,
+            order=order,
+            likelihoods=likelihood,
+            limits=limits,
+        )
     stream = output_stream(json)
     if not quiet:
         print_notes(hints)
-        print(f"{model}: {_described(question.model.n_variables, question.model.n_factors)}", file=stream, flush=True)
+        say(f"{model}: {_described(question.model.n_variables, question.model.n_factors)}", stream)
 
     # The flag stays up while files are written: a signal that comes then must not cost the answer.
     with interruptible():
@@ -131,12 +136,13 @@ def bound_command(
             from powersum.cli.report import write_page
 
             write_page(report, result, question, context.obj)
-        if quiet:
-            if json != "-":
-                print(result.log_upper)
-            return
-        _print_answer(result, stream)
-        print_written((json, plot, report, certificate), stream)
+        if not quiet:
+            _print_answer(result, stream)
+            print_written((json, plot, report, certificate), stream)
+        elif json != "-":
+            # Adding zero takes the sign from a zero.
+            print(result.log_upper + 0.0)
+    exit_if_interrupted(result)
 
 
 def _described(variables: int, factors: int) -> str:
@@ -145,11 +151,9 @@ def _described(variables: int, factors: int) -> str:
 
 def _print_answer(result: Result, stream: TextIO) -> None:
     """The answer in a few lines."""
-    from rich.console import Console
-
-    console = Console(file=stream, highlight=False, soft_wrap=True)
+    console = console_on(stream)
     sign = "=" if result.status in (Status.OPTIMAL, Status.INFEASIBLE) else "≤"
-    log10 = f"   (log10 {sign} {result.log_upper / math.log(10):.6g})" if math.isfinite(result.log_upper) else ""
-    console.print(f"[bold]log value {sign} {result.log_upper:.10g}[/bold]{log10}")
+    value, log10 = value_text(result.log_upper), log10_text(result.log_upper, sign)
+    console.print(f"[bold]log value {sign} {value}[/bold]{log10}")
     print_status(console, result)
     print_assignment(console, result, "decoded")

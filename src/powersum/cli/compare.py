@@ -9,8 +9,9 @@ from typing import Annotated, TextIO
 
 import typer
 
-from powersum.answer.comparison import DEFAULT_METHODS, RUNNABLE, Comparison, Point, compare, parse_methods
-from powersum.cli.answer import print_written
+from powersum.answer.comparison import DEFAULT_METHODS, RUNNABLE, Comparison, Point, Trace, compare, parse_methods
+from powersum.cli.answer import INTERRUPTED, print_written
+from powersum.cli.completion import complete_methods
 from powersum.cli.files import (
     EvidenceFile,
     EvidencePairs,
@@ -19,12 +20,14 @@ from powersum.cli.files import (
     OrderFile,
     QueryFile,
     check_outputs,
+    limits_of,
     print_notes,
     read_question,
 )
+from powersum.cli.fresh import older_answers_aside
 from powersum.cli.progress import announce_compilation
+from powersum.cli.terminal import columns, say, wrapped
 from powersum.core.interrupt import interruptible
-from powersum.model.limits import Limits
 
 
 def compare_command(
@@ -40,6 +43,7 @@ def compare_command(
             metavar="LIST",
             help=f"Methods, as a,b:VALUE,c: {', '.join(RUNNABLE)}. The value is the damping of wmb and trw, the "
             "i-bound of tree, mbe, reorder and mas, the first weights of gdd, or gdd:paper.",
+            autocompletion=complete_methods,
         ),
     ] = ",".join(DEFAULT_METHODS),
     sweeps: Annotated[int, typer.Option(metavar="N", help="Sweeps of each method.")] = 20,
@@ -54,18 +58,19 @@ def compare_command(
     """Run several methods side by side on one question.
 
     Shows the bound of each against sweeps and seconds, and the exact value Q(x_B) of its latest decoding. Values are
-    natural logarithms.
+    natural logarithms. Ctrl-C ends it early, with exit code 130; what was measured is shown and written.
     """
     choices = parse_methods(methods)
-    limits = Limits(sweeps=sweeps, time_limit=time_limit, threads=threads, seed=seed)
+    limits = limits_of(sweeps=sweeps, time_limit=time_limit, threads=threads, seed=seed)
     check_outputs([plot, csv], [model, query, evid, order], picture=plot)
     announce_compilation(quiet=quiet)
-    question, hints = read_question(
-        model, query=query, max_names=max_names, evid=evid, evidence=evidence, order=order, limits=limits
-    )
+    with older_answers_aside([plot, csv]):
+        question, hints = read_question(
+            model, query=query, max_names=max_names, evid=evid, evidence=evidence, order=order, limits=limits
+        )
     if not quiet:
         print_notes(hints)
-    with interruptible():
+    with interruptible() as interrupt:
         with _progress(quiet, [c.label for c in choices], sweeps) as callback:
             comparison = compare(
                 question.model,
@@ -80,9 +85,9 @@ def compare_command(
                 seed=seed,
                 callback=callback,
             )
-        print(table_of(comparison))
+        print(table_of(comparison, columns(sys.stdout)))
         for note in comparison.notes:
-            print(f"note: {note}")
+            say(f"note: {note}", sys.stdout)
         if csv is not None:
             from powersum.formats.files import saving
 
@@ -94,19 +99,33 @@ def compare_command(
             save_comparison(comparison, plot, title=model.name)
         if not quiet:
             print_written((csv, plot), sys.stdout)
+    if interrupt.cause is not None:
+        raise typer.Exit(INTERRUPTED)
 
 
-def table_of(comparison: Comparison) -> str:
-    """A line for each method: sweeps, seconds, best bound, last value and last decoding."""
+def table_of(comparison: Comparison, width: int | None = None) -> str:
+    """A line for each method: sweeps, seconds, best bound, last value and last decoding; words if it is too wide."""
     lines = [f"{'method':<12}{'sweeps':>7}{'seconds':>9}{'log value ≤':>14}{'last value':>14}{'decoded':>14}"]
     for trace in comparison.traces:
         last = trace.points[-1]
-        bound = f"{last.log_upper:.6f}" if trace.guaranteed else "no bound"
-        decoded = "" if last.log_decoded is None else f"{last.log_decoded:.6f}"
+        bound = f"{last.log_upper:z.6f}" if trace.guaranteed else "no bound"
+        decoded = "" if last.log_decoded is None else f"{last.log_decoded:z.6f}"
         lines.append(
-            f"{trace.label:<12}{last.sweep:>7}{last.seconds:>9.2f}{bound:>14}{last.value:>14.6f}{decoded:>14}".rstrip()
+            f"{trace.label:<12}{last.sweep:>7}{last.seconds:>9.2f}{bound:>14}{last.value:>z14.6f}{decoded:>14}".rstrip()
         )
+    if width is not None and width < max(map(len, lines)):
+        return "\n".join(wrapped(_in_words(trace), width, indent=2) for trace in comparison.traces)
     return "\n".join(lines)
+
+
+def _in_words(trace: Trace) -> str:
+    last = trace.points[-1]
+    bound = f"log value ≤ {last.log_upper:z.6f}" if trace.guaranteed else "no bound"
+    decoded = "" if last.log_decoded is None else f", decoded {last.log_decoded:z.6f}"
+    return (
+        f"{trace.label}: {bound} after {last.sweep} sweeps in {last.seconds:.2f} s, "
+        f"last value {last.value:z.6f}{decoded}"
+    )
 
 
 class _progress:

@@ -11,7 +11,10 @@ from typing import Annotated, Any
 
 import typer
 
+from powersum.cli.completion import complete_evidence, complete_names
+from powersum.cli.terminal import say
 from powersum.core.errors import InputError
+from powersum.core.memory import check_memory
 from powersum.model.limits import Limits
 from powersum.model.model import VariableKey
 from powersum.model.question import Question
@@ -27,15 +30,23 @@ QueryFile = Annotated[
 ]
 MaxNames = Annotated[
     str | None,
-    typer.Option("--max", metavar="NAMES", help="Variables to maximise, as a,b,c; 'all' for MAP. None: log Z."),
+    typer.Option(
+        "--max",
+        metavar="NAMES",
+        help="Variables to maximise, as a,b,c; 'all' for MAP. None: log Z.",
+        autocompletion=complete_names,
+    ),
 ]
 EvidenceFile = Annotated[Path | None, typer.Option("--evid", metavar="FILE", help="Observed states (.evid).")]
-EvidencePairs = Annotated[str | None, typer.Option("--evidence", metavar="PAIRS", help="Observed states, as a=1,b=0.")]
+EvidencePairs = Annotated[
+    str | None,
+    typer.Option("--evidence", metavar="PAIRS", help="Observed states, as a=1,b=0.", autocompletion=complete_evidence),
+]
 Likelihoods = Annotated[
     list[str] | None,
     typer.Option(
         "--likelihood",
-        metavar="NAME=L,L,…",
+        metavar="NAME=L,L,...",
         help="Uncertain evidence: a likelihood for each state of a variable, in their order or as STATE:L. Repeatable.",
     ),
 ]
@@ -56,6 +67,9 @@ Memory = Annotated[
     str | None, typer.Option("--memory", metavar="SIZE", help="Memory that may be used, as 500M, 2G or bytes.")
 ]
 JsonOutput = Annotated[str | None, typer.Option("--json", metavar="OUT", help="Write JSON; '-' for stdout.")]
+
+OPTIONS = {"time_limit": "time"}
+"""Arguments in Python that have another name on the command line."""
 
 
 def read_question(
@@ -100,10 +114,22 @@ def read_question(
     return question, tuple(hints)
 
 
+def limits_of(**options: Any) -> Limits:
+    """Limits from options; what is wrong with them is said under the options' names."""
+    try:
+        limits = Limits(**options)
+        if limits.memory is not None:
+            check_memory(limits.bytes)
+    except InputError as error:
+        name, _, rest = str(error).partition(" ")
+        raise InputError(f"--{OPTIONS.get(name, name)} {rest}") from None
+    return limits
+
+
 def print_notes(notes: Iterable[str]) -> None:
     """Say something on stderr, a line each."""
     for note in notes:
-        print(f"powersum: note: {note}", file=sys.stderr)
+        say(f"powersum: note: {note}", sys.stderr)
 
 
 def _evidence(text: str) -> list[tuple[VariableKey, Any]]:

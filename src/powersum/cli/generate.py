@@ -9,6 +9,7 @@ import typer
 
 from powersum import generate
 from powersum.cli.files import check_outputs
+from powersum.cli.fresh import older_answers_aside
 from powersum.cli.help import examples
 
 generate_app = typer.Typer(
@@ -163,7 +164,9 @@ def _write(instance: generate.Instance, files: tuple[Path, Path]) -> None:
 
     model, query = instance
     model_file, query_file = files
-    formats.write(model, model_file)
-    formats.write_query(query, query_file)
+    # A new model must never stand beside an older query.
+    with older_answers_aside(files):
+        formats.write(model, model_file)
+        formats.write_query(query, query_file)
     print(f"wrote {model_file}: {model.n_variables} variables, {model.n_factors} factors")
     print(f"wrote {query_file}: {len(query)} variables to maximise")

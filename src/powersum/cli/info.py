@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -19,7 +20,9 @@ from powersum.cli.files import (
     print_notes,
     read_question,
 )
+from powersum.cli.fresh import older_answers_aside
 from powersum.cli.progress import announce_compilation
+from powersum.cli.terminal import columns, print_json, wrapped
 from powersum.model.strict_json import strict_json
 from powersum.report.facts import Facts, ModelSize, describe
 from powersum.report.units import bytes_text
@@ -39,22 +42,25 @@ def info_command(
     """Show a model's size, what simplification leaves of it, and what a bound and an exact answer will cost."""
     check_outputs([json], [model, query, evid, order])
     announce_compilation(quiet=False)
-    question, hints = read_question(model, query=query, max_names=max_names, evid=evid, evidence=evidence, order=order)
+    with older_answers_aside([json]):
+        question, hints = read_question(
+            model, query=query, max_names=max_names, evid=evid, evidence=evidence, order=order
+        )
     print_notes(hints)
     facts = describe(question)
     if json is not None:
-        text = strict_json(asdict(facts)) + "\n"
+        text = strict_json(asdict(facts))
         if json == "-":
-            print(text, end="")
+            print_json(text)
             return
         from powersum.formats.files import saving
 
         with saving(json) as handle:
-            handle.write(text.encode())
-    print(described(model, facts, order))
+            handle.write(f"{text}\n".encode())
+    print(described(model, facts, order, columns(sys.stdout)))
 
 
-def described(model_file: Path, facts: Facts, order_file: Path | None) -> str:
+def described(model_file: Path, facts: Facts, order_file: Path | None, width: int | None = None) -> str:
     """The facts as lines for a person."""
     question = TASKS[facts.task]
     if facts.task == "MMAP":
@@ -77,7 +83,7 @@ def described(model_file: Path, facts: Facts, order_file: Path | None) -> str:
             ("bound by gdd", f"{bytes_text(math.log2(facts.gdd_bytes))} of arrays"),
             *_tree_rows(facts),
         ]
-    return "\n".join(f"{name + ':' if name else '':<20}{value}" for name, value in rows)
+    return "\n".join(wrapped(f"{name + ':' if name else '':<20}{value}", width, indent=20) for name, value in rows)
 
 
 def _tree_rows(facts: Facts) -> list[tuple[str, str]]:

@@ -6,10 +6,18 @@ from typing import Annotated
 
 import typer
 
-from powersum.answer.marginals import DEFAULT_MEMORY, marginals
-from powersum.cli.files import EvidenceFile, EvidencePairs, Likelihoods, Memory, ModelFile, Seed, read_question
+from powersum.cli.completion import complete_names
+from powersum.cli.files import (
+    EvidenceFile,
+    EvidencePairs,
+    Likelihoods,
+    Memory,
+    ModelFile,
+    Seed,
+    limits_of,
+    read_question,
+)
 from powersum.cli.progress import announce_compilation
-from powersum.model.limits import Limits
 
 
 def marginals_command(
@@ -17,7 +25,9 @@ def marginals_command(
     of: Annotated[
         str | None,
         typer.Option(
-            metavar="NAMES", help="Variables to show, and to spend the time on where nothing is exact: a,b,c."
+            metavar="NAMES",
+            help="Variables to show, and to spend the time on where nothing is exact: a,b,c.",
+            autocompletion=complete_names,
         ),
     ] = None,
     evid: EvidenceFile = None,
@@ -31,7 +41,10 @@ def marginals_command(
 
     A probability that is not known exactly is printed from both sides: it is never below the one nor above the other.
     """
-    limits = Limits(time_limit=time_limit, memory=DEFAULT_MEMORY if memory is None else memory, seed=seed)
+    # Imported here, for it loads what other commands do not need.
+    from powersum.answer.marginals import DEFAULT_MEMORY, marginals
+
+    limits = limits_of(time_limit=time_limit, memory=DEFAULT_MEMORY if memory is None else memory, seed=seed)
     announce_compilation(quiet=False)
     question, _ = read_question(
         model, query=None, max_names=None, evid=evid, evidence=evidence, likelihoods=likelihood, limits=limits

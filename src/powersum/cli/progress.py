@@ -57,7 +57,7 @@ def progress(*, quiet: bool, stream: TextIO, line: Line) -> Iterator[Callback | 
 def upper_line(snapshot: Snapshot, change: float) -> str:
     """Sweep, bound, its change since the last line, and time."""
     return (
-        f"sweep {snapshot.sweep:>6}   log value ≤ {snapshot.log_upper:>14.6f}   "
+        f"sweep {snapshot.sweep:>6}   log value ≤ {snapshot.log_upper:>z14.6f}   "
         f"change {change:>+10.3g}  {snapshot.seconds:>8.2f} s"
     )
 
@@ -66,7 +66,7 @@ def two_sided_line(snapshot: Snapshot, change: float) -> str:
     """Both bounds, the gap between them, and time."""
     gap = snapshot.log_upper - snapshot.log_lower if snapshot.log_upper > -math.inf else 0.0
     return (
-        f"{snapshot.log_lower:>14.6f} ≤ log value ≤ {snapshot.log_upper:>14.6f}   gap {gap:>10.4g}  "
+        f"{snapshot.log_lower:>z14.6f} ≤ log value ≤ {snapshot.log_upper:>z14.6f}   gap {gap:>z10.4g}  "
         f"{snapshot.seconds:>8.2f} s"
     )
 

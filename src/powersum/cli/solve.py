@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, TextIO
@@ -12,6 +11,7 @@ import typer
 from powersum.answer.probability import with_probability
 from powersum.answer.solver import DEFAULT_MEMORY, DEFAULT_TIME, Solver
 from powersum.cli.answer import (
+    exit_if_interrupted,
     print_assignment,
     print_best,
     print_probability,
@@ -33,14 +33,16 @@ from powersum.cli.files import (
     ReportOutput,
     Seed,
     check_outputs,
+    limits_of,
     print_notes,
     read_question,
 )
+from powersum.cli.fresh import older_answers_aside
 from powersum.cli.progress import announce_compilation, output_stream, progress, two_sided_line
 from powersum.cli.result_file import AnswerWriter
+from powersum.cli.terminal import console_on, log10_text, value_text
 from powersum.core.errors import InputError
 from powersum.core.interrupt import interruptible
-from powersum.model.limits import Limits
 from powersum.model.question import Question
 from powersum.model.result import Result, Status
 
@@ -85,10 +87,10 @@ def solve_command(
     """Find the best states of the query variables with their certified value, and an upper bound on every other.
 
     Without a query it gives log Z from both sides, with --max all the MAP state. Values are natural logarithms. Ctrl-C
-    ends the run early and keeps the best answer so far.
+    ends the run early and keeps the best answer so far; the exit code is then 130.
     """
     # What is wrong with the options is told before a large model is read.
-    limits = Limits(
+    limits = limits_of(
         time_limit=time_limit, memory=DEFAULT_MEMORY if memory is None else memory, gap=gap, threads=threads, seed=seed
     )
     if best > 1 and uai is not None:
@@ -97,26 +99,27 @@ def solve_command(
         raise InputError("give --best or --certificate, not both: a certificate proves one answer")
     check_outputs([json, uai, plot, report, certificate], [model, query, evid], picture=plot)
     announce_compilation(quiet=quiet)
-    question, hints = read_question(
-        model,
-        query=query,
-        max_names=max_names,
-        evid=evid,
-        evidence=evidence,
-        likelihoods=likelihood,
-        limits=limits,
-    )
-    solver = Solver(
-        question.model,
-        evidence=question.all_evidence,
-        query=question.query,
-        time_limit=time_limit,
-        memory=limits.bytes,
-        gap=gap,
-        threads=threads,
-        seed=seed,
-        certificate=certificate is not None,
-    )
+    with older_answers_aside([json, uai, plot, report, certificate]):
+        question, hints = read_question(
+            model,
+            query=query,
+            max_names=max_names,
+            evid=evid,
+            evidence=evidence,
+            likelihoods=likelihood,
+            limits=limits,
+        )
+        solver = Solver(
+            question.model,
+            evidence=question.all_evidence,
+            query=question.query,
+            time_limit=time_limit,
+            memory=limits.bytes,
+            gap=gap,
+            threads=threads,
+            seed=seed,
+            certificate=certificate is not None,
+        )
     stream = output_stream(json)
     if not quiet:
         print_notes(hints)
@@ -136,17 +139,18 @@ def solve_command(
             from powersum.cli.report import write_page
 
             write_page(report, result, question, context.obj)
-        if quiet:
-            if json != "-":
-                print(result.log_lower, result.log_upper)
-            return
-        _print_answer(result, stream)
-        if explain and result.assignment:
-            told = result.explain(
-                question.model, time_limit=time_limit, memory=limits.bytes, threads=threads, seed=seed
-            )
-            print(f"\n{told}", file=stream)
-        print_written((json, uai, plot, report, certificate), stream)
+        if not quiet:
+            _print_answer(result, stream)
+            if explain and result.assignment:
+                told = result.explain(
+                    question.model, time_limit=time_limit, memory=limits.bytes, threads=threads, seed=seed
+                )
+                print(f"\n{told}", file=stream)
+            print_written((json, uai, plot, report, certificate), stream)
+        elif json != "-":
+            # Adding zero takes the sign from a zero.
+            print(result.log_lower + 0.0, result.log_upper + 0.0)
+    exit_if_interrupted(result)
 
 
 def _solved(solver: Solver, question: Question, uai: Path | None, *, quiet: bool, stream: TextIO) -> Result:
@@ -164,17 +168,13 @@ def _solved(solver: Solver, question: Question, uai: Path | None, *, quiet: bool
 
 def _print_answer(result: Result, stream: TextIO) -> None:
     """The answer in a few lines."""
-    from rich.console import Console
-
-    console = Console(file=stream, highlight=False, soft_wrap=True)
+    console = console_on(stream)
     print_probability(console, result)
+    lower, upper = value_text(result.log_lower), value_text(result.log_upper)
     if result.status in (Status.OPTIMAL, Status.INFEASIBLE):
-        log10 = f"   (log10 = {result.log_lower / math.log(10):.6g})" if math.isfinite(result.log_lower) else ""
-        console.print(f"[bold]log value = {result.log_lower:.10g}[/bold]{log10}")
+        console.print(f"[bold]log value = {lower}[/bold]{log10_text(result.log_lower, '=')}")
     else:
-        console.print(
-            f"[bold]{result.log_lower:.10g} ≤ log value ≤ {result.log_upper:.10g}[/bold]   gap {result.gap:.4g}"
-        )
+        console.print(f"[bold]{lower} ≤ log value ≤ {upper}[/bold]   gap {result.gap:.4g}")
     print_status(console, result)
     print_assignment(console, result, "best states" if result.status is not Status.OPTIMAL else "optimal states")
     print_best(console, result)

@@ -12,6 +12,7 @@ import typer
 from powersum.answer.solver import DEFAULT_MEMORY, DEFAULT_TIME, Solver
 from powersum.cli import seconds_running
 from powersum.cli.files import ModelFile, check_outputs, print_notes
+from powersum.cli.fresh import older_answers_aside
 from powersum.cli.progress import announce_compilation
 from powersum.cli.result_file import AnswerWriter
 from powersum.core.clock import compilation
@@ -35,7 +36,7 @@ def uai_solver_command(
     """Solve as the competitions call it and write MODEL's name with the ending .TASK to the current folder.
 
     The environment variables INF_TIME (seconds) and INF_MEMORY (GB) limit it. Better solutions are appended as they
-    are found, and the last one counts.
+    are found, and the last one counts. SIGTERM is how a competition ends a run: the exit code is then 0, too.
     """
     if task not in TASKS:
         raise InputError(f"no task is called {task!r}: there is {', '.join(TASKS)}")
@@ -50,17 +51,18 @@ def uai_solver_command(
     announce_compilation(quiet=False)
     from powersum import formats
 
-    loaded = formats.read(model)
-    print_notes(loaded.notes)
-    evidence = formats.read_evidence(evid, loaded) if evid else {}
+    with older_answers_aside([out]):
+        loaded = formats.read(model)
+        print_notes(loaded.notes)
+        evidence = formats.read_evidence(evid, loaded) if evid else {}
+        maximize = formats.read_query(query, loaded) if task == "MMAP" else {"MAP": "all"}.get(task)
+        asked = Query.of(loaded, maximize)
     # The allowance began with the process: starting and reading have taken their part.
     time_limit = max(TIME_SHARE * seconds - TIME_MARGIN - seconds_running(), LEAST_TIME * seconds)
     with interruptible() as interrupt:
         if task == "MAR":
             _write_marginals(loaded, evidence, out, time_limit, memory)
             return
-        maximize = {"PR": None, "MAP": "all", "MMAP": None}[task]
-        asked = Query.of(loaded, formats.read_query(query, loaded) if task == "MMAP" else maximize)
         solver = Solver(loaded, evidence=evidence, query=asked, time_limit=time_limit, memory=memory)
         with AnswerWriter(out, asked, task) as writer:
             solver.watch(interrupt)

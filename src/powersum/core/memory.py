@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 from powersum.core.errors import InputError
@@ -12,12 +13,55 @@ LEAST_MEMORY = 2e7
 
 
 def bytes_held() -> int:
-    """Bytes that this process holds now; 0 where the system does not say."""
+    """Bytes that this process holds now; where the system does not say, those it once held at most; else 0."""
     try:
-        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):
-        return 0
+        return _otherwise_held()
+
+
+if sys.platform == "win32":
+
+    def _otherwise_held() -> int:
+        """The working set, as Windows knows it."""
+        import ctypes
+        from ctypes import wintypes
+
+        class Counters(ctypes.Structure):
+            _fields_ = (
+                ("cb", wintypes.DWORD),
+                ("PageFaultCount", wintypes.DWORD),
+                ("PeakWorkingSetSize", ctypes.c_size_t),
+                ("WorkingSetSize", ctypes.c_size_t),
+                ("others", ctypes.c_size_t * 6),
+            )
+
+        counters = Counters(cb=ctypes.sizeof(Counters))
+        # With its types: a handle cut to 32 bits would be another one.
+        current = ctypes.windll.kernel32.GetCurrentProcess
+        current.restype = wintypes.HANDLE
+        ask = ctypes.windll.psapi.GetProcessMemoryInfo
+        ask.argtypes = (wintypes.HANDLE, ctypes.POINTER(Counters), wintypes.DWORD)
+        return int(counters.WorkingSetSize) if ask(current(), ctypes.byref(counters), counters.cb) else 0
+
+else:
+
+    def _otherwise_held() -> int:
+        """The peak, as macOS and the BSDs know it: never too little, so that a budget holds."""
+        import resource
+
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        # macOS counts bytes, all others kilobytes.
+        return peak if sys.platform == "darwin" else 1024 * peak
+
+
+def check_memory(memory: float, argument: str = "memory") -> None:
+    """Refuse a budget that no run can keep."""
+    if not memory >= LEAST_MEMORY:
+        # Whoever says 10 means 10 GB: the words tell how to say that.
+        least = f"at least {_size(LEAST_MEMORY)} are needed, and a size is written like 500M or 2G"
+        raise InputError(f"{argument} is {_size(memory)}: {least}")
 
 
 def memory_left(memory: float) -> float:
@@ -25,16 +69,15 @@ def memory_left(memory: float) -> float:
 
     To be asked once the compiled modules are loaded, which take a good part of what the process holds.
     """
-    if not memory >= LEAST_MEMORY:
-        raise InputError(f"memory is {_megabytes(memory)}: at least {_megabytes(LEAST_MEMORY)} are needed")
+    check_memory(memory)
     held = bytes_held()
     if memory - held < LEAST_MEMORY:
         raise InputError(
-            f"memory is {_megabytes(memory)}, of which the process already holds {_megabytes(held)}:"
-            f" at least {_megabytes(LEAST_MEMORY)} more are needed"
+            f"memory is {_size(memory)}, of which the process already holds {_size(held)}:"
+            f" at least {_size(LEAST_MEMORY)} more are needed"
         )
     return memory - held
 
 
-def _megabytes(size: float) -> str:
-    return f"{size / 1e6:.4g} MB"
+def _size(size: float) -> str:
+    return f"{size / 1e6:.4g} MB" if size >= 1e4 else f"{size:.4g} bytes"

@@ -22,6 +22,10 @@ TRIES = 16
 """Most orders that are tried for one plan; further ones are tried only while all tries cost less than the answer."""
 
 
+WIDEST = 40.0
+"""Log to base 2 of table entries beyond which nothing is wired: the lists of axes alone would take gigabytes."""
+
+
 class Structure(NamedTuple):
     """What is known about a model beside its factors.
 
@@ -188,26 +192,28 @@ def make_plan(
                 best, width, log2_total = order, width_now, log2_now
             if 2.0**log2_total <= work:
                 break
+    too_wide = log2_total > WIDEST
+    n_wired = 0 if too_wide else n
     position = np.full(len(free), -1, np.int64)
-    order = np.empty(n, np.int64)
-    for i in range(n):
+    order = np.empty(n_wired, np.int64)
+    for i in range(n_wired):
         order[i] = variables[best[i]]
         position[order[i]] = i
     wiring, factor_buckets = wire(order, position, factor_ids, factors)
-    entries, total = message_sizes(wiring, cardinalities, 2.0**48)
-    keep_choices = np.empty(n, np.bool_)
-    for i in range(n):
+    entries, total = message_sizes(wiring, cardinalities, 2.0**WIDEST)
+    keep_choices = np.empty(n_wired, np.bool_)
+    for i in range(n_wired):
         keep_choices[i] = is_max[order[i]]
     needed = np.zeros(2, np.int64)
     facts = np.zeros(5, np.int64)
     facts[0], facts[1], facts[4] = n, keep_choices.sum(), width
     for f in factor_ids:
         facts[2] += table_starts[f + 1] - table_starts[f]
-    for b in range(n):
+    for b in range(n_wired):
         facts[3] += wiring.parents[b] < 0
-    places, choice_places = entries, entries
-    if total <= 2.0**48:
-        places, needed[0], choice_places, needed[1] = place_messages(wiring, entries, keep_choices)
+    places, needed[0], choice_places, needed[1] = place_messages(wiring, entries, keep_choices)
+    if too_wide:
+        total = np.inf
     return (
         (
             wiring.axis_starts,
@@ -380,9 +386,10 @@ def spread(
                         log_value += log_values[base[k] + offset[k, 0] * state]
                     else:
                         log_value += messages[base[k] + offset[k, 0] * s]
-                if log_value == -np.inf:
+                # Less than that is taken for nothing, so that no probability comes out too large.
+                if log_value < LOWEST:
                     continue
-                part = share * exp_of(max(log_value, LOWEST))
+                part = share * exp_of(log_value)
                 beliefs[own_begin + state] += part
                 for k in range(n_inputs):
                     if inputs[first_input + k] < 0:

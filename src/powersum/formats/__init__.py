@@ -82,6 +82,10 @@ def _function(module: str, name: str) -> Any:
     return getattr(import_module(f"powersum.formats.{module}"), name)
 
 
+MODEL_SUFFIXES = frozenset(_READERS)
+"""Suffixes of files that hold a model, without those of compression."""
+
+
 def read(path: PathLike) -> Model:
     """Read a model; the suffix of the file tells its format.
 
@@ -91,6 +95,10 @@ def read(path: PathLike) -> Model:
     """
     reader = _READERS.get(_suffix(path))
     if reader is None:
+        if os.path.isdir(path):
+            raise InputError(f"{shown(path)}: is a directory; name a file in it")
+        if not os.path.exists(path):
+            raise InputError(f"{shown(path)}: there is no such file")
         raise InputError(f"{shown(path)}: unknown kind of model: read are {_listed(_READERS)}")
     model: Model = _function(*reader)(path)
     return replace(model, title=os.path.basename(shown(path)))

@@ -15,6 +15,7 @@ from powersum.formats.decimals import MIN_NORMAL, NOT_NUMERIC, Decimals
 from powersum.formats.files import PathLike, shown
 from powersum.formats.tokens import readable
 from powersum.formats.xml import walk
+from powersum.interop.checks import INFLUENCE_DIAGRAM
 from powersum.interop.pyagrum import as_in_the_file
 
 _HIDDEN = re.compile(rb'"[^"]*"|%[^\r\n]*|//[^\r\n]*|/\*(?s:.*?)(?:\*/|\Z)')
@@ -24,6 +25,8 @@ _TABLES = {
     "NET": re.compile(rb"\bpotential\s*\(\s*([^\s|)]+)[^{]*\{[^}]*?\bdata\s*=([^;}]*)"),
     "DSL": re.compile(rb"\bnode\s+([^\s{]+)\s*\{(?:(?!\bnode\s)(?s:.))*?\bPROBABILITIES\s*=([^;}]*)"),
 }
+_NET_DECISION = re.compile(rb"^\s*(?:decision|utility)\s+[\w.-]+\s*\{", re.MULTILINE)
+_NO_CHANCE = ("DECISION", "UTILITY", "MAU")
 _DSL_TYPE = re.compile(rb"\bTYPE\s*=\s*([^\s;]+)")
 
 
@@ -76,9 +79,13 @@ def _look_at_text(kind: str, data: bytes, path: PathLike) -> Looked:
         word = readable(found[index].group())
         return InputError(f"{shown(path)}: line {line_of(found[index].start())}: {message.replace('{}', word)}")
 
+    decision = _NET_DECISION.search(text) if kind == "NET" else None
+    if decision is not None:
+        raise InputError(f"{shown(path)}: line {line_of(decision.end())}: {INFLUENCE_DIAGRAM}")
     for match in _DSL_TYPE.finditer(text) if kind == "DSL" else ():
         if match.group(1) != b"CPT":
-            what = f"a node of type {readable(match.group(1))} is not read, only CPT"
+            word = readable(match.group(1))
+            what = INFLUENCE_DIAGRAM if _is_no_chance(word) else f"a node of type {word} is not read, only CPT"
             raise InputError(f"{shown(path)}: line {line_of(match.start())}: {what}")
     words = [match.group() for match in found]
     values = _watched(words, float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max), complain)
@@ -101,7 +108,8 @@ def _look_at_xdsl(data: bytes, path: PathLike) -> Looked:
 
     def start(tag: str, _: dict[str, str], line: int) -> None:
         if open_elements[-1:] == ["nodes"] and tag != "cpt":
-            raise InputError(f"{shown(path)}: line {line}: a node of type {tag[:40]!r} is not read, only 'cpt'")
+            what = INFLUENCE_DIAGRAM if _is_no_chance(tag) else f"a node of type {tag[:40]!r} is not read, only 'cpt'"
+            raise InputError(f"{shown(path)}: line {line}: {what}")
         open_elements.append(tag)
 
     def end(tag: str, text: str, line: int) -> None:
@@ -117,6 +125,11 @@ def _look_at_xdsl(data: bytes, path: PathLike) -> Looked:
 
     walk(path, data, start, end)
     return Looked()
+
+
+def _is_no_chance(kind: str) -> bool:
+    """Whether a kind of node is one that only influence diagrams have, in DSL or XDSL: LIST, UTILITY, TABLE_UTILITY."""
+    return kind.upper().endswith(_NO_CHANCE) or kind.upper() == "LIST"
 
 
 def _watched(

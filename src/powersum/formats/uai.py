@@ -14,6 +14,7 @@ from powersum.formats.scopes import walk
 from powersum.formats.tokens import Numbers, first_word, load_text, read_numbers, without_comments
 from powersum.formats.uai_agrum import agrum_scopes
 from powersum.formats.words import words_of
+from powersum.interop.checks import INFLUENCE_DIAGRAM
 from powersum.interop.distributions import with_sum_note
 from powersum.model.model import Model, log_of_probabilities
 
@@ -32,6 +33,8 @@ def read_uai(path: PathLike) -> Model:
     word, end = first_word(text)
     if not word:
         raise InputError(f"{shown(path)}: is empty")
+    if word.upper() in ("ID", "LIMID"):
+        raise InputError(f"{shown(path)}: token 1: {INFLUENCE_DIAGRAM}")
     if word.upper() not in _KINDS:
         raise InputError(f"{shown(path)}: token 1: {word} is neither MARKOV nor BAYES")
     numbers = read_numbers(path, text, end, skipped=1)

@@ -9,6 +9,7 @@ from powersum.formats.decimals import logs_of
 from powersum.formats.files import PathLike, load
 from powersum.formats.network import Network, short
 from powersum.formats.xml import walk
+from powersum.interop.checks import INFLUENCE_DIAGRAM
 from powersum.model.model import Model
 
 ORDER = "powersum order = GIVEN slowest, FOR fastest"
@@ -48,7 +49,7 @@ class _Reader:
         if kind == "VARIABLE":
             nature = {name.upper(): value for name, value in attributes.items()}.get("TYPE", "nature")
             if nature.lower() in ("decision", "utility"):
-                raise self._network.error(line, f"a {nature.lower()} variable has no place in a Bayesian network")
+                raise self._network.error(line, INFLUENCE_DIAGRAM)
 
     def end(self, tag: str, text: str, line: int) -> None:
         """An element ends, with all its text."""

@@ -11,6 +11,9 @@ from powersum.core.errors import InputError
 from powersum.interop.distributions import with_sum_note
 from powersum.model.model import Model
 
+INFLUENCE_DIAGRAM = "an influence diagram has decisions and utilities: make it a Bayesian network first"
+"""Why an influence diagram is refused, as an object and in every format of files."""
+
 
 def checked_model(
     cardinalities: Sequence[int],

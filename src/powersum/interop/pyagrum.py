@@ -10,7 +10,7 @@ import numpy as np
 
 from powersum.core.arrays import FloatArray
 from powersum.core.errors import InputError
-from powersum.interop.checks import checked_model
+from powersum.interop.checks import INFLUENCE_DIAGRAM, checked_model
 from powersum.interop.distributions import MAX_ENTRIES, factor_of_each
 from powersum.model.model import Model
 
@@ -42,7 +42,7 @@ def from_pyagrum(network: Any) -> Model:
     """
     directed = hasattr(network, "cpt")
     if hasattr(network, "utility"):
-        raise InputError("an influence diagram has decisions and utilities: make it a Bayesian network first")
+        raise InputError(INFLUENCE_DIAGRAM)
     if not directed and not hasattr(network, "factors"):
         raise InputError(f"{type(network).__name__} is no network of pyAgrum: it has neither cpt() nor factors()")
     nodes = sorted(network.nodes())

@@ -102,7 +102,7 @@ class Limits:
         if self.memory is not None:
             checked["memory"] = memory_bytes(self.memory)
         if self.time_limit is not None and not self.time_limit > 0:
-            raise InputError(f"time_limit is {self.time_limit}: it must be above 0")
+            raise InputError(f"time_limit is {self.time_limit:g}: it must be above 0")
         if not self.gap >= 0:
             raise InputError(f"gap is {self.gap}: it must be 0 or more")
         if self.change is not None and not 0 <= self.change < math.inf:

@@ -6,7 +6,7 @@ import math
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from powersum.report.curves import INK, PALE
 
@@ -27,6 +27,9 @@ COLOURS = {
     "mas": ("#c3a2c9",),
 }
 """A family of colours for each method; several settings of one method take its colours by turns."""
+
+STYLES: dict[Literal["--", ":"], str] = {"--": "value of the decoded states", ":": "best bound so far"}
+"""What lines that are not solid mean, whatever their colour."""
 
 FAR_OFF = 2.0
 """Starts this many times further from the best bound than the middle one of all starts are left out of the view."""
@@ -83,6 +86,7 @@ def style_axes(ax: Axes) -> None:
     ax.spines[["top", "right"]].set_visible(False)
     ax.spines[["left", "bottom"]].set_color(PALE)
     ax.tick_params(colors=INK, length=0, labelsize=8)
+    ax.ticklabel_format(axis="y", style="plain", useOffset=False)
 
 
 def _draw(ax: Axes, trace: Trace, colour: str, against: str, end: float, top: float) -> None:
@@ -133,12 +137,18 @@ def _number(value: float) -> str:
 
 def comparison_figure(comparison: Comparison, title: str = "") -> Figure:
     """Two panels with a common legend: against sweeps and against seconds."""
+    from matplotlib.lines import Line2D
+
     figure = new_figure(10.0, 4.4)
     left, right = figure.subplots(1, 2, sharey=True)
     plot_traces(left, comparison.traces, against="sweep")
     plot_traces(right, comparison.traces, against="seconds")
     left.set_ylabel("natural log of the value", color=INK)
     handles, labels = left.get_legend_handles_labels()
+    for style, meaning in STYLES.items():
+        if any(line.get_linestyle() == style for line in left.lines):
+            handles.append(Line2D([], [], color=INK, linewidth=1.0, linestyle=style))
+            labels.append(meaning)
     figure.legend(handles, labels, loc="outside right upper", frameon=False, fontsize=8)
     figure.suptitle(title, fontsize=10, color=INK)
     return figure

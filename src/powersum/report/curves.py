@@ -17,6 +17,8 @@ UPPER, LOWER, INK, PALE = "#1f5fa8", "#c4572b", "#333333", "#d9d9d9"
 LABELS = {"seconds": "seconds", "sweep": "sweep"}
 # A start this many times as far off as the bound after one sweep is left out: it would flatten all that follows.
 FAR_OFF = 3.0
+LEAST_HEIGHT = 1e-6
+"""Bounds closer than this are a line in the middle of the picture, not a forest of digits."""
 
 
 def plot_history(result: Result, ax: Axes | None = None, *, against: str = "seconds") -> Axes:
@@ -47,6 +49,8 @@ def plot_history(result: Result, ax: Axes | None = None, *, against: str = "seco
     ax.spines[["top", "right"]].set_visible(False)
     ax.spines[["left", "bottom"]].set_color(PALE)
     ax.tick_params(colors=INK, length=0)
+    # Values as they are: nobody adds an offset in the corner to the numbers beside the ticks.
+    ax.ticklabel_format(axis="y", style="plain", useOffset=False)
     if not ax.has_data():
         ax.text(0.5, 0.5, f"log value = {result.log_upper}", transform=ax.transAxes, ha="center", va="center")
     return ax
@@ -83,16 +87,17 @@ def _curve(ax: Axes, result: Result, against: str, field: str, colour: str, labe
     x, y = zip(*points, strict=True)
     ax.step(x, y, where="post", color=colour, linewidth=1.8, label=label)
     ax.plot(x[-1:], y[-1:], "o", color=colour, markersize=4.5)
-    above = field == "log_upper"
-    value = f"{y[-1]:.4g}" if abs(y[-1]) < 1000 else f"{y[-1]:.1f}"
+    value = f"{y[-1]:z.6g}" if abs(y[-1]) < 1000 else f"{y[-1]:.1f}"
+    # To the right of the line, which ends here; one above and one below, for the two may end in one place.
     ax.annotate(
-        f"{label} {value.replace('-', '−')}",
+        f"{label}\n{value.replace('-', '−')}",
         (x[-1], y[-1]),
-        xytext=(0, 9 if above else -9),
+        xytext=(7, 0),
         textcoords="offset points",
-        ha="right",
-        va="bottom" if above else "top",
+        ha="left",
+        va="bottom" if field == "log_upper" else "top",
         color=colour,
+        annotation_clip=False,
     )
 
 
@@ -100,6 +105,10 @@ def _limit_view(ax: Axes, result: Result) -> None:
     """Leave a start that is far off outside the picture, but nothing else of the upper bound."""
     upper = [s.log_upper for s in result.history if math.isfinite(s.log_upper)]
     lower = [s.log_lower for s in result.history if math.isfinite(s.log_lower)]
+    known = upper + lower
+    if known and max(known) - min(known) < LEAST_HEIGHT:
+        ax.set_ylim(min(known) - 0.5, max(known) + 0.5)
+        return
     if len(upper) < 3 or upper[0] == upper[-1]:
         return
     bottom = min(upper[-1], lower[-1] if lower else upper[-1])

@@ -10,7 +10,7 @@ import numpy as np
 from powersum.model.keys import pairs_of
 from powersum.model.model import Model, VariableKey
 from powersum.model.question import EvidenceLike, Question
-from powersum.report.layout import Drawing, draw
+from powersum.report.layout import WIDEST_ROW, Drawing, draw
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,7 +51,9 @@ def plot_model(
     given = pairs_of(assignment, "assignment")
     shown = {model.variable(key, argument="assignment"): str(state) for key, state in given}
     shown.update({v: str(model.label(v, s)) for v, s in question.evidence.states.items()})
-    drawing = draw(model, important_of(roles))
+    texts = [f"{model.name(v)} = {shown[v]}" if v in shown else model.name(v) for v in range(model.n_variables)]
+    longest = max(map(len, texts), default=0) if model.n_variables <= MOST_NAMED else 0
+    drawing = draw(model, important_of(roles), widest=int(np.clip(90 / (longest + 2), 2, WIDEST_ROW)))
     if ax is None:
         import matplotlib.pyplot as plt
 
@@ -70,7 +72,8 @@ def plot_model(
     ax.set_xlim(-0.08, 1.08)
     ax.set_ylim(1.1, -0.06)
     ax.set_axis_off()
-    ax.legend(loc="lower center", bbox_to_anchor=(0.5, -0.06), ncols=3, frameon=False, markerscale=min(1, 90 / size))
+    # Below the axes, where no variable can be.
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=3, frameon=False, markerscale=min(1, 90 / size))
     if len(drawn) < model.n_variables:
         ax.set_title(f"{len(drawn)} of {model.n_variables} variables", color=INK, fontsize="medium")
     return ax
@@ -84,13 +87,15 @@ def _draw_edges(ax: Axes, drawing: Drawing) -> None:
     if drawing.directed and len(drawing.variables) <= MOST_NAMED:
         for start, end in lines:
             arrow = {"arrowstyle": "-|>", "color": EDGE, "shrinkA": 8, "shrinkB": 9, "linewidth": 0.8}
-            ax.annotate("", end, start, arrowprops=arrow)
+            ax.annotate("", end, start, arrowprops=arrow, zorder=1)
 
 
 def _name(
     ax: Axes, model: Model, drawing: Drawing, roles: list[str], shown: Mapping[int, str], *, below: float
 ) -> None:
     """Names below the variables, with the state where it is known; the numbers of many nameless ones say nothing."""
+    from matplotlib.patheffects import withStroke
+
     few = len(roles) <= MOST_NAMED
     if model.names is None and not few:
         return
@@ -108,4 +113,5 @@ def _name(
             fontsize=8 if len(roles) <= 25 else 6,
             color=INK,
             weight="bold" if role == "max" else "normal",
+            path_effects=[withStroke(linewidth=2.5, foreground="white")],
         )

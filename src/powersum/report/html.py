@@ -15,9 +15,8 @@ from powersum.model.query import Query
 from powersum.model.question import EvidenceLike, Question, asked_again
 from powersum.model.result import Result
 from powersum.report.graph import roles_of
+from powersum.report.page_sections import MOST_BELIEFS
 
-MOST_BELIEFS = 1000
-"""Beliefs of larger models would take longer than anybody waits for a page."""
 BELIEF_SECONDS = 3.0
 BELIEF_MEMORY = 2e8
 
@@ -114,6 +113,7 @@ def report_html(
         result=sections.embedded(result),
         headline=sections.headline(report),
         answer=sections.answer(report),
+        bounds=sections.bounds(report),
         graph=sections.graph(report),
         beliefs=sections.beliefs(report),
         cost=sections.cost(report),

@@ -11,8 +11,10 @@ from powersum.model.model import Model
 
 MOST_DRAWN = 300
 """More variables than this make no picture that anybody could read."""
-WIDEST_LAYER = 9
-"""A wider layer of a Bayesian network would not fit a phone."""
+WIDEST_ROW = 9
+"""A wider row would not fit a phone; a wider layer of a Bayesian network takes several rows."""
+MOST_IN_LAYERS = 60
+"""Layers of more variables become so many rows that nobody sees the layers."""
 STEPS = 120
 """Steps of stress majorisation; pictures hardly change after half of them."""
 POWERS = 20
@@ -25,17 +27,21 @@ class Drawing(NamedTuple):
     """A picture's skeleton: the variables drawn, where each stands, and the pairs of them that are joined.
 
     Places are between 0 and 1, and y grows downwards. An edge joins two rows of ``variables``; in a Bayesian network it
-    goes from parent to child.
+    goes from parent to child. ``rows`` is the number of rows of a layered picture, 0 for any other.
     """
 
     variables: IntArray
     places: FloatArray
     edges: IntArray
     directed: bool
+    rows: int = 0
 
 
-def draw(model: Model, important: IntArray) -> Drawing:
-    """Choose and place variables; a large model is cut to what is nearest to the ``important`` ones."""
+def draw(model: Model, important: IntArray, *, widest: int = WIDEST_ROW) -> Drawing:
+    """Choose and place variables; a large model is cut to what is nearest to the ``important`` ones.
+
+    A row of a layered picture has at most ``widest`` variables.
+    """
     pairs = _parents(model) if model.directed else _neighbours(model)
     chosen = _nearest(model.n_variables, pairs, important)
     row = np.full(model.n_variables, -1, dtype=np.int64)
@@ -43,11 +49,10 @@ def draw(model: Model, important: IntArray) -> Drawing:
     edges = row[pairs]
     edges = edges[(edges >= 0).all(axis=1)]
     layers = _layers(len(chosen), edges) if model.directed else None
-    if layers is not None and np.bincount(layers).max(initial=0) <= WIDEST_LAYER:
-        places = _in_layers(layers, edges)
-    else:
-        places = _by_distance(len(chosen), edges)
-    return Drawing(chosen, places, edges, model.directed)
+    if layers is not None and len(chosen) <= MOST_IN_LAYERS:
+        places = _in_layers(layers, edges, widest)
+        return Drawing(chosen, places, edges, model.directed, len(np.unique(places[:, 1])))
+    return Drawing(chosen, _by_distance(len(chosen), edges), edges, model.directed)
 
 
 def _neighbours(model: Model) -> IntArray:
@@ -100,8 +105,11 @@ def _layers(count: int, edges: IntArray) -> IntArray | None:
     return None
 
 
-def _in_layers(layers: IntArray, edges: IntArray) -> FloatArray:
-    """Layers from top to bottom, each ordered by the mean place of its neighbours in the others."""
+def _in_layers(layers: IntArray, edges: IntArray, widest: int) -> FloatArray:
+    """Layers from top to bottom, each ordered by the mean place of its neighbours in the others.
+
+    Neighbours in a wide layer stand in its rows by turns, so that each row has the room of all of them.
+    """
     count = len(layers)
     x = np.zeros(count)
     both = np.concatenate([edges, edges[:, ::-1]])
@@ -114,7 +122,42 @@ def _in_layers(layers: IntArray, edges: IntArray) -> FloatArray:
         for row in rows:
             order = row[np.argsort(np.where(degree[row] > 0, mean[row], x[row]), kind="stable")]
             x[order] = (np.arange(len(row)) + 0.5) / len(row)
-    return np.stack([x, (layers + 0.5) / max(len(rows), 1)], axis=1)
+    height, y = 0, np.zeros(count)
+    for row in rows:
+        order = row[np.argsort(x[row])]
+        turns = -(-len(row) // widest)
+        y[order] = height + np.arange(len(row)) % turns
+        height += turns
+    return np.stack([x, (y + 0.5) / max(height, 1)], axis=1)
+
+
+def apart(places: FloatArray, width: FloatArray, height: float) -> FloatArray:
+    """Places moved, as little as a few rounds of pushing do it, until no two boxes around them overlap.
+
+    A place is the middle of its box. Where pushing does not end, the whole picture grows.
+    """
+    places = places + np.random.default_rng(0).normal(scale=1e-3, size=places.shape)
+    needed = (width[:, None] + width[None]) / 2
+    for round_ in range(1000):
+        step = places[:, None] - places[None]
+        over_x = needed - np.abs(step[..., 0])
+        over_y = height - np.abs(step[..., 1])
+        clash = (over_x > 0) & (over_y > 0)
+        np.fill_diagonal(clash, False)
+        if not clash.any():
+            break
+        sideways = over_x * height < over_y * needed
+        push = np.stack(
+            [
+                np.where(clash & sideways, np.sign(step[..., 0]) * over_x, 0.0).sum(axis=1),
+                np.where(clash & ~sideways, np.sign(step[..., 1]) * over_y, 0.0).sum(axis=1),
+            ],
+            axis=1,
+        )
+        places = places + 0.3 * push
+        if round_ % 20 == 19:
+            places = places * 1.05
+    return places
 
 
 def _by_distance(count: int, edges: IntArray) -> FloatArray:

@@ -44,6 +44,13 @@ def result_html(result: Result) -> str:
     rest = len(result.assignment) - MOST_ROWS
     more = f"<tr><td>…</td><td>{rest} more</td></tr>" if rest > 0 else ""
     table = f"<table><tr><th>variable</th><th>state</th></tr>{rows}{more}</table>" if rows else ""
+    others = "".join(
+        f"<tr><td>{number}</td><td>{escape(str(one.probability or ''))}</td><td>{log_text(one.log_lower, 10)}</td>"
+        f"<td>{escape(one.status)}</td></tr>"
+        for number, one in enumerate(result.best, 1)
+    )
+    if others:
+        table += f"<table><tr><th></th><th>probability</th><th>log value</th><th></th></tr>{others}</table>"
     probability = "" if result.probability is None else f"<b>probability {escape(str(result.probability))}</b><br>"
     return (
         f"<div>{probability}<b>{escape(result.status)}</b>: {log_text(result.log_lower, 10)} ≤ log value ≤ "

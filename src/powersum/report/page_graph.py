@@ -9,9 +9,11 @@ import numpy as np
 
 from powersum.model.model import Model
 from powersum.report.graph import MOST_NAMED, important_of
-from powersum.report.layout import Drawing, draw
+from powersum.report.layout import MOST_DRAWN, Drawing, apart, draw
 
-WIDTH, HEIGHT, MARGIN = 720, 520, 44
+WIDTH, HEIGHT, MARGIN = 560, 400, 26
+LETTER, LINE = 7.0, 20
+"""Room for a letter of a name, and for a name below its variable."""
 WORDS = {"max": "maximised", "sum": "summed", "evidence": "observed"}
 # For pages without a style sheet of their own; a style sheet overrides presentation attributes.
 FILLS = {"max": "#1f5fa8", "sum": "#ffffff", "evidence": "#8a8a8a"}
@@ -29,21 +31,33 @@ def graph_svg(model: Model, roles: list[str], states: Mapping[int, str]) -> str:
     states
         Label of the state of each variable whose state is known.
     """
-    drawing = draw(model, important_of(roles))
-    places = MARGIN + drawing.places * np.array([WIDTH - 2 * MARGIN, HEIGHT - 2 * MARGIN])
-    radius = float(np.clip(130 / np.sqrt(max(len(places), 1)), 4, 13))
-    named = len(places) <= MOST_NAMED and (model.names is not None or len(places) <= 30)
+    important = important_of(roles)
+    few = min(model.n_variables, MOST_DRAWN) <= MOST_NAMED
+    named = few and (model.names is not None or model.n_variables <= 30)
+    texts = [f"{model.name(v)} = {states[v]}" if v in states else model.name(v) for v in range(model.n_variables)]
+    # What a usual name takes; longer ones are pushed apart.
+    usual = LETTER * float(np.mean([len(text) for text in texts])) + 16 if named and texts else 40.0
+    drawing = draw(model, important, widest=max(int(WIDTH / usual), 2))
+    radius = float(np.clip(130 / np.sqrt(max(len(drawing.variables), 1)), 4, 13))
+    widths = np.array([LETTER * len(texts[v]) if named else 0.0 for v in drawing.variables.tolist()])
+    box = 2 * radius + (LINE if named else 3)
+    size = np.array([WIDTH, max(HEIGHT, drawing.rows * (box + 12))])
+    places = apart(drawing.places * size, np.maximum(widths + 8, 2 * radius + 3), box)
+    half = np.stack([np.maximum(widths / 2, radius), np.full(len(widths), radius)], axis=1)
+    low, high = ((places - half).min(axis=0), (places + half).max(axis=0)) if len(places) else np.zeros((2, 2))
+    places = places - low + MARGIN
+    width, height = (high - low + 2 * MARGIN).tolist()
     drawn = drawing._replace(places=places)
     parts = [
-        f'<svg class="graph" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="Graph of {len(places)} of '
-        f'{model.n_variables} variables" xmlns="http://www.w3.org/2000/svg" font-family="sans-serif" font-size="11">',
+        f'<svg class="graph" viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-label="Graph of {len(places)} of '
+        f'{model.n_variables} variables" xmlns="http://www.w3.org/2000/svg" font-family="sans-serif" font-size="12">',
         '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="6" markerHeight="6" orient="auto">'
         '<path d="M0 0 8 4 0 8z" fill="#9a9a9a"/></marker></defs>',
         _edges(drawn, radius),
     ]
     names = []
     for v, (x, y) in zip(drawing.variables.tolist(), places, strict=True):
-        text = f"{model.name(v)} = {states[v]}" if v in states else model.name(v)
+        text = texts[v]
         parts.append(_shape(v, float(x), float(y), radius, roles[v], text))
         if named:
             weight = ' font-weight="bold"' if roles[v] == "max" else ""

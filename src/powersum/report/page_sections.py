@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from powersum.answer.distribution import Distribution
 from powersum.model.interval import Interval
 from powersum.model.result import Result, Status
+from powersum.report.layout import MOST_DRAWN
 from powersum.report.page_graph import WORDS, graph_svg
 from powersum.report.units import bytes_text, log_text
 
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 2000
 """Longer tables are cut; the JSON inside the page has every state."""
+MOST_BELIEFS = 1000
+"""Beliefs of larger models would take longer than anybody waits for a page."""
+MOST_LARGE = 8
+"""States in the largest type; the table has the others."""
 TASKS = {"PR": "log partition function", "MAP": "most probable state", "MMAP": "marginal MAP", "power-sum": "power sum"}
 SIZES = {
     "variables": "variables",
@@ -36,11 +41,27 @@ SIZES = {
     "mini_buckets": "regions (mini-buckets)",
     "split_variables": "variables split between regions",
     "largest_mini_bucket": "entries of the largest region",
-    "entries": "table entries of all regions",
+    "entries": "table entries",
+    "table_entries": "table entries of all regions",
     "parameters": "shifts and weights",
     "bytes": "bytes of arrays",
     "temperature": "last temperature of the max variables",
 }
+
+CHART = """<section id="bounds" aria-labelledby="bounds-title">
+<h2 id="bounds-title">Bounds over time</h2>
+<div class="tools" role="group" aria-label="View of the chart">
+<button type="button" data-zoom="in" aria-label="Zoom in">+</button>
+<button type="button" data-zoom="out" aria-label="Zoom out">−</button>
+<button type="button" data-zoom="all">All</button>
+<button type="button" data-zoom="log" aria-pressed="false">Log time</button>
+</div>
+<svg id="chart" tabindex="0" role="img" aria-label="Upper and lower bound over time" aria-describedby="chart-help">
+</svg>
+<p id="readout" role="status" aria-live="polite"></p>
+<p id="chart-help" class="help">Move over the chart, or focus it and press ← and → to read values; drag to zoom in, or
+use + − 0.</p>
+</section>"""
 
 
 def number(value: float, digits: int = 6) -> str:
@@ -59,37 +80,77 @@ def embedded(result: Result) -> str:
 
 
 def headline(report: Report) -> str:
-    """The value, how sure it is, and what was asked."""
+    """The answer in the largest type, what was observed beside it; then how sure it is, and its log."""
     result = report.result
-    lower, upper = result.log_lower, result.log_upper
-    if result.status is Status.INFEASIBLE:
-        value = f"log value = {number(-math.inf)}"
-    elif lower == upper or result.status is Status.OPTIMAL:
-        value = f'log value = <span id="upper">{number(upper, 10)}</span>'
-    elif lower == -math.inf:
-        value = f'log value ≤ <span id="upper">{number(upper, 10)}</span>'
-    else:
-        value = f'<span id="lower">{number(lower, 10)}</span> ≤ log value ≤ <span id="upper">{number(upper, 10)}</span>'
-    if result.probability is not None:
-        value = f'probability {_interval(result.probability)}</p><p class="facts">{value}'
     query = report.question.query
     asked = [TASKS[query.task]]
     if query.task == "MMAP":
         asked.append(f"{len(query.max_variables)} of {report.model.n_variables} variables maximised")
-    known = report.roles.count("evidence")
-    if known:
-        asked.append(f"{known} observed")
-    facts = [f"{number(result.seconds, 3)} s"]
-    if math.isfinite(result.gap) and result.gap > 0:
-        facts.append(f'gap <span id="gap">{number(result.gap, 4)}</span>')
-    if math.isfinite(upper):
-        facts.append(f"log10 {'=' if result.gap == 0 else '≤'} {number(upper / math.log(10), 6)}")
+    value = _value(result)
+    states = _states(report)
+    largest = states or f'<p class="largest">{value}</p>'
+    small = [f"<span>{value}</span>"] if states else []
+    if math.isfinite(result.gap) and result.status is not Status.OPTIMAL:
+        small.append(f'gap <span id="gap">{number(result.gap, 4)}</span>')
+    if math.isfinite(result.log_upper):
+        sign = "=" if result.status is Status.OPTIMAL else "≤"
+        small.append(f"log10 {sign} {number(result.log_upper / math.log(10), 6)}")
+    small.append(f"{number(result.seconds, 3)} s")
     notes = "".join(f"<p class='note'>{escape(note)}</p>" for note in result.notes)
     return (
-        f'<p class="asked">{escape(", ".join(asked))}</p><p class="value">{value}</p>'
+        f'<p class="asked">{escape(", ".join(asked))}</p><div class="first">{largest}{_observed(report)}</div>'
         f'<p><span class="status {result.status.value}">{escape(result.status.value)}</span> '
-        f"{escape(result.reason)}</p><p class='facts'>{' · '.join(facts)}</p>{notes}"
+        f"{escape(result.reason)}</p><p class='facts'>{' · '.join(small)}</p>{notes}"
     )
+
+
+def _value(result: Result) -> str:
+    """The log value from both sides, as far as they are known."""
+    lower, upper = result.log_lower, result.log_upper
+    if result.status is Status.INFEASIBLE:
+        return f"log value = {number(-math.inf)}"
+    if lower == upper or result.status is Status.OPTIMAL:
+        return f'log value = <span id="upper">{number(upper, 10)}</span>'
+    if lower == -math.inf:
+        return f'log value ≤ <span id="upper">{number(upper, 10)}</span>'
+    return f'<span id="lower">{number(lower, 10)}</span> ≤ log value ≤ <span id="upper">{number(upper, 10)}</span>'
+
+
+def _states(report: Report) -> str:
+    """The first states of the answer and how probable they are together; nothing where nothing was maximised."""
+    names = [
+        (name, state)
+        for name, state in report.result.assignment.items()
+        if report.roles[report.model.variable(name)] == "max"
+    ]
+    if not names:
+        return ""
+    shown = "".join(f"<li>{escape(name)} = <b>{escape(str(state))}</b></li>" for name, state in names[:MOST_LARGE])
+    rest = len(names) - MOST_LARGE
+    more = f'<li class="more"><a href="#answer">and {rest} more</a></li>' if rest > 0 else ""
+    probability = report.result.probability
+    share = ""
+    if probability is not None:
+        given = ", given what is observed" if report.roles.count("evidence") else ""
+        share = f'<p class="share">probability {_interval(probability)}{given}</p>'
+    return f'<div class="answer"><ul class="largest">{shown}{more}</ul>{share}</div>'
+
+
+def _observed(report: Report) -> str:
+    """What is known, beside the answer."""
+    known = [v for v, role in enumerate(report.roles) if role == "evidence"]
+    if not known:
+        return ""
+    pairs = [(report.model.name(v), report.states.get(v, "uncertain")) for v in known[:MOST_LARGE]]
+    items = "".join(f"<li>{escape(name)} = {escape(state)}</li>" for name, state in pairs)
+    rest = f"<li>and {len(known) - MOST_LARGE} more</li>" if len(known) > MOST_LARGE else ""
+    return f'<div class="observed"><h2>Observed</h2><ul>{items}{rest}</ul></div>'
+
+
+def bounds(report: Report) -> str:
+    """The chart of both bounds over time; nothing where they met at once, for then there is nothing to see."""
+    sides = {(snapshot.log_lower, snapshot.log_upper) for snapshot in report.result.history}
+    return CHART if len(sides) > 1 else ""
 
 
 def answer(report: Report) -> str:
@@ -117,13 +178,19 @@ def graph(report: Report) -> str:
     """The graph with the answer on it."""
     if not report.model.n_variables:
         return "<p>The model has no variables.</p>"
-    return graph_svg(report.model, report.roles, report.states)
+    total = report.model.n_variables
+    cut = ""
+    if total > MOST_DRAWN:
+        cut = f"<p class='note'>{MOST_DRAWN} of {total} variables drawn: those nearest to what is asked.</p>"
+    return cut + graph_svg(report.model, report.roles, report.states)
 
 
 def beliefs(report: Report) -> str:
     """The distribution of each variable given the evidence."""
     if report.beliefs is None:
-        return "<p>Not computed: the model is too large for it, or the evidence has probability zero.</p>"
+        if report.model.n_variables > MOST_BELIEFS:
+            return f"<p>Not computed: the model has more than {MOST_BELIEFS} variables.</p>"
+        return "<p>There are none: the evidence has probability zero.</p>"
     kind = (
         "Exact distributions of single variables given the evidence."
         if report.beliefs.exact
@@ -151,8 +218,7 @@ def cost(report: Report) -> str:
         return table
     return (
         f"{table}<p>The constrained width is {sizes['constrained_width']}: an exact answer by elimination takes "
-        f"{bytes_text(sizes['log2_exact_bytes'])}. Larger regions give tighter bounds for more memory and time; "
-        "<code>powersum info</code> shows what regions of each size take.</p>"
+        f"{bytes_text(sizes['log2_exact_bytes'])}.</p>"
     )
 
 
@@ -203,7 +269,7 @@ def _distribution(own: Distribution) -> str:
     """Up to six most probable states with their bars."""
     ranked = sorted(((own[state], label) for state, label in enumerate(own)), key=lambda pair: -pair[0].upper)
     shown = [
-        f'<span class="state">{_share(share)} {escape(str(label))}</span>'
+        f'<span class="state">{escape(str(label))} {_share(share)}</span>'
         for share, label in ranked[:6]
         if share.upper > 0.0005 or share is ranked[0][0]
     ]

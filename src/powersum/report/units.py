@@ -7,6 +7,8 @@ import math
 
 def bytes_text(log2_bytes: float) -> str:
     """A size in memory from its logarithm to base 2; beyond the last unit as a power of ten."""
+    if log2_bytes == -math.inf:
+        return "0 bytes"
     units = ("bytes", "KiB", "MiB", "GiB", "TiB")
     unit = min(max(int(log2_bytes // 10), 0), len(units) - 1)
     scaled = log2_bytes - 10 * unit

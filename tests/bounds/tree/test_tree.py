@@ -222,7 +222,7 @@ def test_residuals_shrink() -> None:
     assert early is not None
     assert late is not None
     assert late.moment < 0.1 * early.moment
-    assert {"mini_buckets", "entries", "parameters"} <= set(tree.sizes())
+    assert {"mini_buckets", "table_entries", "parameters"} <= set(tree.sizes())
 
 
 def test_sizes_follow_the_memory() -> None:

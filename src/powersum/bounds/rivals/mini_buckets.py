@@ -105,7 +105,7 @@ class MiniBuckets:
         return {
             "mini_buckets": layout.n_nodes,
             "split_variables": len(layout.shared_starts) - 1,
-            "entries": layout.n_entries,
+            "table_entries": layout.n_entries,
             "largest_mini_bucket": int((layout.wiring.states * layout.wiring.columns).max(initial=0)),
             "shifts": int(layout.wiring.states[split].sum()),
             "weights": len(layout.shared_nodes),

@@ -212,7 +212,7 @@ class FixedTree:
         return {
             "mini_buckets": layout.n_nodes,
             "split_variables": len(layout.shared_starts) - 1,
-            "entries": layout.n_entries,
+            "table_entries": layout.n_entries,
             "largest_mini_bucket": int((layout.wiring.states * layout.wiring.columns).max(initial=0)),
             "parameters": layout.n_parameters,
             "temperature": self._annealing.temperature if self.passes.has_max and not self.exact else 0.0,

@@ -22,7 +22,7 @@ from powersum.prepare.simplify.restriction import restrict
 from powersum.prepare.simplify.support import possible_states
 from powersum.prepare.simplify.tables import Tables
 
-__all__ = ["simplified", "simplify"]
+__all__ = ["simplified", "simplify", "states_of_evidence"]
 
 
 def simplify(model: Model, query: Query, evidence: EvidenceLike | None = None, *, barren: bool = True) -> Problem:
@@ -49,7 +49,7 @@ def simplified(question: Question, *, barren: bool = True) -> Problem:
     """
     model, evidence = question.observed
     tau = question.query.weights
-    possible = _states_of_evidence(model, evidence)
+    possible = states_of_evidence(model, evidence)
     # kept holds the original numbers of the states that are left, variable by variable.
     kept = np.arange(len(possible)) - np.repeat(starts_of(model.cardinalities)[:-1], model.cardinalities)
     tables = Tables.of(model)
@@ -90,7 +90,7 @@ def simplified(question: Question, *, barren: bool = True) -> Problem:
     return _assemble(model, tables, tau, fates, kept, math.fsum(constants), log_error)
 
 
-def _states_of_evidence(model: Model, evidence: Mapping[int, int]) -> BoolArray:
+def states_of_evidence(model: Model, evidence: Mapping[int, int]) -> BoolArray:
     """One entry for each state of each variable: whether the evidence allows it."""
     state_starts = starts_of(model.cardinalities)
     possible = np.ones(int(state_starts[-1]), dtype=np.bool_)

@@ -1,0 +1,246 @@
+"""The compiled part of an engine: plans that are made once, and run in one call."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import OrderedDict
+from typing import NamedTuple
+
+import numpy as np
+
+from powersum.answer.board import Board
+from powersum.answer.distribution import Marginals, known_marginals
+from powersum.answer.marginals import impossible
+from powersum.core.arrays import BoolArray, FloatArray, IntArray, frozen, positions_of
+from powersum.exact.elimination import full_domains
+from powersum.exact.kernels import Domains, Scratch, choice_type, new_scratch
+from powersum.exact.plans import WIDEST, Layout, Structure, make_plan, marginals_of, run_plan
+from powersum.exact.wiring import EliminationWiring, message_sizes, wire
+from powersum.model.factors import factors_of
+from powersum.model.graph import incidence
+from powersum.model.limits import Limits
+from powersum.model.model import Model
+from powersum.model.question import Question
+from powersum.model.rounding import elimination_error
+from powersum.prepare.ordering import elimination_order, order_cost
+from powersum.prepare.problem import Problem
+from powersum.prepare.sizes import order_sizes, question_sizes
+from powersum.prepare.small import BARREN_TOLERANCE, log_sum
+
+MOST_WORK = 1e9
+"""Table entries beyond which a question is left to :func:`powersum.solve`, which looks at the clock meanwhile."""
+
+PLANS_SHARE = 0.1
+"""Share of the memory that plans kept for later may take."""
+
+
+class _Plan(NamedTuple):
+    """What all questions with these observed and maximised variables have in common."""
+
+    wiring: EliminationWiring
+    layout: Layout
+    log_constant: float
+    log_width: float
+    work: float
+    bytes: int
+
+
+class Planner:
+    """Answers questions about one model by plans, kept by which variables are observed and maximised.
+
+    Parameters
+    ----------
+    model
+        The model.
+    limits
+        What a question may take.
+    """
+
+    def __init__(self, model: Model, limits: Limits) -> None:
+        self.model = model
+        self._limits = limits
+        largest = int(model.cardinalities.max(initial=1))
+        self._choice_type = choice_type(largest)
+        self._largest = largest
+        self._factors = factors_of(model)
+        self._structure = _structure_of(model)
+        # Writable, as where other kernels make such arrays: one signature, compiled once.
+        self._sizes_of = model.cardinalities.copy()
+        self._log2_sizes = np.log2(model.cardinalities)
+        self._domains = full_domains(model)
+        self._log_error = elimination_error(model)
+        constants = np.diff(model.scope_starts) == 0
+        self._excluded = bool((model.log_values[model.table_starts[:-1][constants]] == -math.inf).any())
+        # Answers are in the model's own variables; those that have no state are none of the answer.
+        self._whole = Problem.whole(model, np.zeros(model.n_variables), {})
+        self._facts = question_sizes(Question.of(model), self._whole)
+        self._plans: OrderedDict[tuple[bytes, bytes], _Plan] = OrderedDict()
+        self._held = 0
+        self._lock = threading.Lock()
+        self._own = threading.local()
+        self._looked = False
+        self._tree: EliminationWiring | None = None
+
+    def solve(self, question: Question) -> tuple[Board, dict[str, int | float]] | None:
+        """The answer on a board, and its sizes. The question has no likelihoods.
+
+        None where it would take too much, or rounding may have moved it too far.
+        """
+        plan = self._plan(question)
+        if plan is None:
+            return None
+        given = np.full(self.model.n_variables, -1, dtype=np.int64)
+        for v, observed in question.evidence.states.items():
+            given[v] = observed
+        states = given.copy()
+        log_value = run_plan(
+            plan.wiring,
+            plan.layout,
+            self._factors,
+            self._structure,
+            self.model.table_starts,
+            question.query.weights,
+            self._domains,
+            self._scratch(),
+            np.empty(int(plan.layout.needed[1]), dtype=self._choice_type),
+            given,
+            states,
+        )
+        board = Board(self.model.n_variables)
+        error = self._log_error + plan.log_width
+        reason = f"Exact elimination, of constrained width {int(plan.layout.facts[-1])}."
+        board.offer_exact(self._whole, log_value + plan.log_constant, error, states, reason)
+        return None if board.log_upper == math.inf else (board, self._sizes(question, plan))
+
+    def marginals(self, question: Question) -> Marginals | None:
+        """The distributions of all variables; None where they would take too much. The question has no likelihoods."""
+        tree = self._whole_tree()
+        if tree is None:
+            return None
+        sizes, starts, states = self._domains
+        if question.evidence.states:
+            sizes, states = sizes.copy(), states.copy()
+            for v, observed in question.evidence.states.items():
+                sizes[v] = 1
+                states[starts[v]] = observed
+        entries, work = message_sizes(tree, sizes, math.inf)
+        if work > MOST_WORK or 16.0 * float(entries.sum()) > self._limits.bytes:
+            return None
+        beliefs = np.zeros(len(states))
+        log_value = marginals_of(
+            tree,
+            self._factors,
+            self.model.table_starts,
+            question.query.weights,
+            Domains(sizes, starts, states),
+            self._scratch(),
+            np.empty(0, dtype=self._choice_type),
+            beliefs,
+        )
+        if log_value == -math.inf or self._excluded:
+            raise impossible(question)
+        bounds = starts[:-1]
+        beliefs /= np.repeat(np.add.reduceat(beliefs, bounds), self._sizes_of) if len(bounds) else 1.0
+        possible = np.ones(len(beliefs), dtype=np.bool_)
+        for v, observed in question.evidence.states.items():
+            possible[starts[v] : starts[v + 1]] = False
+            possible[starts[v] + observed] = True
+        return known_marginals(self.model, beliefs, possible, self._log_error)
+
+    def _plan(self, question: Question) -> _Plan | None:
+        """The plan of a question, made if there is none yet; None where it would take too much."""
+        is_max = question.query.weights == 0.0
+        given = np.zeros(self.model.n_variables, dtype=np.bool_)
+        for v in question.evidence.states:
+            given[v] = True
+        key = (is_max.tobytes(), given.tobytes())
+        with self._lock:
+            plan = self._plans.get(key)
+            if plan is not None:
+                self._plans.move_to_end(key)
+        if plan is None:
+            plan = self._new_plan(is_max, given)
+            self._keep(key, plan)
+        needed = 8.0 * int(plan.layout.needed[0]) + self._choice_type.itemsize * float(plan.layout.needed[1])
+        return plan if plan.work <= MOST_WORK and needed <= self._limits.bytes else None
+
+    def _new_plan(self, is_max: BoolArray, given: BoolArray) -> _Plan:
+        wired, laid, log_constant, log_width, work = make_plan(
+            self._factors,
+            self._structure,
+            self.model.table_starts,
+            self._sizes_of,
+            self._log2_sizes,
+            is_max,
+            given,
+        )
+        wiring, layout = EliminationWiring(*wired), Layout(*laid)
+        held = sum(array.nbytes for array in (*wiring, *layout)) + 2 * len(given) + 1000
+        return _Plan(wiring, layout, log_constant, log_width, work, held)
+
+    def _keep(self, key: tuple[bytes, bytes], plan: _Plan) -> None:
+        """Remember a plan, and forget those that were not asked for longest, where all take too much."""
+        with self._lock:
+            if key not in self._plans:
+                self._plans[key] = plan
+                self._held += plan.bytes
+            while self._held > PLANS_SHARE * self._limits.bytes and self._plans:
+                self._held -= self._plans.popitem(last=False)[1].bytes
+
+    def _whole_tree(self) -> EliminationWiring | None:
+        """The wiring of all variables, for marginals; evidence only makes its tables smaller. None for wide models."""
+        with self._lock:
+            if not self._looked:
+                self._looked = True
+                model = self.model
+                order = elimination_order(model, np.ones(model.n_variables), seed=self._limits.seed)
+                if order_cost(model, order).log2_total <= WIDEST:
+                    wired, _ = wire(order, positions_of(order), np.arange(model.n_factors), self._factors)
+                    self._tree = EliminationWiring(*wired)
+            return self._tree
+
+    def _scratch(self) -> Scratch:
+        """Working memory of this thread."""
+        found: Scratch | None = getattr(self._own, "scratch", None)
+        if found is None:
+            found = self._own.scratch = new_scratch(self._largest)
+        return found
+
+    def _sizes(self, question: Question, plan: _Plan) -> dict[str, int | float]:
+        variables, maximised, entries, components, width = plan.layout.facts.tolist()
+        return self._facts | {
+            "max_variables": len(question.query.answered),
+            "evidence": len(question.evidence.states),
+            "reduced_variables": variables,
+            "reduced_max_variables": maximised,
+            "reduced_factors": len(plan.layout.factor_ids),
+            "reduced_entries": entries,
+            "components": components,
+            **order_sizes(width, math.log2(plan.work) if plan.work else -math.inf),
+        }
+
+
+def _structure_of(model: Model) -> Structure:
+    """Where each variable occurs, and which tables have a constant sum over which of their variables."""
+    places = incidence(model.n_variables, model.scope_starts, model.scope_variables)
+    n_places = len(model.scope_variables)
+    log_sums: FloatArray = np.zeros(n_places)
+    widths: FloatArray = np.full(n_places, math.inf)
+    for number, (scope, table) in enumerate(model.factors()):
+        for axis in range(len(scope)):
+            rows = log_sum(np.moveaxis(table, axis, 0))
+            least, most = float(rows.min()), float(rows.max())
+            if least > -math.inf:
+                log_sums[model.scope_starts[number] + axis] = most
+                widths[model.scope_starts[number] + axis] = most - least
+    constant = widths <= BARREN_TOLERANCE
+    at: IntArray = model.scope_starts[:-1][places.factors] + places.positions
+    return Structure(
+        frozen(places.starts, np.int64),
+        frozen(places.factors, np.int64),
+        frozen(at, np.int64),
+        frozen(constant, np.bool_),
+        frozen(log_sums, np.float64),
+        frozen(np.where(constant, widths, 0.0), np.float64),
+    )

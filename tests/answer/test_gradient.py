@@ -1,0 +1,143 @@
+"""The bound and its gradient: by finite differences of brute force, and of the bound itself where it is not exact."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import powersum as ps
+from powersum.bounds.buckets.factor_beliefs import factor_beliefs
+from powersum.bounds.buckets.passes import Passes
+from powersum.bounds.tree import CoveringTree
+from powersum.core.arrays import FloatArray
+from powersum.model.model import Model
+from powersum.model.question import Question
+from powersum.prepare.conditioned import conditioned
+from powersum.prepare.ordering import elimination_order
+from tests.cases import case, hard_case
+from tests.oracle import exact_value
+
+STEP = 1e-5
+
+
+def moved(model: Model, entry: int, by: float) -> Model:
+    values = model.log_values.copy()
+    values[entry] += by
+    return replace(model, log_values=values)
+
+
+def some_entries(model: Model, seed: int, count: int = 25) -> list[int]:
+    entries = np.random.default_rng(seed).permutation(model.log_values.size)[:count]
+    return [int(entry) for entry in entries]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_exact_ones_by_differences_of_brute_force(seed: int) -> None:
+    model, query, evidence = case(seed)
+    value, gradient = ps.bound_and_gradient(model, query=query, evidence=evidence)
+    truth = exact_value(model, query.weights, evidence=evidence)
+    assert gradient.shape == model.log_values.shape
+    if truth == -math.inf:
+        # The tree need not notice that states exclude each other; here it is exact and does.
+        assert value == -math.inf
+        assert not gradient.any()
+        return
+    assert value >= truth - 1e-12 * max(1.0, abs(truth))
+    assert value == pytest.approx(truth, abs=1e-6)
+    for entry in some_entries(model, seed):
+        if model.log_values[entry] == -math.inf:
+            assert gradient[entry] == 0.0
+            continue
+        sides = [exact_value(moved(model, entry, by), query.weights, evidence=evidence) for by in (STEP, -STEP)]
+        assert gradient[entry] == pytest.approx((sides[0] - sides[1]) / (2.0 * STEP), abs=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_each_factor_has_one_unit_of_belief(seed: int) -> None:
+    """Adding a constant to a whole table adds it to the value: whatever the question, and exact or not."""
+    model, query, _ = hard_case(seed)
+    for ibound in (None, 2):
+        _, gradient = ps.bound_and_gradient(model, query=query, ibound=ibound, sweeps=3)
+        sums = np.add.reduceat(gradient, model.table_starts[:-1])
+        np.testing.assert_allclose(sums, 1.0, atol=1e-9)
+        assert (gradient >= 0.0).all()
+
+
+def tree_value(tree: CoveringTree, model: Model, tau: FloatArray, temperature: float) -> float:
+    """The bound of a tree for other numbers in the same tables, its shifts and weights held."""
+    best = tree.best_tree
+    passes = Passes(best.layout, model, best.order, tau)
+    passes.parameters[:] = best.passes.parameters
+    return passes.value(temperature)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("maximize", [None, "some", "all"])
+@pytest.mark.parametrize("temperature", [0.0, 0.3])
+def test_inexact_ones_by_differences_of_the_bound(seed: int, maximize: str | None, temperature: float) -> None:
+    model, query, _ = hard_case(seed)
+    asked = {None: None, "some": [int(v) for v in query.max_variables], "all": "all"}[maximize]
+    question = Question.of(model, asked)
+    problem = conditioned(question).problem
+    order = elimination_order(problem.model, problem.tau)
+    tree = CoveringTree(problem, order, ibound=2)
+    for _ in range(3):
+        tree.step(math.inf)
+    tree.bound()
+    passes = tree.best_tree.passes
+    passes.value_and_gradient(max(temperature, 1e-7))
+    gradient = factor_beliefs(passes, problem.model, tree.best_tree.order)
+    for entry in some_entries(model, seed):
+        sides = [tree_value(tree, moved(problem.model, entry, by), problem.tau, temperature) for by in (STEP, -STEP)]
+        assert gradient[entry] == pytest.approx((sides[0] - sides[1]) / (2.0 * STEP), abs=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("temperature", [0.0, 0.01, 1.0])
+def test_it_is_a_bound(seed: int, temperature: float) -> None:
+    model, query, _ = hard_case(seed, zeros=0.1)
+    truth = exact_value(model, query.weights)
+    value, _ = ps.bound_and_gradient(model, query=query, ibound=2, sweeps=2, temperature=temperature)
+    assert value >= truth - 1e-9
+
+
+def test_softened_maxima_are_those_of_the_weight() -> None:
+    """An exact tree at a temperature is the power sum with that weight."""
+    model = ps.Model.from_tables({("a", "b"): [[1.0, 2.0], [3.0, 5.0]]})
+    value, gradient = ps.bound_and_gradient(model, "all", temperature=0.5)
+    assert value == pytest.approx(exact_value(model, [0.5, 0.5]))
+    shares = np.array([1.0, 4.0, 9.0, 25.0])
+    np.testing.assert_allclose(gradient, shares / shares.sum(), atol=1e-9)
+
+
+def test_likelihoods_count_and_have_no_entries() -> None:
+    coins = ps.Model.from_tables({"a": [0.4, 0.6], ("a", "b"): [[0.5, 0.5], [0.1, 0.9]]})
+    value, gradient = ps.bound_and_gradient(coins, evidence={"a": [0.9, 0.1], "b": 0})
+    total = 0.4 * 0.9 * 0.5 + 0.6 * 0.1 * 0.1
+    assert value == pytest.approx(math.log(total))
+    share = 0.18 / total
+    np.testing.assert_allclose(gradient, [share, 1 - share, share, 0.0, 1 - share, 0.0], atol=1e-9)
+
+
+def test_everything_observed() -> None:
+    coin = ps.Model.from_tables({"a": [0.4, 0.6]})
+    value, gradient = ps.bound_and_gradient(coin, evidence={"a": 1})
+    assert value == pytest.approx(math.log(0.6))
+    assert gradient.tolist() == [0.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"temperature": -1.0}, "temperature is -1.0"),
+        ({"temperature": 1e-9}, "temperature is 1e-09"),
+        ({"ibound": 1.5}, "ibound is 1.5"),
+        ({"sweeps": -1}, "sweeps is -1"),
+    ],
+)
+def test_wrong_numbers_are_one_line(options: dict[str, float], message: str) -> None:
+    with pytest.raises(ps.InputError, match=message):
+        ps.bound_and_gradient(ps.Model.from_tables({"a": [0.4, 0.6]}), **options)  # type: ignore[arg-type]
