@@ -95,7 +95,7 @@ class Board:
         self.prover: Prover | None = None
         self.given: IntArray | None = None
         self.below = NOTHING_BELOW
-        self._proof = Proof((), math.inf)
+        self._proof, self._provable = Proof((), math.inf), math.inf
 
     @property
     def gap(self) -> float:
@@ -128,15 +128,16 @@ class Board:
         compute_again
             Computes it from scratch at the point it comes from, rounding counted; None where it needs no point.
         prover
-            Proves it, if a certificate is wanted; None leaves the proof of a weaker bound in place.
+            Proves it, if a certificate is wanted; the best that has one counts.
         """
         log_upper = certain(log_value + problem.log_constant, log_error + problem.log_error)
+        if self.ground is not None and prover is not None and log_upper < self._provable:
+            # Better bounds may have come from where there is no proof.
+            self.prover, self._provable = prover, log_upper
         if not log_upper < self.log_upper:
             return False
         self._refuse_contradiction(self.log_lower, log_upper)
         self.log_upper = log_upper
-        if self.ground is not None and prover is not None:
-            self.prover = prover
         self._compute_again = None
         if compute_again is not None:
             self._compute_again = lambda: compute_again() + problem.log_constant + problem.log_error

@@ -20,6 +20,9 @@ from powersum.prepare.problem import Problem
 from powersum.prepare.proof import Ground, Proof, Step
 from powersum.prepare.simplify import simplify
 
+FEW, WIDE = 2, 18.0
+"""Tries of an order that are enough, unless elimination along it has more entries than two to this."""
+
 WIDEST = 30.0
 """Elimination of more entries than two to this is not worth a certificate: no one would wait for its check."""
 
@@ -102,7 +105,9 @@ def value_step(ground: Ground, states: Mapping[int, int]) -> Step | None:
     if not problem.feasible:
         return None
     if ground.order is None:
-        order = elimination_order(problem.model, problem.tau)
+        order = elimination_order(problem.model, problem.tau, restarts=FEW)
+        if order_cost(problem.model, order).log2_total > WIDE:
+            order = elimination_order(problem.model, problem.tau)
     else:
         order = problem.reduced_order(ground.order)
     if order_cost(problem.model, order).log2_total > WIDEST:

@@ -44,6 +44,7 @@ def work(
 ) -> Generator[None]:
     """Work on a question; at each pause the board says what is known, with ``certificate`` also how it is proven."""
     if not certificate:
+        # It has no proof, and would end runs that others could prove.
         impossible = first_bound(question, board)
         yield
         if impossible:
