@@ -159,7 +159,7 @@ def run(row: Row, *, threads: int, auto: bool) -> str:
         gap = f"{100 * (upper - known) / abs(known):.2f} %"
     return (
         f"{row.name:24} {row.region:>6} {upper:13.3f} {wanted:>9} {when:>6} {seconds:6.1f} {cpu:6.1f} "
-        f"{reference:>10} {distance:>9} {gap:>8} {tree.sizes()['entries']:>10} {per_entry:>6}"
+        f"{reference:>10} {distance:>9} {gap:>8} {tree.sizes()['table_entries']:>10} {per_entry:>6}"
         f"{'  exact' if tree.exact else ''}"
     )
 

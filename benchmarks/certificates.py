@@ -1,4 +1,4 @@
-"""What certificates cost: ``python -m benchmarks.certificates [--time 20] [--match grid] [--check]``.
+"""What certificates cost: ``python -m benchmarks.certificates [--time 20] [--match grid]``.
 
 Prints, for each question with a reference value, the bounds and the seconds that solving took, the seconds for making
 and writing the proof, its size, the seconds that the checker took, and by how much the verified bounds are wider.

@@ -31,7 +31,7 @@ def main() -> None:
             tree = CoveringTree(problem, order, ibound=ibound)
             sizes = tree.sizes()
             print(
-                f"{row.name:20} {ibound:3} {sizes['mini_buckets']:12} {sizes['entries']:10} "
+                f"{row.name:20} {ibound:3} {sizes['mini_buckets']:12} {sizes['table_entries']:10} "
                 f"{sizes['parameters']:10} {pass_cost(tree):6.1f}",
                 flush=True,
             )
