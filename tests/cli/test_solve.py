@@ -163,7 +163,7 @@ def test_a_signal_keeps_both_bounds(tmp_path: Path) -> None:
                 break
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=60)
-    assert process.returncode == 0
+    assert process.returncode == 130
     data = json.loads(out.read_text())
     assert data["status"] == "interrupted"
     assert -math.inf < data["log_lower"] <= data["log_upper"]

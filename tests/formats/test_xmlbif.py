@@ -75,7 +75,7 @@ BILLION = '<!DOCTYPE BIF [<!ENTITY a "1 1 1 1"> <!ENTITY b "&a;&a;&a;&a;">]>'
         (whole(VARIABLES, FIRST.replace("<TABLE>0.25 0.75</TABLE>", "")), "dog & cat has no table"),
         (whole(VARIABLES, FIRST.replace("<FOR>", "<FOR>Größe</FOR><FOR>")), "is for 2 variables, not for one"),
         (whole(VARIABLES.replace("<NAME>Größe</NAME>", "")), "line 3: a variable has 0 names"),
-        (whole(VARIABLES.replace('"nature"', '"decision"')), "line 2: a decision variable has no place"),
+        (whole(VARIABLES.replace('"nature"', '"decision"')), "line 2: an influence diagram has decisions"),
         (whole(VARIABLES, FIRST.replace("0.25", "&b;"), head=BILLION), "line 1: entities such as 'a' are not read"),
         (whole(FIRST.replace("0.25", "&b;")), "line 2: undefined entity"),
         (

@@ -81,12 +81,16 @@ def plot_traces(ax: Axes, traces: Sequence[Trace], *, against: str = "sweep", ex
 
 def style_axes(ax: Axes) -> None:
     """The quiet frame that all pictures share."""
+    from matplotlib.ticker import ScalarFormatter
+
     ax.grid(axis="y", color=PALE, linewidth=0.6)
     ax.set_axisbelow(True)
     ax.spines[["top", "right"]].set_visible(False)
     ax.spines[["left", "bottom"]].set_color(PALE)
     ax.tick_params(colors=INK, length=0, labelsize=8)
-    ax.ticklabel_format(axis="y", style="plain", useOffset=False)
+    # Axes with words or with a formatter of their own have no offset to take away.
+    if isinstance(ax.yaxis.get_major_formatter(), ScalarFormatter):
+        ax.ticklabel_format(axis="y", style="plain", useOffset=False)
 
 
 def _draw(ax: Axes, trace: Trace, colour: str, against: str, end: float, top: float) -> None:
