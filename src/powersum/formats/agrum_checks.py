@@ -19,6 +19,7 @@ from powersum.interop.checks import INFLUENCE_DIAGRAM
 from powersum.interop.pyagrum import as_in_the_file
 
 _HIDDEN = re.compile(rb'"[^"]*"|%[^\r\n]*|//[^\r\n]*|/\*(?s:.*?)(?:\*/|\Z)')
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _NUMBER = re.compile(rb"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)(?![\w.])|[\w.+-]+")
 # Where tables are: the variable, and the text with its numbers.
 _TABLES = {
@@ -69,6 +70,9 @@ def look(kind: str, data: bytes, path: PathLike) -> Looked:
 
 def _look_at_text(kind: str, data: bytes, path: PathLike) -> Looked:
     """NET and DSL, whose numbers pyAgrum reads in single precision, as many as there are."""
+    # Its scanner ends the whole process where a file begins with the first byte of a mark that does not go on.
+    if data[:1] == BYTE_ORDER_MARK[:1] and data[:3] != BYTE_ORDER_MARK:
+        raise InputError(f"{shown(path)}: line 1: the file begins with a broken byte order mark")
     text = _HIDDEN.sub(lambda match: re.sub(rb"[^\r\n]", b" ", match.group()), data)
     found = [match for match in _NUMBER.finditer(text) if match.group(1)]
 
