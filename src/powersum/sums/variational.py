@@ -142,9 +142,9 @@ class Variational:
         if parts is None:
             return
         layout = lay_out(parts, in_order, self._core_model.cardinalities[order])
-        # Its constant, the factors outside the core, is read anew each time: ``Passes`` keeps the first.
+        # It is built on tables of zeros, to be filled later: the rounding of adding factors up is counted with the
+        # expectations, and the factors outside the core are added here, not by it.
         self._passes = Passes(layout, self._core_model, order, weights)
-        self._first_constant = float(self._targets[self._target_starts[:-1][lengths == 0]].sum())
         self._outside = np.flatnonzero(lengths == 0)
         self._order = order
 
@@ -170,7 +170,7 @@ class Variational:
         else:
             self._passes.refill()
             outside = math.fsum(self._targets[self._target_starts[self._outside]])
-            value = self._passes.value() - self._first_constant + outside + entropy
+            value = self._passes.value() + outside + entropy
             error += self._passes.error()
         # What is no number bounds nothing.
         log_lower = value - error if math.isfinite(value) and math.isfinite(error) else -math.inf
