@@ -116,3 +116,20 @@ def test_partial_sums_prove_themselves(kind: Kind, seed: int, tmp_path: Path, mo
     assert result.log_lower > -math.inf
     found = checked(result, asked, tmp_path)
     assert found.log_upper - found.log_lower < 1e-6
+
+
+@pytest.mark.parametrize("kind", [hard_case, bushy_case])
+@pytest.mark.parametrize("seed", range(6))
+def test_variational_sums_prove_themselves(
+    kind: Kind, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where neither elimination nor partial sums are to be had, distributions have a step of their own."""
+    monkeypatch.setattr("powersum.answer.certificate.WIDEST", -1.0)
+    asked = kind(seed)
+    schedule = replace(TOO_WIDE, most_variables=0, quick=1e-9, held_table=8.0, longest_evaluation=0.0)
+    asked = asked._replace(query=ps.Query.of(asked.model))
+    result = ps.solve(asked.model, query=asked.query, work=0.5, certificate=True, schedule=schedule)
+    assert result.log_lower > -math.inf
+    assert result.certificate is not None
+    assert "mean-field" in [step["kind"] for step in result.certificate.head["steps"]]
+    checked(result, asked, tmp_path)
