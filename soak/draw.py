@@ -60,6 +60,12 @@ METHODS: Mapping[str, tuple[Mapping[str, Any], ...]] = MappingProxyType(
 METHOD_SHARES: Mapping[str, float] = MappingProxyType(dict.fromkeys(METHODS, 1.0) | {"tree": 4.0, "lbfgs": 0.3})
 """The tree is what ``solve`` stands on; ``lbfgs`` takes ten times as long as the others."""
 
+CERTIFIED = 0.2
+"""Share of the cases of ``solve`` and ``bound`` that ask for a certificate."""
+
+UNCERTIFIED = ("mas", "reorder")
+"""Methods that have none."""
+
 FRACTIONS = (0.5, 0.25, 0.9, 1e-3, 1e-6, 1.5, 3.0, 1e-12, 1e-100, 1e-300, 1e3)
 """Weights beside 0 and 1."""
 
@@ -83,6 +89,8 @@ def draw(seed: int, only: str | None = None) -> Case:
         questions = (Question((1.0,) * len(cards), questions[0].evidence),)
     road = _choice(rng, ROADS_OF["solve" if entry == "solver" else entry])
     options = _options(rng, entry, road)
+    if entry in ("solve", "solver", "bound") and options.get("method") not in UNCERTIFIED:
+        options["certificate"] = bool(rng.random() < CERTIFIED)
     if options.get("method") == "reorder":
         # It chooses its own order, whatever is given.
         questions = (Question(questions[0].weights, questions[0].evidence),)
