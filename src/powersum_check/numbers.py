@@ -113,8 +113,8 @@ def power_sum(table: Table, weight: float) -> Table:
     Let top be the largest of m entries, δ = (t - top) / w <= 0 and s = Σ exp δ >= 1. The computed δ has a relative
     error of 2.01 u, which is at most 0.75 u in exp δ, for |δ| exp δ <= 1/e. With 8 u exp δ for ``exp`` itself and
     (m - 1) u s for the sum, s has a relative error of at most (1.8 m + 9) u, and log s an absolute one of that and
-    8 u log m. (What underflows is smaller than TINY; δ overflows, to -inf, only where exp δ is 0.) Multiplying by w adds
-    u w log m, adding top u times the result.
+    8 u log m. (What underflows is smaller than TINY; δ overflows, to -inf, only where exp δ is 0.) Multiplying by w
+    adds u w log m, adding top u times the result.
     """
     values = table.values
     m = values.shape[0]
