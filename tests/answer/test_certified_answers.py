@@ -116,3 +116,22 @@ def test_partial_sums_prove_themselves(kind: Kind, seed: int, tmp_path: Path, mo
     assert result.log_lower > -math.inf
     found = checked(result, asked, tmp_path)
     assert found.log_upper - found.log_lower < 1e-6
+
+
+def test_a_proof_of_less_than_the_answer_is_noted() -> None:
+    """Found by the soak: regions exclude what only two of them together make impossible, a certificate does not."""
+    rng = np.random.default_rng(0)
+    noted = 0
+    for _ in range(60):
+        tables = [
+            ((a, b), np.where(rng.random((3, 3)) < 0.35, 0.0, np.exp(rng.normal(0.0, 5.0, (3, 3)))))
+            for a, b in ((0, 1), (1, 2), (2, 3), (3, 0))
+        ]
+        model = ps.Model.from_factors([3] * 4, tables)
+        result = ps.bound(model, maximize=[1, 2, 3], method="gdd", ibound=2, sweeps=20, certificate=True)
+        assert result.certificate is not None
+        claim = float(result.certificate.head["claim"]["log_upper"])
+        less = claim > result.log_upper + 1e-5
+        assert less == any("The certificate proves less" in note for note in result.notes)
+        noted += less
+    assert noted > 0

@@ -29,6 +29,9 @@ WIDEST = 30.0
 ROOM = 1e-9
 """Room that a claim leaves for the checker's own rounding, as a share of the value or of 1."""
 
+UNPROVEN = 1e-6
+"""A certificate proves the bounds of an answer where it is this close to them, as a share of the value or of 1."""
+
 
 def certificate_of(
     question: Question,
@@ -86,6 +89,18 @@ def certificate_of(
     if assignment and log_lower > -math.inf:
         head["assignment"] = [[int(v), int(s)] for v, s in assignment.items()]
     return Certificate(head, arrays)
+
+
+def shortfall(certificate: Certificate, log_lower: float, log_upper: float) -> tuple[str, ...]:
+    """A note for each bound of an answer that its certificate does not prove as it stands."""
+    notes = []
+    for side, name, claimed in ((1.0, "upper", log_upper), (-1.0, "lower", log_lower)):
+        number = certificate.head["claim"][f"log_{name}"]
+        proven = side * math.inf if number is None else float(number)
+        if side * (proven - claimed) > UNPROVEN * max(1.0, abs(claimed)):
+            text = f"log_{name} = {proven:.6f}" if math.isfinite(proven) else f"no {name} bound"
+            notes.append(f"The certificate proves less than the answer says: {text}.")
+    return tuple(notes)
 
 
 def ground_of(question: Question, problem: Problem) -> Ground:

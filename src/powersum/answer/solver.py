@@ -300,6 +300,7 @@ class Solver:
         board.refuse()
         board.confirm()
         status, reason = self._status()
+        certificate = self._certificate()
         return Result(
             log_upper=board.log_upper,
             log_lower=board.log_lower,
@@ -311,9 +312,9 @@ class Solver:
             options=self._options,
             sizes=dict(board.sizes),
             version=__version__,
-            notes=board.notes,
+            notes=board.notes + self._unproven(certificate),
             question=self.question.asked(),
-            certificate=self._certificate(),
+            certificate=certificate,
         )
 
     def _certificate(self) -> Certificate | None:
@@ -336,6 +337,14 @@ class Solver:
             below=board.below.steps,
             log_below=board.below.log_lower,
         )
+
+    def _unproven(self, certificate: Certificate | None) -> tuple[str, ...]:
+        """What the certificate leaves open."""
+        if certificate is None:
+            return ()
+        from powersum.answer.certificate import shortfall
+
+        return shortfall(certificate, self._board.log_lower, self._board.log_upper)
 
     def _status(self) -> tuple[Status, str]:
         board = self._board
