@@ -208,8 +208,12 @@ def bound(
     log_lower = outcome.log_upper - 2.0 * log_error if status is Status.OPTIMAL else -math.inf
     restored = None if status is Status.INFEASIBLE else problem.restore(states)
     proof = None
+    unproven: tuple[str, ...] = ()
     if certificate:
+        from powersum.answer.certificate import shortfall
+
         proof = _certificate(question, problem, outcome, log_lower, restored, forest, log_proven)
+        unproven = shortfall(proof, log_lower, outcome.log_upper)
     from powersum import __version__
 
     return Result(
@@ -224,7 +228,7 @@ def bound(
         sizes=sizes,
         version=__version__,
         residuals=residuals,
-        notes=outcome.notes,
+        notes=(*outcome.notes, *unproven),
         question=question.asked(),
         certificate=proof,
     )

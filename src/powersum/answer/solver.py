@@ -19,7 +19,6 @@ from powersum.core.interrupt import Interrupt, interruptible
 from powersum.core.memory import memory_left, memory_usually_left
 from powersum.core.work_time import counted_by, metered
 from powersum.exact.small import small_elimination
-from powersum.model.certificate import Certificate
 from powersum.model.limits import Limits, flag, number, path_of, whole_number
 from powersum.model.model import VariableKey
 from powersum.model.query import Query
@@ -28,7 +27,6 @@ from powersum.model.result import Result, Snapshot, Status
 
 if TYPE_CHECKING:
     from powersum.answer.resume import Resumed
-    from powersum.prepare.proof import Proof
 
 _OVER = object()
 """What stands for the end of the work."""
@@ -283,15 +281,6 @@ class Solver:
         with counted_by(self.meter):
             self._board.confirm()
 
-    def _save_checkpoint(self) -> None:
-        """Write a checkpoint if one is due and there is something to write, while the work is not disturbed."""
-        checkpoints, board, begun = self._checkpoints, self._board, self._clock.spent
-        if checkpoints is None or board.log_upper == math.inf or not checkpoints.due(begun):
-            return
-        certificate = self._certificate(board.draft())
-        if certificate is not None:
-            checkpoints.write(certificate, begun, self._clock.spent)
-
     def _advance(self) -> Snapshot | None:
         """One turn of work; the snapshot if a bound moved."""
         board, clock, schedule = self._board, self._clock, self.schedule
@@ -315,8 +304,8 @@ class Solver:
                     )
                     self._resumed = None
                 over = next(self._work, _OVER) is _OVER
-                if not over:
-                    self._save_checkpoint()
+                if not over and self._checkpoints is not None:
+                    self._checkpoints.keep(self.question, board, clock)
         except BaseException as error:
             # Whatever it was, what is on the board holds. An exception without words is told by its name.
             words = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
@@ -357,11 +346,18 @@ class Solver:
 
         board = self._board
         board.refuse()
+        certificate, notes = None, board.notes
         with counted_by(self.meter):
             board.confirm()
-            certificate = self._certificate(board.proof())
-        if certificate is not None and self._checkpoints is not None and self._finished:
-            self._checkpoints.write(certificate, self._clock.spent, self._clock.spent)
+            if board.ground is not None:
+                from powersum.answer.certificate import certificate_on, shortfall
+
+                certificate = certificate_on(board, self.question, board.proof())
+                notes += shortfall(certificate, board.log_lower, board.log_upper)
+        if certificate is not None and self._checkpoints is not None:
+            if self._finished:
+                self._checkpoints.write(certificate)
+            notes += self._checkpoints.notes
         status, reason = self._status()
         return Result(
             log_upper=board.log_upper,
@@ -374,30 +370,9 @@ class Solver:
             options=self._options,
             sizes=dict(board.sizes),
             version=__version__,
-            notes=board.notes,
+            notes=notes,
             question=self.question.asked(),
             certificate=certificate,
-        )
-
-    def _certificate(self, proof: Proof) -> Certificate | None:
-        """The proof of what is on the board, if it was asked for."""
-        board = self._board
-        if board.ground is None:
-            return None
-        from powersum.answer.certificate import certificate_of
-
-        chosen = self.question.query.max_variables.tolist()
-        found = board.log_lower > -math.inf
-        return certificate_of(
-            self.question,
-            board.ground,
-            proof,
-            log_lower=board.log_lower,
-            log_upper=board.log_upper,
-            states=board.given if chosen or not board.proven else None,
-            assignment={v: int(board.states[v]) for v in chosen} if found else None,
-            below=board.below.steps,
-            log_below=board.below.log_lower,
         )
 
     def _status(self) -> tuple[Status, str]:
