@@ -6,7 +6,7 @@ import concurrent.futures as cf
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from powersum.cluster.errors import ClusterError
 from powersum.cluster.executor import Shared, Task, Workers, words
@@ -65,7 +65,7 @@ class DaskWorkers(Workers):
     def __init__(self, client: Client) -> None:
         self.client = client
         # Half of Dask's methods have no types.
-        self._dask: Any = client
+        self._dask = cast(Any, client)
         super().__init__(self._dask.get_executor(pure=False), own=True)
         self._check()
 
