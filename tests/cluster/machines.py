@@ -45,6 +45,7 @@ class Machines:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._file = folder / "scheduler.json"
+        self.environment = environment()
         self.workers: list[subprocess.Popen[bytes]] = []
         self.scheduler = self._start("dask_scheduler", "--port", "0", "--scheduler-file", str(self._file))
         eventually(self._file.exists, "a scheduler")
@@ -77,7 +78,7 @@ class Machines:
             *options,
         ]
         with log:
-            return subprocess.Popen(command, stdout=log, stderr=log, env=environment(), start_new_session=True)
+            return subprocess.Popen(command, stdout=log, stderr=log, env=self.environment, start_new_session=True)
 
     def end(self) -> None:
         """End all of them."""

@@ -109,6 +109,12 @@ class Engine:
             else None,
         )
 
+    def prepare(self) -> None:
+        """Load, and where need be compile, what answers quickest, before the questions that will need it."""
+        with self._lock:
+            self._asked = PATIENCE
+        self.solve([] if self.model.n_variables == 0 else [0])
+
     def log_z(self, evidence: EvidenceLike | None = None) -> Result:
         """The log of the sum over everything: in a Bayesian network, of the probability of the evidence."""
         return self.solve(None, evidence)

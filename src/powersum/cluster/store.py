@@ -7,8 +7,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-MOST_KEPT = 4
-"""Shared values that a process keeps; of more, those that were not used longest go."""
+MOST_KEPT = 8
+"""Values that a process keeps; of more, those that were not used longest go."""
 
 MISSING = "powersum: this worker has not got the shared value yet"
 """What a task returns whose shared value has not come to its worker."""
