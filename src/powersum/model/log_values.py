@@ -18,13 +18,18 @@ def check_log_values(log_values: FloatArray) -> None:
         raise InputError("a table entry is NaN or infinite")
 
 
+def check_shape(given: tuple[int, ...], shape: tuple[int, ...]) -> None:
+    """Refuse another number of entries than the model has."""
+    if given != shape:
+        raise InputError(f"log_values has shape {given}: the model's has {shape}")
+
+
 def log_values_of(log_values: Any, shape: tuple[int, ...]) -> FloatArray:
     """A copy of all table entries of a model, as many as there must be."""
     try:
         values = np.array(log_values, dtype=np.float64)
     except (TypeError, ValueError):
         raise InputError(f"log_values is {as_text(log_values)}: give an array of numbers") from None
-    if values.shape != shape:
-        raise InputError(f"log_values has shape {values.shape}: the model's has {shape}")
+    check_shape(values.shape, shape)
     check_log_values(values)
     return values
