@@ -24,6 +24,8 @@ BELOW: dict[str, tuple[str, ...]] = {
     "search": ("bounds", "assign"),
     "sums": ("bounds", "assign"),
     "answer": ("search", "sums"),
+    "jax": ("answer",),
+    "torch": ("answer",),
     "report": ("answer", "formats", "generate"),
     "reproduce": ("report",),
     "cli": ("reproduce",),
