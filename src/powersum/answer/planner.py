@@ -111,7 +111,7 @@ class Planner:
         error = self._log_error + plan.log_width
         reason = f"Exact elimination, of constrained width {int(plan.layout.facts[-1])}."
         board.offer_exact(self._whole, log_value + plan.log_constant, error, states, reason)
-        return None if board.log_upper == math.inf else (board, self._sizes(question, plan))
+        return (board, self._sizes(question, plan)) if board.proven else None
 
     def marginals(self, question: Question) -> Marginals | None:
         """The distributions of all variables; None where they would take too much. The question has no likelihoods."""
