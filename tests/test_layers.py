@@ -28,7 +28,8 @@ BELOW: dict[str, tuple[str, ...]] = {
     "torch": ("answer",),
     "report": ("answer", "formats", "generate"),
     "reproduce": ("report",),
-    "cli": ("reproduce",),
+    "explore": ("report",),
+    "cli": ("reproduce", "explore"),
 }
 """The rooms that each room is built on, directly; it may import from them and from all that they are built on."""
 
