@@ -22,8 +22,8 @@ Kind = Callable[[int], Case]
 ROOM = 1e-8
 
 
-def checked(result: ps.Result, asked: Case, folder: Path) -> pc.Verified:
-    """What the checker says; the certificate claims what the result does, up to rounding."""
+def checked(result: ps.Result, asked: Case, folder: Path, *, less: bool = False) -> pc.Verified:
+    """What the checker says; the certificate claims what the result does, up to rounding, or a note says that not."""
     assert result.certificate is not None
     path = folder / "proof.zip"
     result.certificate.save(path)
@@ -31,7 +31,8 @@ def checked(result: ps.Result, asked: Case, folder: Path) -> pc.Verified:
     found = pc.check(to_check(asked.model), question, path)
     room = ROOM * max(1.0, abs(result.log_upper)) if math.isfinite(result.log_upper) else 0.0
     assert found.log_upper <= result.log_upper + room
-    assert found.log_lower >= result.log_lower - room
+    noted = any("The certificate proves less" in note for note in result.notes)
+    assert found.log_lower >= result.log_lower - room or (less and noted)
     value = truth(asked)
     assert found.log_lower <= value + ROOM
     assert value <= found.log_upper + ROOM
@@ -132,7 +133,8 @@ def test_variational_sums_prove_themselves(
     assert result.log_lower > -math.inf
     assert result.certificate is not None
     assert "mean-field" in [step["kind"] for step in result.certificate.head["steps"]]
-    checked(result, asked, tmp_path)
+    # A cutset held may be worth more, and has no proof where elimination is too wide for one.
+    checked(result, asked, tmp_path, less=True)
 
 
 def test_a_proof_of_less_than_the_answer_is_noted() -> None:
