@@ -101,7 +101,7 @@ def _numbered(path: Path) -> list[tuple[str, list[str]]]:
 def whole_words_of_bash() -> Iterator[None]:
     """Give the block the words as they were typed, and bash what it asked for.
 
-    To bash ``=`` ends a word: of ``cough=y`` it hands over three words, and what is offered takes the place of the last.
+    To bash ``=`` ends a word: of ``cough=y`` it hands over three words; what is offered replaces the last.
     """
     separator = "\n" if "\n" in os.environ.get("COMP_WORDS", "") else " "
     words = os.environ.get("COMP_WORDS", "").split(separator)
