@@ -28,7 +28,7 @@ def _in(place: Any) -> None:
 
 
 def _shown(default: Any) -> Any:
-    """The value of a number that has a name; anything else as it is."""
+    """The value of a number or a word that has a name; anything else as it is."""
     name = str(default)
     if not isinstance(default, griffe.Expr) or not name.isupper() or "." in name:
         return default
@@ -38,6 +38,8 @@ def _shown(default: Any) -> Any:
     except ModuleNotFoundError:
         # A room that needs an extra; the reference has nothing of it.
         return default
+    if isinstance(value, str):
+        return f'"{value}"'
     if not isinstance(value, int | float):
         return default
     return f"{value:g}".replace("e+0", "e")
