@@ -23,6 +23,7 @@ BELOW: dict[str, tuple[str, ...]] = {
     "search": ("bounds", "assign"),
     "sums": ("bounds", "assign"),
     "answer": ("search", "sums"),
+    "learn": ("answer",),
     "jax": ("answer",),
     "torch": ("answer",),
     "report": ("answer", "formats", "generate"),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from powersum._version import __version__
 
 if TYPE_CHECKING:
-    from powersum import generate
+    from powersum import generate, learn
     from powersum.answer.bounding import bound
     from powersum.answer.engine import Engine
     from powersum.answer.gradient import Gradient, bound_and_gradient
@@ -43,6 +43,7 @@ __all__ = [
     "from_pgmpy",
     "from_pyagrum",
     "generate",
+    "learn",
     "marginals",
     "read",
     "read_evidence",
@@ -63,6 +64,7 @@ _LAZY = MappingProxyType(
         "Engine": "powersum.answer.engine",
         **dict.fromkeys(("Gradient", "bound_and_gradient"), "powersum.answer.gradient"),
         "generate": "powersum.generate",
+        "learn": "powersum.learn",
         "bound": "powersum.answer.bounding",
         "solve_many": "powersum.answer.many",
         "InputError": "powersum.core.errors",
