@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -74,6 +74,11 @@ class Model:
             object.__setattr__(self, name, frozen(whole_numbers(getattr(self, name), name), np.int64))
         object.__setattr__(self, "log_values", frozen(self.log_values, np.float64))
         _check(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Made anew in the process that it travels to: arrays come out of a pickle writable, and to compiled code an
+        # array that may be written to is of another type.
+        return Model, tuple(getattr(self, item.name) for item in fields(self) if item.init)
 
     @classmethod
     def from_factors(

@@ -12,6 +12,8 @@ from powersum.bounds.buckets.statics import fill_static
 from powersum.bounds.buckets.wiring import Layout
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.jit import compiled, inner
+from powersum.core.speed import TREE_NODE, TREE_PASS, VALUE_SHARE
+from powersum.core.work_time import spend
 from powersum.model.model import Model
 from powersum.model.rounding import EXPONENTIAL, IMPOSSIBLE, UNIT
 
@@ -59,6 +61,7 @@ class Passes:
         self._message_end = layout.n_static + layout.n_messages + layout.n_shifts
         self._fixed_errors = FixedError(layout, model, self._node_tau)
         self._fixed_error = self._fixed_errors.of(model)
+        self._seconds = TREE_PASS * layout.n_entries + TREE_NODE * layout.n_nodes
 
     def value(self, temperature: float = 0.0, *, sums_are_fresh: bool = False) -> float:
         """The bound with max variables at a temperature; 0 is the true one. Leaves the gradient as it is.
@@ -71,6 +74,7 @@ class Passes:
             self._forward_over(self._last, _NO_TABLES)
         else:
             self._run_forward(_NO_TABLES)
+        spend(VALUE_SHARE * self._seconds)
         return self._total()
 
     def error(self) -> float:
@@ -112,6 +116,7 @@ class Passes:
             self._scale,
             self.gradient,
         )
+        spend(self._seconds)
         return self._total()
 
     def variable_beliefs(self) -> list[FloatArray]:
@@ -263,6 +268,11 @@ def _branches(layout: Layout, threads: int) -> tuple[IntArray, list[IntArray]]:
 def least_share(count: int) -> float:
     """The least share of each of ``count`` mini-buckets: all of them together leave half of the weight to divide."""
     return min(LEAST_WEIGHT_SHARE, 0.5 / count)
+
+
+def least_shares(counts: IntArray) -> FloatArray:
+    """The same for groups of mini-buckets."""
+    return np.minimum(LEAST_WEIGHT_SHARE, 0.5 / np.maximum(counts, 1))
 
 
 @compiled
