@@ -51,7 +51,7 @@ def brute_force(one: Example, objective: str, theta: FloatArray) -> float:
             total += float(np.logaddexp(value[right], value[other])) - value[right]
         return total
     wrong = {y: sum(a != b for a, b in zip(y, right, strict=True)) for y in value}
-    return max(value[y] + 0.7 * wrong[y] for y in value) - value[right]
+    return float(max(value[y] + 0.7 * wrong[y] for y in value) - value[right])
 
 
 @pytest.mark.parametrize("objective", ps.learn.OBJECTIVES)

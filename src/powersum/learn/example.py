@@ -12,7 +12,6 @@ from powersum.core.arrays import FloatArray
 from powersum.core.errors import InputError
 from powersum.model.evidence import evidence_of
 from powersum.model.model import Model
-from powersum.model.question import EvidenceLike
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +42,8 @@ class Example:
 
     model: Model
     features: Any
-    labels: EvidenceLike
-    evidence: EvidenceLike = field(default_factory=dict)
+    labels: Any
+    evidence: Any = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not isinstance(self.model, Model):

@@ -75,8 +75,10 @@ def fit(
     >>> round(float(learned.parameters[0]), 3)  # log(3), the odds
     1.099
     """
-    from scipy.optimize import minimize
+    from scipy import optimize
 
+    # Its types know no functions inside functions.
+    lbfgs: Any = optimize.minimize
     loss = Loss(examples, objective, **options)
     theta = np.zeros(loss.n_parameters) if start is None else np.array(start, dtype=np.float64)
     most = whole_number(iterations, "iterations", 0)
@@ -102,7 +104,7 @@ def fit(
         # Bounds get tighter on the way, which a line search may take for the end: it is one if the next one agrees.
         while len(history) <= most and interrupt.cause is None:
             before = best[1]
-            found = minimize(watched, best[0], jac=True, method="L-BFGS-B", callback=after)
+            found = lbfgs(watched, best[0], jac=True, method="L-BFGS-B", callback=after)
             reason = str(found.message)
             if before - best[1] <= SETTLED * max(1.0, abs(before)):
                 break
