@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from powersum.answer.solver import Solver, solve
     from powersum.answer.stream import Answer, solve_each
     from powersum.core.errors import InputError
-    from powersum.formats import read, read_evidence, read_order, read_query, to_uai, write
+    from powersum.formats import read, read_evidence, read_names, read_order, read_query, to_uai, write
     from powersum.interop import from_arrays, from_networkx, from_pgmpy, from_pyagrum, to_pyagrum
     from powersum.model.model import Model
     from powersum.model.query import Query
@@ -49,6 +49,7 @@ __all__ = [
     "marginals",
     "read",
     "read_evidence",
+    "read_names",
     "read_order",
     "read_query",
     "solve",
@@ -78,7 +79,9 @@ _LAZY = MappingProxyType(
         **dict.fromkeys(("Answer", "solve_each"), "powersum.answer.stream"),
         **dict.fromkeys(("Residuals", "Result", "Snapshot", "Status"), "powersum.model.result"),
         "write_report": "powersum.report.html",
-        **dict.fromkeys(("read", "read_evidence", "read_order", "read_query", "to_uai", "write"), "powersum.formats"),
+        **dict.fromkeys(
+            ("read", "read_evidence", "read_names", "read_order", "read_query", "to_uai", "write"), "powersum.formats"
+        ),
         **dict.fromkeys(
             ("from_arrays", "from_networkx", "from_pgmpy", "from_pyagrum", "to_pyagrum"), "powersum.interop"
         ),
