@@ -24,9 +24,12 @@ BELOW: dict[str, tuple[str, ...]] = {
     "search": ("bounds", "assign"),
     "sums": ("bounds", "assign"),
     "answer": ("search", "sums"),
+    "jax": ("answer",),
+    "torch": ("answer",),
     "report": ("answer", "formats", "generate"),
     "reproduce": ("report",),
-    "cli": ("reproduce",),
+    "explore": ("report",),
+    "cli": ("reproduce", "explore"),
 }
 """The rooms that each room is built on, directly; it may import from them and from all that they are built on."""
 

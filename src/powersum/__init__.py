@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from powersum import generate
     from powersum.answer.bounding import bound
     from powersum.answer.engine import Engine
-    from powersum.answer.gradient import bound_and_gradient
+    from powersum.answer.gradient import Gradient, bound_and_gradient
     from powersum.answer.many import solve_many
     from powersum.answer.marginals import Marginals, marginals
     from powersum.answer.solver import Solver, solve
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Answer",
     "Engine",
+    "Gradient",
     "InputError",
     "Marginals",
     "Model",
@@ -63,7 +64,7 @@ __all__ = [
 _LAZY = MappingProxyType(
     {
         "Engine": "powersum.answer.engine",
-        "bound_and_gradient": "powersum.answer.gradient",
+        **dict.fromkeys(("Gradient", "bound_and_gradient"), "powersum.answer.gradient"),
         "generate": "powersum.generate",
         "bound": "powersum.answer.bounding",
         "solve_many": "powersum.answer.many",

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from powersum.answer.shares import sum_bounds
+from powersum.core.work_time import counted_by
 from powersum.model.interval import Interval
 from powersum.model.result import Result, Status
 
@@ -63,5 +64,6 @@ def log_sum_of(solver: Solver, result: Result, *, left: float) -> tuple[float, f
 def with_probability(solver: Solver) -> Result:
     """The answer of a solver that has ended, with its probability where that is worth asking for."""
     result = solver.result()
-    log_sum = log_sum_of(solver, result, left=solver.question.limits.seconds - result.seconds)
+    with counted_by(solver.meter):
+        log_sum = log_sum_of(solver, result, left=solver.question.limits.seconds - result.seconds)
     return result if log_sum is None else replace(result, probability=probability_of(result, log_sum))

@@ -14,6 +14,7 @@ from powersum.cli.batch import batch_command
 from powersum.cli.bound import bound_command
 from powersum.cli.cache import cache_command
 from powersum.cli.compare import compare_command
+from powersum.cli.explore import explore_command
 from powersum.cli.generate import generate_app
 from powersum.cli.help import examples
 from powersum.cli.info import info_command
@@ -62,6 +63,13 @@ app.command(
         "powersum batch clinic.bif cases.jsonl --max cancer -o answers.jsonl --cluster tcp://head:8786 --resume",
     ),
 )(batch_command)
+app.command(
+    "explore",
+    epilog=examples(
+        "powersum explore clinic.bif",
+        "powersum explore clinic.bif --max cancer --evidence cough=yes --port 8000 --no-browser",
+    ),
+)(explore_command)
 app.command(
     "uai-solver",
     epilog=examples(
