@@ -96,6 +96,8 @@ class Board:
         self.given: IntArray | None = None
         self.below = NOTHING_BELOW
         self._proof, self._provable = Proof((), math.inf), math.inf
+        self._draft: Prover | None = None
+        self._draftable = math.inf
 
     @property
     def gap(self) -> float:
@@ -114,6 +116,7 @@ class Board:
         log_error: float,
         compute_again: Callable[[], float] | None = None,
         prover: Prover | None = None,
+        draft: Prover | None = None,
     ) -> bool:
         """A bound on the problem's value from above; True if it is the best so far.
 
@@ -129,11 +132,15 @@ class Board:
             Computes it from scratch at the point it comes from, rounding counted; None where it needs no point.
         prover
             Proves it, if a certificate is wanted; the best that has one counts.
+        draft
+            Proves it, too, and can be asked at any time, while work goes on undisturbed: for checkpoints.
         """
         log_upper = certain(log_value + problem.log_constant, log_error + problem.log_error)
         if self.ground is not None and prover is not None and log_upper < self._provable:
             # Better bounds may have come from where there is no proof.
             self.prover, self._provable = prover, log_upper
+        if self.ground is not None and draft is not None and log_upper < self._draftable:
+            self._draft, self._draftable = draft, log_upper
         if not log_upper < self.log_upper:
             return False
         self._refuse_contradiction(self.log_lower, log_upper)
@@ -212,6 +219,12 @@ class Board:
             self.offer_proof(prover(self.ground))
         return self._proof
 
+    def draft(self) -> Proof:
+        """The best proof that is there or can be had at once; whoever works is not disturbed by it."""
+        if self._draft is not None and self.ground is not None and self._draftable < self._proof.log_upper:
+            return self._draft(self.ground)
+        return self._proof
+
     def offer_proof(self, proof: Proof) -> None:
         """A proof that is there already; it counts if it proves more than those before."""
         if proof.steps and proof.log_upper <= self._proof.log_upper:
@@ -224,6 +237,7 @@ class Board:
         Should that ever be more than was claimed on the way, no snapshot may claim less.
         """
         self.proof()
+        self._draft = None
         compute_again, self._compute_again = self._compute_again, None
         if compute_again is None:
             return

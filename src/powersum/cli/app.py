@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from powersum import __version__
+from powersum.cli.batch import batch_command
 from powersum.cli.bound import bound_command
 from powersum.cli.cache import cache_command
 from powersum.cli.compare import compare_command
@@ -54,6 +55,13 @@ app.command(
         "powersum marginals model.uai --of 3,7 --evid model.uai.evid --time 60",
     ),
 )(marginals_command)
+app.command(
+    "batch",
+    epilog=examples(
+        "powersum batch clinic.bif cases.csv --max cancer -o answers.csv --workers 4",
+        "powersum batch clinic.bif cases.jsonl --max cancer -o answers.jsonl --cluster tcp://head:8786 --resume",
+    ),
+)(batch_command)
 app.command(
     "uai-solver",
     epilog=examples(

@@ -7,13 +7,14 @@ dead ends; what that leaves open goes back among them. The least cost of all ope
 from __future__ import annotations
 
 import heapq
-import time
 from typing import NamedTuple
 
 import numpy as np
 
+from powersum.core import work_time as time
 from powersum.core.arrays import IntArray
 from powersum.core.progress import Progress
+from powersum.core.speed import COST_NODE, COST_SWEEP
 from powersum.search.costs.branching import PAUSED, TOO_SHORT, descend, leave, new_path, search_below
 from powersum.search.costs.cells import BACKTRACKS, BEST, DEPTH, FULL, LENGTH, NODES, cost_of, new_cells
 from powersum.search.costs.consistency import make_consistent, sweep
@@ -151,6 +152,7 @@ class CostSearch:
         """Two sweeps at the root, to and fro."""
         now, before = self._now, int(self._now.cells[0])
         better = sweep(False, self._tables, now) and sweep(True, self._tables, now)
+        time.spend(2.0 * COST_SWEEP * len(self._tables.tables))
         self._raise(int(now.cells[0]))
         self._sweeps -= 1
         if not better:
@@ -208,6 +210,7 @@ class CostSearch:
         left = max(self._dives_until - int(now.counts[BACKTRACKS]), 1)
         ended = search_below(np.int64(left), np.int64(NODES_AT_ONCE), tables, path, now)
         self._spent += self.nodes - before
+        time.spend(COST_NODE * len(now.rank) * (self.nodes - before + 1))
         if ended == PAUSED and (now.counts[BACKTRACKS] < self._dives_until or self._bytes > self._most_bytes):
             return
         if ended == PAUSED:
