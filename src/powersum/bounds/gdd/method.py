@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -19,8 +18,10 @@ from powersum.bounds.gdd.state import DescentState, Rules, Workspace, new_worksp
 from powersum.bounds.gdd.weights import STARTS, start_weights
 from powersum.bounds.gdd.whole import apply_shifts, evaluate_regions, gradients, max_marginals, rounding_units
 from powersum.bounds.protocol import check_choices
+from powersum.core import work_time as time
 from powersum.core.arrays import FloatArray, IntArray, starts_of
 from powersum.core.errors import InputError
+from powersum.core.speed import DECOMPOSED_SWEEP
 from powersum.model.result import Residuals
 from powersum.model.rounding import UNIT, certain, elimination_error
 from powersum.prepare.problem import Problem
@@ -105,6 +106,7 @@ class GDD:
             least_share=0.0 if start == "wmb" else 1e-6,
         )
         self._threads = threads
+        self._block_seconds = DECOMPOSED_SWEEP * float(regions.table_start[-1]) / max(n_blocks, 1)
         self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
         self._workspaces = [new_workspace(wiring) for _ in range(threads)]
         evaluate_regions(regions, wiring.shapes, self._state, self._workspaces[0])
@@ -142,6 +144,7 @@ class GDD:
 
     def _update(self, first: int, last: int) -> None:
         wiring, pool = self._wiring, self._pool
+        time.spend(self._block_seconds * int(wiring.batch_start[last] - wiring.batch_start[first]))
 
         def update(first: int, last: int, work: Workspace) -> None:
             update_batches(
