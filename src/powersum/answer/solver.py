@@ -262,6 +262,10 @@ class Solver:
         if self.question.query.task != "PR":
             self._clock.limit -= reserved(self._clock.limit)
 
+    def aim_above(self, log_floor: float) -> None:
+        """Look only for what is better than a value that is known elsewhere; ``log_upper`` may stop there."""
+        self._board.log_floor = log_floor
+
     def interrupt(self, reason: str) -> None:
         """End here; ``reason`` is the sentence that the result gives for it."""
         if self._finished:
