@@ -110,8 +110,8 @@ def work(
 
 def first_try(full: FullSearch, clock: Clock, schedule: Schedule) -> Generator[None, None, bool]:
     """Where everything is maximised, easy questions are settled before the first tree is built; True if this is."""
-    ends = clock.spent + min(schedule.first_full, 0.1 * clock.limit)
-    progress = Progress.MORE if full.begin(ends) else Progress.DONE
+    ends = clock.spent + _first_full(clock, schedule)
+    progress = Progress.MORE if full.maximises_all and full.begin(ends) else Progress.DONE
     while progress is Progress.MORE and clock.spent < ends:
         progress = full.run(clock.deadline(schedule.slice))
         yield
@@ -119,22 +119,39 @@ def first_try(full: FullSearch, clock: Clock, schedule: Schedule) -> Generator[N
     return full.settled
 
 
+def _first_full(clock: Clock, schedule: Schedule) -> float:
+    """Seconds for a first search of full configurations."""
+    return min(schedule.first_full, schedule.first_full_share * clock.limit)
+
+
 def crew_of(task: Task, full: FullSearch) -> Crew:
     """The workers on a task. A new one is a file in ``workers`` and a line among the spells."""
     schedule = task.schedule
     evaluator = Evaluator(task.problem, memory=task.shares.evaluation)
-    local = LocalSearch(task, evaluator)
+    full.local = local = LocalSearch(task, evaluator)
     tightening = Tightening(task, local)
     sums = PartialSums(task, tightening, local)
     search = BranchAndBound(task, evaluator, tightening, local)
     return Crew(
-        first=FirstAssignment(task, evaluator, tightening, local, sums, full),
+        first=FirstAssignment(task, evaluator, tightening, local, sums),
         tightening=tightening,
         companion=local,
         spells=(
-            Spell(full, (schedule.full_share,) * 2, first=schedule.first_full, accompanied=False, modest=True),
+            Spell(
+                full,
+                (schedule.full_share,) * 2,
+                first=_first_full(task.clock, schedule),
+                accompanied=False,
+                modest=True,
+            ),
             Spell(sums, (schedule.sum_share, schedule.sum_share), first=schedule.first_sum, accompanied=False),
-            Spell(VariationalSums(task, local, sums), (schedule.variational_share,) * 2, accompanied=False),
+            Spell(
+                VariationalSums(task, local, sums, full),
+                (schedule.variational_share,) * 2,
+                first=schedule.first_variational,
+                accompanied=False,
+                modest=True,
+            ),
             Spell(search, (schedule.hopeful_search, schedule.hopeless_search), tries=True),
         ),
     )
