@@ -26,6 +26,7 @@ from powersum.cli.files import (
     MaxNames,
     Memory,
     ModelFile,
+    NamesFile,
     OrderFile,
     PlotOutput,
     QueryFile,
@@ -52,6 +53,7 @@ def bound_command(
     max_names: MaxNames = None,
     evid: EvidenceFile = None,
     evidence: EvidencePairs = None,
+    names: NamesFile = None,
     likelihood: Likelihoods = None,
     order: OrderFile = None,
     method: Annotated[
@@ -121,6 +123,7 @@ def bound_command(
             max_names=max_names,
             evid=evid,
             evidence=evidence,
+            names=names,
             order=order,
             likelihoods=likelihood,
             limits=limits,

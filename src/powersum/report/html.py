@@ -10,10 +10,12 @@ from string import Template
 
 from powersum.answer.marginals import Marginals, marginals
 from powersum.core.errors import InputError
+from powersum.model.explanation import Explanation
 from powersum.model.model import Model, VariableKey
 from powersum.model.query import Query
 from powersum.model.question import EvidenceLike, Question, asked_again
 from powersum.model.result import Result
+from powersum.report.explanation import explanation_section
 from powersum.report.graph import roles_of
 from powersum.report.page_sections import MOST_BELIEFS
 
@@ -49,6 +51,7 @@ def write_report(
     query: Query | None = None,
     command: str | None = None,
     title: str | None = None,
+    explanation: Explanation | None = None,
 ) -> None:
     """Write one self-contained page about an answer.
 
@@ -64,6 +67,8 @@ def write_report(
         What made the answer, shown at the end of the page.
     title
         The page's title.
+    explanation
+        What ``result.explain(model)`` returned, to be shown as well.
 
     Examples
     --------
@@ -75,7 +80,14 @@ def write_report(
     from powersum.formats.files import saving
 
     page = report_html(
-        result, model, maximize=maximize, evidence=evidence, query=query, command=command, title=title or "powersum"
+        result,
+        model,
+        maximize=maximize,
+        evidence=evidence,
+        query=query,
+        command=command,
+        title=title or "powersum",
+        explanation=explanation,
     )
     with saving(path) as handle:
         handle.write(page.encode())
@@ -90,6 +102,7 @@ def report_html(
     query: Query | None = None,
     command: str | None = None,
     title: str = "powersum",
+    explanation: Explanation | None = None,
 ) -> str:
     """The page of :func:`write_report` as text."""
     from powersum.report import page_sections as sections
@@ -116,6 +129,7 @@ def report_html(
         bounds=sections.bounds(report),
         graph=sections.graph(report),
         beliefs=sections.beliefs(report),
+        explanation="" if explanation is None else explanation_section(explanation),
         cost=sections.cost(report),
         making=sections.making(report),
     )
