@@ -135,7 +135,7 @@ def bound_command(
 
     # The flag stays up while files are written: a signal that comes then must not cost the answer.
     with interruptible():
-        with progress(quiet=quiet, stream=stream, line=upper_line) as callback:
+        with progress(quiet=quiet, stream=stream, line=upper_line, seconds=limits.seconds) as callback:
             result = bound(
                 question.model,
                 evidence=question.all_evidence,

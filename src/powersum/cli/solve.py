@@ -168,7 +168,7 @@ def solve_command(
         if best > 1:
             from powersum.answer.best import best_of
 
-            with progress(quiet=quiet, stream=stream, line=two_sided_line) as show:
+            with progress(quiet=quiet, stream=stream, line=two_sided_line, seconds=limits.seconds) as show:
                 result = best_of(question, k=best, distinct=distinct, callback=show)
         else:
             result = _solved(solver, question, uai, quiet=quiet, stream=stream)
@@ -197,7 +197,11 @@ def solve_command(
 
 def _solved(solver: Solver, question: Question, uai: Path | None, *, quiet: bool, stream: TextIO) -> Result:
     """Run the solver to its end, with every improvement on the screen and in the competition's file."""
-    with ExitStack() as open_files, progress(quiet=quiet, stream=stream, line=two_sided_line) as show:
+    seconds = question.limits.seconds
+    with (
+        ExitStack() as open_files,
+        progress(quiet=quiet, stream=stream, line=two_sided_line, seconds=seconds) as show,
+    ):
         writer = None if uai is None else open_files.enter_context(AnswerWriter(uai, question.query))
         for snapshot in solver:
             # First to the file: what a person has seen must survive a kill.

@@ -25,7 +25,7 @@ BELIEF_MEMORY = 2e8
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All that the page shows; ``beliefs`` is None where they would take too long or do not exist."""
+    """All that the page shows; ``beliefs`` is the reason why not where there are none."""
 
     result: Result
     question: Question
@@ -33,7 +33,7 @@ class Report:
     states: dict[int, str]
     title: str
     command: str | None
-    beliefs: Marginals | None
+    beliefs: Marginals | str
 
     @property
     def model(self) -> Model:
@@ -154,10 +154,10 @@ def _question(
     return Question.of(model, maximize, evidence, query=query)
 
 
-def _beliefs(question: Question) -> Marginals | None:
-    """Distribution of each variable given the evidence."""
+def _beliefs(question: Question) -> Marginals | str:
+    """Distribution of each variable given the evidence, or why there is none."""
     if question.model.n_variables > MOST_BELIEFS:
-        return None
+        return f"Not computed: the model has more than {MOST_BELIEFS} variables."
     try:
         return marginals(
             question.model,
@@ -166,9 +166,10 @@ def _beliefs(question: Question) -> Marginals | None:
             time_limit=BELIEF_SECONDS,
             memory=BELIEF_MEMORY,
         )
-    except InputError:
-        # The evidence has probability zero: there are no beliefs given it.
-        return None
+    except InputError as error:
+        return f"There are none: {error}."
+    except MemoryError:
+        return "Not computed: there is too little memory for them."
 
 
 def _part(name: str) -> str:
