@@ -15,6 +15,7 @@ from powersum.bounds.protocol import Provable
 from powersum.bounds.registry import DEFAULT_METHOD, check_options, check_provable, method_named, start_method
 from powersum.bounds.run import Callback, Outcome, run
 from powersum.core.clock import working_time
+from powersum.core.errors import InputError
 from powersum.core.interrupt import interruptible
 from powersum.core.memory import memory_left
 from powersum.model.certificate import Certificate
@@ -121,6 +122,7 @@ def bound(
         seed=seed,
     )
     function_of(callback, "callback")
+    automatic = method == DEFAULT_METHOD
     method = method_named(method)
     check_options(method, given)
     if flag(certificate, "certificate"):
@@ -161,7 +163,19 @@ def bound(
             sizes.update(order_sizes(cost.width, cost.log2_total))
             # A method is given the bytes that it may take itself.
             granted = given if memory is None else {**given, "memory": memory}
-            tightener = start_method(method, problem, chosen, threads=limits.threads, seed=limits.seed, options=granted)
+            if automatic:
+                from powersum.bounds.affordable import NAMES, affordable
+
+                tightener = affordable(
+                    problem, chosen, threads=limits.threads, seed=limits.seed, seconds=limits.seconds, **granted
+                )
+                method = NAMES[type(tightener)]
+            else:
+                tightener = start_method(
+                    method, problem, chosen, threads=limits.threads, seed=limits.seed, options=granted
+                )
+            if certificate and not isinstance(tightener, Provable):
+                raise InputError("there is too little memory for a bound that a certificate can express")
             outcome = run(
                 tightener,
                 limits,

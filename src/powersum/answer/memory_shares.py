@@ -65,14 +65,24 @@ class MemoryShares:
         return SEARCH * self.whole
 
     @property
-    def held(self) -> float:
-        """For evaluation with a cutset held, in place of search."""
-        return self.search
-
-    @property
     def tree(self) -> float:
         """For one covering tree: the best of the stages before and the one at work are there together."""
         return 0.5 * (self.whole - self.evaluation - self.local_search - self.search)
+
+    @property
+    def alone(self) -> float:
+        """For a bound that is the same in all stages, where no two trees fit."""
+        return 2.0 * self.tree
+
+    @property
+    def conditioning(self) -> float:
+        """For conditioning, which is done where sums are too wide, and so in place of search."""
+        return 0.5 * self.search
+
+    @property
+    def held(self) -> float:
+        """For evaluation with a cutset held, in place of search."""
+        return 0.5 * self.search
 
     @property
     def variational(self) -> float:

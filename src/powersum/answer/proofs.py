@@ -48,8 +48,12 @@ def by_easy_components(ground: Ground, rest: Problem) -> Proof:
 
 def by_tree(ground: Ground, tree: FixedTree, problem: Problem) -> Proof:
     """A covering tree of a problem that easy components may have been taken out of."""
-    forests = [tree_forest(tree, problem), *_others(ground.problem, problem)]
-    return Proof([ground.tree(forests)], tree.bound() + problem.log_constant)
+    return by_forest(ground, tree_forest(tree, problem), tree.bound(), problem)
+
+
+def by_forest(ground: Ground, forest: Forest, log_upper: float, problem: Problem) -> Proof:
+    """Another bound of mini-buckets on a problem that easy components may have been taken out of."""
+    return Proof([ground.tree([forest, *_others(ground.problem, problem)])], log_upper + problem.log_constant)
 
 
 def by_search(ground: Ground, search: AndOr, problem: Problem, seconds: float) -> Proof:

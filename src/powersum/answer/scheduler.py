@@ -7,7 +7,7 @@ all the while. Between two turns the caller can look at the board, at the clock 
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from powersum.answer.board import Board
@@ -33,6 +33,8 @@ class Spell:
         True where it has a try as soon as the bound has come near, before tightening goes on.
     accompanied
         False where the companion has no turns in between.
+    nearly_done
+        Asked when its time is over: True where it is about to end the whole run, and goes on.
     """
 
     worker: StageWorker
@@ -40,6 +42,7 @@ class Spell:
     first: float = 0.0
     tries: bool = False
     accompanied: bool = True
+    nearly_done: Callable[[], bool] = field(default=lambda: False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +189,9 @@ class Scheduler:
         if self.board.proven or not spell.worker.begin(ends):
             return
         progress = Progress.MORE
-        while progress is Progress.MORE and self.clock.spent < ends and not self.board.proven:
+        while progress is Progress.MORE and not self.board.proven:
+            if self.clock.spent >= ends and not spell.nearly_done():
+                break
             if spell.accompanied:
                 progress = yield from self._by_turns(crew, spell.worker)
             else:

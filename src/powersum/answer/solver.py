@@ -14,6 +14,7 @@ from powersum.core.arrays import IntArray
 from powersum.core.clock import Clock
 from powersum.core.errors import InputError
 from powersum.core.interrupt import Interrupt, interruptible
+from powersum.core.machine import budget_of
 from powersum.core.memory import memory_left
 from powersum.exact.small import small_elimination
 from powersum.model.certificate import Certificate
@@ -27,7 +28,6 @@ _OVER = object()
 """What stands for the end of the work."""
 
 DEFAULT_TIME = 60.0
-DEFAULT_MEMORY = 2e9
 
 SAME = 1e-6
 """Bounds this close count as equal: the answer is then optimal. How close they are, the result says."""
@@ -50,7 +50,7 @@ def solve(
     k: int = 1,
     distinct: int = 1,
     time_limit: float | None = DEFAULT_TIME,
-    memory: float | str = DEFAULT_MEMORY,
+    memory: float | str | None = None,
     gap: float = 0.0,
     threads: int = 1,
     seed: int = 0,
@@ -80,7 +80,8 @@ def solve(
     time_limit
         Seconds after which to return the best so far; ``None`` for no limit. Compilation on first use does not count.
     memory
-        Bytes that the process may hold, or a size such as ``"2G"``; what it holds already is taken off.
+        Bytes that the process may hold, or a size such as ``"2G"``; what it holds already is taken off. By default half
+        of what is free on the machine, at least 2 GB where there is so much.
     gap
         Stop once upper and lower bound are this close (natural logs).
     threads
@@ -166,14 +167,14 @@ class Solver:
         *,
         query: Query | None = None,
         time_limit: float | None = DEFAULT_TIME,
-        memory: float | str = DEFAULT_MEMORY,
+        memory: float | str | None = None,
         gap: float = 0.0,
         threads: int = 1,
         seed: int = 0,
         certificate: bool = False,
         schedule: Schedule = DEFAULT_SCHEDULE,
     ) -> None:
-        limits = Limits(time_limit=time_limit, memory=memory, gap=gap, threads=threads, seed=seed)
+        limits = Limits(time_limit=time_limit, memory=budget_of(memory), gap=gap, threads=threads, seed=seed)
         self.question = Question.of(model, maximize, evidence, query=query, limits=limits)
         self.question.only_sums_and_maxima("solve")
         self._certified = flag(certificate, "certificate")

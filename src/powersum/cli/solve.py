@@ -9,7 +9,7 @@ from typing import Annotated, TextIO
 import typer
 
 from powersum.answer.probability import with_probability
-from powersum.answer.solver import DEFAULT_MEMORY, DEFAULT_TIME, Solver
+from powersum.answer.solver import DEFAULT_TIME, Solver
 from powersum.cli.answer import (
     exit_if_interrupted,
     print_assignment,
@@ -43,6 +43,7 @@ from powersum.cli.result_file import AnswerWriter
 from powersum.cli.terminal import console_on, log10_text, value_text
 from powersum.core.errors import InputError
 from powersum.core.interrupt import interruptible
+from powersum.core.machine import budget_of
 from powersum.model.question import Question
 from powersum.model.result import Result, Status
 
@@ -90,9 +91,7 @@ def solve_command(
     ends the run early and keeps the best answer so far; the exit code is then 130.
     """
     # What is wrong with the options is told before a large model is read.
-    limits = limits_of(
-        time_limit=time_limit, memory=DEFAULT_MEMORY if memory is None else memory, gap=gap, threads=threads, seed=seed
-    )
+    limits = limits_of(time_limit=time_limit, memory=budget_of(memory), gap=gap, threads=threads, seed=seed)
     if best > 1 and uai is not None:
         raise InputError("give --best or --uai, not both: the competition's file has one answer")
     if best > 1 and certificate is not None:

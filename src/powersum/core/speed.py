@@ -25,3 +25,6 @@ ANNEALING_LOOK = 10e-9
 
 ORDERING_STEP = 2e-9
 """For each step of min-fill, as it counts its own work."""
+
+TREE_BUILDING = 3e-5
+"""For each variable, until a first covering tree of a very large model is there."""
