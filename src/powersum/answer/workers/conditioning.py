@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 
 import numpy as np
@@ -15,11 +16,11 @@ from powersum.exact.counting import LEAST_BYTES, Counting, worth_counting
 LEAST_SECONDS = 0.5
 """Before so long nobody can say how long it will take."""
 
-LEAST_EXPLORED = 0.02
-"""With less than this share behind it nobody can say when it will be through."""
+PACE_SECONDS = 0.2
+"""A pace is measured over no less than this."""
 
 HOPELESS = 4.0
-"""It is given up where it would take so many times the time that is left, by the share that is explored."""
+"""It is given up where it would take so many times the time that is left, at its pace."""
 
 
 class Conditioning:
@@ -40,6 +41,7 @@ class Conditioning:
         self._counting: Counting | None = None
         self._given: IntArray | None = None
         self._seconds = 0.0
+        self._paces: list[tuple[float, float]] = []
         fits = task.shares.conditioning >= LEAST_BYTES
         self._open = fits and task.board.ground is None and worth_counting(task.problem.model)
 
@@ -64,7 +66,7 @@ class Conditioning:
             elif self._counting is None:
                 return False
         if self._counting is None:
-            self._seconds = 0.0
+            self._seconds, self._paces = 0.0, []
             self._counting = Counting(
                 task.problem.model,
                 # An assignment has one state of each max variable: what is left is summed.
@@ -84,9 +86,11 @@ class Conditioning:
         while progress is Progress.MORE and time.monotonic() < deadline:
             progress = counting.step()
         self._seconds += time.monotonic() - begun
+        if not counting.on_trial:
+            self._paces.append((self._seconds, counting.explored))
         if progress is Progress.DONE:
             self._report(counting)
-        elif progress is Progress.MORE and not self._hopeless(counting):
+        elif progress is Progress.MORE and not self._hopeless():
             return Progress.MORE
         elif self._given is None:
             self._open = False
@@ -107,12 +111,18 @@ class Conditioning:
 
     def nearly_done(self) -> bool:
         """Whether it is likely to be through in time if nobody else has a turn."""
-        if self._counting is None or self._given is not None or self._counting.on_trial:
-            return False
-        share = self._counting.explored
-        return share > LEAST_EXPLORED and self._seconds * (1.0 - share) < share * self._task.clock.left
+        return self._given is None and self._seconds_to_go() < self._task.clock.left
 
-    def _hopeless(self, counting: Counting) -> bool:
-        if counting.on_trial or self._seconds < LEAST_SECONDS:
+    def _seconds_to_go(self) -> float:
+        """What is not explored yet, at the pace of the second half of the time so far."""
+        if not self._paces or self._seconds < LEAST_SECONDS:
+            return math.inf
+        seconds, share = self._paces[-1]
+        before = next(pace for pace in reversed(self._paces) if pace[0] <= 0.5 * seconds or pace is self._paces[0])
+        gained = share - before[1]
+        return (1.0 - share) * (seconds - before[0]) / gained if gained > 0.0 else math.inf
+
+    def _hopeless(self) -> bool:
+        if not self._paces or self._seconds < LEAST_SECONDS or self._seconds - self._paces[0][0] < PACE_SECONDS:
             return False
-        return self._seconds > HOPELESS * self._task.clock.left * counting.explored
+        return self._seconds_to_go() > HOPELESS * self._task.clock.left
