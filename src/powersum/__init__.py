@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Any
 from powersum._version import __version__
 
 if TYPE_CHECKING:
-    from powersum import generate
+    from powersum import generate, learn
     from powersum.answer.bounding import bound
     from powersum.answer.engine import Engine
-    from powersum.answer.gradient import bound_and_gradient
+    from powersum.answer.gradient import Gradient, bound_and_gradient
     from powersum.answer.many import solve_many
     from powersum.answer.marginals import Marginals, marginals
     from powersum.answer.solver import Solver, solve
+    from powersum.answer.stream import Answer, solve_each
     from powersum.core.errors import InputError
-    from powersum.formats import read, read_evidence, read_order, read_query, to_uai, write
+    from powersum.formats import read, read_evidence, read_names, read_order, read_query, to_uai, write
     from powersum.interop import from_arrays, from_networkx, from_pgmpy, from_pyagrum, to_pyagrum
     from powersum.model.model import Model
     from powersum.model.query import Query
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
 
 
 __all__ = [
+    "Answer",
     "Engine",
+    "Gradient",
     "InputError",
     "Marginals",
     "Model",
@@ -42,12 +45,15 @@ __all__ = [
     "from_pgmpy",
     "from_pyagrum",
     "generate",
+    "learn",
     "marginals",
     "read",
     "read_evidence",
+    "read_names",
     "read_order",
     "read_query",
     "solve",
+    "solve_each",
     "solve_many",
     "to_pyagrum",
     "to_uai",
@@ -60,8 +66,9 @@ __all__ = [
 _LAZY = MappingProxyType(
     {
         "Engine": "powersum.answer.engine",
-        "bound_and_gradient": "powersum.answer.gradient",
+        **dict.fromkeys(("Gradient", "bound_and_gradient"), "powersum.answer.gradient"),
         "generate": "powersum.generate",
+        "learn": "powersum.learn",
         "bound": "powersum.answer.bounding",
         "solve_many": "powersum.answer.many",
         "InputError": "powersum.core.errors",
@@ -69,9 +76,12 @@ _LAZY = MappingProxyType(
         "Query": "powersum.model.query",
         **dict.fromkeys(("Marginals", "marginals"), "powersum.answer.marginals"),
         **dict.fromkeys(("Solver", "solve"), "powersum.answer.solver"),
+        **dict.fromkeys(("Answer", "solve_each"), "powersum.answer.stream"),
         **dict.fromkeys(("Residuals", "Result", "Snapshot", "Status"), "powersum.model.result"),
         "write_report": "powersum.report.html",
-        **dict.fromkeys(("read", "read_evidence", "read_order", "read_query", "to_uai", "write"), "powersum.formats"),
+        **dict.fromkeys(
+            ("read", "read_evidence", "read_names", "read_order", "read_query", "to_uai", "write"), "powersum.formats"
+        ),
         **dict.fromkeys(
             ("from_arrays", "from_networkx", "from_pgmpy", "from_pyagrum", "to_pyagrum"), "powersum.interop"
         ),

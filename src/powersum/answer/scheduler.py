@@ -189,14 +189,19 @@ class Scheduler:
         if self.board.proven or not spell.worker.begin(ends):
             return
         progress = Progress.MORE
-        while progress is Progress.MORE and not self.board.proven:
-            if self.clock.spent >= ends and not spell.nearly_done():
-                break
-            if spell.accompanied:
-                progress = yield from self._by_turns(crew, spell.worker)
-            else:
-                progress = spell.worker.run(self.clock.deadline(self._slice))
-                yield
+        try:
+            while progress is Progress.MORE and not self.board.proven:
+                if self.clock.spent >= ends and not spell.nearly_done():
+                    break
+                if spell.accompanied:
+                    progress = yield from self._by_turns(crew, spell.worker)
+                else:
+                    progress = spell.worker.run(self.clock.deadline(self._slice))
+                    yield
+        except GeneratorExit:
+            # The run is over: what the worker has found may still have to be proven.
+            spell.worker.end()
+            raise
         spell.worker.end()
 
     def _by_turns(self, crew: Crew, worker: Worker) -> Generator[None, None, Progress]:

@@ -50,6 +50,10 @@ Likelihoods = Annotated[
         help="Uncertain evidence: a likelihood for each state of a variable, in their order or as STATE:L. Repeatable.",
     ),
 ]
+NamesFile = Annotated[
+    Path | None,
+    typer.Option("--names", metavar="FILE", help="Names of the variables, one a line, with labels of their states."),
+]
 OrderFile = Annotated[
     Path | None, typer.Option("--order", metavar="FILE", help="Elimination order (.vo); chosen if not given.")
 ]
@@ -62,6 +66,14 @@ CertificateOutput = Annotated[
     typer.Option("--certificate", metavar="OUT.zip", help="Write a proof of the bounds that powersum-check verifies."),
 ]
 Threads = Annotated[int, typer.Option("--threads", metavar="N", min=1, help="Threads; they do not change the result.")]
+Work = Annotated[
+    float | None,
+    typer.Option(
+        "--work",
+        metavar="S",
+        help="In place of --time: work that takes S seconds on a usual machine; the same digits on every run.",
+    ),
+]
 Seed = Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Seed of what is drawn at random.")]
 Memory = Annotated[
     str | None, typer.Option("--memory", metavar="SIZE", help="Memory that may be used, as 500M, 2G or bytes.")
@@ -82,6 +94,7 @@ def read_question(
     order: Path | None = None,
     likelihoods: list[str] | None = None,
     limits: Limits | None = None,
+    names: Path | None = None,
 ) -> tuple[Question, tuple[str, ...]]:
     """The question that options and files ask, and what there is to say about the files."""
     from powersum import formats
@@ -91,6 +104,8 @@ def read_question(
     if evid is not None and evidence is not None:
         raise InputError("give --evid or --evidence, not both")
     model = formats.read(model_file)
+    if names is not None:
+        model = formats.read_names(names, model)
     maximize: list[VariableKey] | str | None = None
     if query is not None:
         maximize = list(formats.read_query(query, model))

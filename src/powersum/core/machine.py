@@ -31,9 +31,11 @@ def default_memory() -> float:
     return max(budget // UNIT, 1.0) * UNIT
 
 
-def budget_of(memory: float | str | None) -> float | str:
-    """A budget as it was given; that of the machine for ``None``."""
-    return default_memory() if memory is None else memory
+def budget_of(memory: float | str | None, *, measured: bool = True) -> float | str:
+    """A budget as it was given; that of the machine for ``None``, or 2 GB where nothing measured may decide."""
+    if memory is not None:
+        return memory
+    return default_memory() if measured else USUAL
 
 
 def free_memory() -> float | None:

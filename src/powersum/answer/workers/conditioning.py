@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-import time
 
 import numpy as np
 
 from powersum.answer.workers.partial_sums import PartialSums
 from powersum.answer.workers.task import Task
+from powersum.core import work_time as time
 from powersum.core.arrays import IntArray
 from powersum.core.progress import Progress
+from powersum.core.speed import COUNTING_NODE
 from powersum.exact.counting import LEAST_BYTES, Counting, worth_counting
 
 LEAST_SECONDS = 0.5
@@ -84,7 +85,9 @@ class Conditioning:
         begun = time.monotonic()
         progress = Progress.MORE
         while progress is Progress.MORE and time.monotonic() < deadline:
+            nodes = counting.nodes
             progress = counting.step()
+            time.spend(COUNTING_NODE * (counting.nodes - nodes))
         self._seconds += time.monotonic() - begun
         if not counting.on_trial:
             self._paces.append((self._seconds, counting.explored))

@@ -6,15 +6,16 @@ Where no two trees fit the memory there is one bound in all stages: a tree, or w
 from __future__ import annotations
 
 import math
-import time
 
 from powersum.answer.proofs import by_forest, by_tree
+from powersum.answer.resume import Resumed
 from powersum.answer.workers.local_search import LocalSearch
 from powersum.answer.workers.task import Task
 from powersum.bounds.affordable import affordable, decomposed_bytes, decomposed_first, in_time
 from powersum.bounds.gdd import GDD
 from powersum.bounds.protocol import Provable, Tightener
 from powersum.bounds.tree.covering_tree import CoveringTree
+from powersum.core import work_time as time
 from powersum.core.arrays import IntArray
 from powersum.core.errors import TooLittleMemoryError
 from powersum.core.progress import Progress
@@ -39,6 +40,7 @@ class Tightening:
         self._task, self._local = task, local
         self._best: Tightener | None = None
         self._present: Tightener | None = None
+        self._resumed: CoveringTree | None = None
         self._ends = math.inf
         self._alone = False
         self._tree: CoveringTree | None = None
@@ -57,8 +59,7 @@ class Tightening:
     @property
     def gap(self) -> float:
         """How far the bound at work is above the best value known."""
-        incumbent = self._task.board.incumbent
-        return math.inf if incumbent is None else self._bound.log_upper - incumbent.log_value
+        return self._bound.log_upper - self._task.board.best_known(self._task.problem)
 
     def decode(self) -> IntArray:
         """States of max variables that the bound likes."""
@@ -68,6 +69,12 @@ class Tightening:
         """Another tree, to be tightened until a moment of the clock; what is there in its place goes on."""
         task = self._task
         self._ends = ends
+        if self._resumed is None and stage == 0 and task.resumed is not None:
+            self._resumed = self._of_checkpoint(task.resumed)
+        if self._resumed is not None:
+            # It goes on for as long as there is something to gain.
+            self._present = self._resumed
+            return
         if self._alone:
             self._present = self._best
             return
@@ -93,6 +100,17 @@ class Tightening:
         size = int(task.shares.alone)
         self._present = affordable(problem, order, threads=threads, seed=seed, ibound=ibound, memory=size, seconds=left)
 
+    def _of_checkpoint(self, resumed: Resumed) -> CoveringTree | None:
+        """The tree that an earlier run has left, if it fits."""
+        task = self._task
+        threads, memory = task.threads - task.shares.beside, int(task.shares.tree)
+        start = resumed.tree(task.problem, threads=threads, memory=memory)
+        if start is None:
+            return None
+        return CoveringTree.going_on(
+            start, task.problem, threads=threads, seed=task.seed, ibound=task.schedule.ibound, memory=memory
+        )
+
     def run(self, deadline: float) -> Progress:
         """Tighten until the deadline; how large trees grow is planned for the end of the stage."""
         bound, clock = self._bound, self._task.clock
@@ -105,6 +123,8 @@ class Tightening:
             self._local.look_at(bound.glance())
         if more:
             return Progress.MORE
+        if clock.spent < self._ends:
+            self._resumed = None
         return Progress.OUT_OF_TIME if clock.spent >= self._ends else Progress.DONE
 
     def end(self) -> None:
@@ -129,5 +149,15 @@ class Tightening:
             assert isinstance(bound, Provable)
             return by_forest(ground, *bound.certified(), problem)
 
-        provable = prover if isinstance(bound, Provable) else None
-        self._task.board.offer_upper(problem, bound.log_upper, 0.0, bound.bound, provable)
+        def draft(ground: Ground) -> Proof:
+            assert isinstance(bound, CoveringTree)
+            return by_tree(ground, bound.best_tree, problem, evaluate=False)
+
+        self._task.board.offer_upper(
+            problem,
+            bound.log_upper,
+            0.0,
+            bound.bound,
+            prover if isinstance(bound, Provable) else None,
+            draft if isinstance(bound, CoveringTree) else None,
+        )
