@@ -9,7 +9,7 @@ from typing import Annotated, TextIO
 import typer
 
 from powersum.answer.probability import with_probability
-from powersum.answer.solver import DEFAULT_EVERY, DEFAULT_MEMORY, DEFAULT_TIME, Solver
+from powersum.answer.solver import DEFAULT_EVERY, DEFAULT_TIME, Solver
 from powersum.cli.answer import (
     exit_if_interrupted,
     print_assignment,
@@ -45,6 +45,7 @@ from powersum.cli.result_file import AnswerWriter
 from powersum.cli.terminal import console_on, log10_text, value_text
 from powersum.core.errors import InputError
 from powersum.core.interrupt import interruptible
+from powersum.core.machine import budget_of
 from powersum.core.work_time import counted_by
 from powersum.model.question import Question
 from powersum.model.result import Result, Status
@@ -116,7 +117,7 @@ def solve_command(
         time_limit = DEFAULT_TIME
     limits = limits_of(
         time_limit=time_limit,
-        memory=DEFAULT_MEMORY if memory is None else memory,
+        memory=budget_of(memory, measured=work is None),
         gap=gap,
         threads=threads,
         seed=seed,
