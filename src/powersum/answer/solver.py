@@ -286,11 +286,11 @@ class Solver:
     def _finish(self) -> None:
         """End the work and let go of trees, tables and threads: the answer needs none of them."""
         self._finished = True
-        if self._work is not None:
-            self._work.close()
-            self._work = None
-        # What is reported has been computed from scratch, at a point that is given up by that.
         with counted_by(self.meter):
+            if self._work is not None:
+                self._work.close()
+                self._work = None
+            # What is reported has been computed from scratch, at a point that is given up by that.
             self._board.confirm()
 
     def _advance(self) -> Snapshot | None:
