@@ -71,7 +71,7 @@ def bound_and_gradient(
     """
     # Compiled modules are imported where they are used, so that ``import powersum`` stays quick.
     from powersum.bounds.buckets.factor_beliefs import factor_beliefs
-    from powersum.bounds.buckets.passes import LEAST_WEIGHT_SHARE
+    from powersum.bounds.buckets.sweeps import LEAST_WEIGHT_SHARE
     from powersum.bounds.tree import CoveringTree
     from powersum.prepare.conditioned import conditioned
     from powersum.prepare.ordering import elimination_order

@@ -7,6 +7,10 @@ comes back from the message, and the gradients of inputs are marginals of belief
 
 Hard zeros: no column's largest entry is taken as less than ``NOTHING``, so that a column of ``-inf`` gives a message
 of about ``NOTHING`` and some finite p, on which no belief ever falls. Nothing is ever ``-inf`` minus ``-inf``.
+
+The kernels are compiled for the numbers they are given. Claims are made in double precision. A descent runs in single
+precision, where messages are *centred*: their largest entry is taken off and kept in double, so that large constants
+cost no digits.
 """
 
 from __future__ import annotations
@@ -17,16 +21,23 @@ import numpy as np
 
 from powersum.bounds.buckets.patterns import CONSTANT, WHOLE, Index32Array, TreeWiring
 from powersum.core.arrays import FloatArray, IntArray
-from powersum.core.fastmath import LOWEST, exp_of, log_of
+from powersum.core.fastmath import LOWEST
+from powersum.core.fastmath_single import LOWEST_SINGLE, exp_of_either, log1p_of_either, log_of_either
 from powersum.core.jit import compiled, inner
 
 NOTHING = -1e300
 """Stands for the log of an impossible column: finite, yet far below any value that a real model can have."""
 
+NOTHING_SINGLE = -1e30
+"""The same in single precision, where the sum of all of a model's impossible columns must stay finite, too."""
+
 
 @inner
-def _add_input(kind: int, first: bool, sign: float, values: FloatArray, places: Index32Array, row: FloatArray) -> None:
+def _add_input(
+    kind: int, first: bool, factor: float, values: FloatArray, places: Index32Array, row: FloatArray
+) -> None:
     """Add (or, for the first input, write) one input to a row of a node's table."""
+    sign = row.dtype.type(factor)
     if kind == WHOLE:
         if first:
             for r in range(row.size):
@@ -81,17 +92,26 @@ def fill_table(wiring: TreeWiring, node: int, pool: FloatArray, table: FloatArra
 
 
 @inner
-def _eliminate_two(zero: FloatArray, one: FloatArray, weight: float, message: FloatArray, entropy: FloatArray) -> None:
+def _eliminate_two(
+    zero: FloatArray,
+    one: FloatArray,
+    weight: float,
+    message: FloatArray,
+    entropy: FloatArray,
+    nothing: float,
+    lowest: float,
+) -> None:
     """Power sum over a variable of two states: one exponential and one logarithm a column."""
-    scale = 1.0 / weight
+    none, unit = message.dtype.type(0.0), message.dtype.type(1.0)
+    scale = unit / weight
     for r in range(message.size):
         a, b = zero[r], one[r]
-        top = max(max(a, b), NOTHING)
-        gap = max((min(a, b) - top) * scale, LOWEST)
-        e = exp_of(gap) if gap > LOWEST else 0.0
-        high = 1.0 / (1.0 + e)
+        top = max(max(a, b), nothing)
+        gap = max((min(a, b) - top) * scale, lowest)
+        e = exp_of_either(gap) if gap > lowest else none
+        high = unit / (unit + e)
         low = e * high
-        log_total = log_of(1.0 + e)
+        log_total = log1p_of_either(e)
         message[r] = top + weight * log_total
         entropy[r] = log_total - gap * low
         zero[r] = high if a >= b else low
@@ -108,14 +128,17 @@ def _eliminate(
     entropy: FloatArray,
     top: FloatArray,
     total: FloatArray,
+    nothing: float,
+    lowest: float,
 ) -> None:
     """Power sum over a variable of any number of states, which lie ``stride`` apart in ``table``."""
     n = message.size
-    scale = 1.0 / weight
+    none, unit = message.dtype.type(0.0), message.dtype.type(1.0)
+    scale = unit / weight
     for r in range(n):
-        top[r] = NOTHING
-        total[r] = 0.0
-        entropy[r] = 0.0
+        top[r] = nothing
+        total[r] = none
+        entropy[r] = none
     for a in range(states):
         row = table[a * stride : a * stride + n]
         for r in range(n):
@@ -123,16 +146,16 @@ def _eliminate(
     for a in range(states):
         row = table[a * stride : a * stride + n]
         for r in range(n):
-            gap = max((row[r] - top[r]) * scale, LOWEST)
-            e = exp_of(gap) if gap > LOWEST else 0.0
+            gap = max((row[r] - top[r]) * scale, lowest)
+            e = exp_of_either(gap) if gap > lowest else none
             row[r] = e
             total[r] += e
             entropy[r] += e * gap
     for r in range(n):
         # A column of nothing has no exponential above 0; its p shall be finite.
-        whole = max(total[r], 1.0)
-        log_total = log_of(whole)
-        inverse = 1.0 / whole
+        whole = max(total[r], unit)
+        log_total = log_of_either(whole)
+        inverse = unit / whole
         message[r] = top[r] + weight * log_total
         entropy[r] = log_total - entropy[r] * inverse
         total[r] = inverse
@@ -143,15 +166,28 @@ def _eliminate(
 
 
 @inner
-def _maximise(table: FloatArray, stride: int, states: int, message: FloatArray) -> None:
+def _maximise(table: FloatArray, stride: int, states: int, message: FloatArray, nothing: float) -> None:
     """The limit of weight 0."""
     n = message.size
     for r in range(n):
-        message[r] = NOTHING
+        message[r] = nothing
     for a in range(states):
         row = table[a * stride : a * stride + n]
         for r in range(n):
             message[r] = max(message[r], row[r])
+
+
+@inner
+def _centre(message: FloatArray, nothing: float) -> float:
+    """Take the largest entry off a message, unless all of it is impossible; returns what was taken off."""
+    top = message[0]
+    for r in range(1, message.size):
+        top = max(top, message[r])
+    if top <= nothing / 2:
+        return 0.0
+    for r in range(message.size):
+        message[r] -= top
+    return np.float64(top)
 
 
 @compiled
@@ -162,20 +198,25 @@ def forward(
     pool: FloatArray,
     tables: FloatArray,
     entropies: FloatArray,
+    offsets: FloatArray,
     workspace: FloatArray,
 ) -> None:
     """Messages of the given nodes, whose children come before them.
 
     With ``tables`` (of full size) the conditionals p and the entropies are kept for :func:`backward`; with an empty
-    one only messages are made. ``workspace`` holds a block and three rows.
+    one only messages are made. With ``offsets`` (doubles, one for each node) messages are centred, and what is taken
+    off them goes there. ``workspace`` holds a block and three rows.
     """
     keep = tables.size > 0
+    double = pool.itemsize == 8
+    nothing = pool.dtype.type(NOTHING if double else NOTHING_SINGLE)
+    lowest = pool.dtype.type(LOWEST if double else LOWEST_SINGLE)
     longest = workspace.size // 4
     top = workspace[longest : 2 * longest]
     total = workspace[2 * longest : 3 * longest]
     spare = workspace[3 * longest :]
     for node in nodes:
-        states, columns, weight = wiring.states[node], wiring.columns[node], weights[node]
+        states, columns, weight = wiring.states[node], wiring.columns[node], pool.dtype.type(weights[node])
         rows, length = wiring.rows[node], wiring.row_length[node]
         width = length if rows > 1 else columns
         for block in range(wiring.blocks[node]):
@@ -194,11 +235,11 @@ def forward(
                     pattern = wiring.pattern[k]
                     values = pool[start : start + wiring.present[pattern]]
                     places = wiring.maps[wiring.map_starts[pattern] : wiring.map_starts[pattern + 1]]
-                    _add_input(wiring.kind[pattern], k == first, wiring.sign[k], values, places, row)
+                    _add_input(wiring.kind[pattern], k == first, pool.dtype.type(wiring.sign[k]), values, places, row)
             begin = wiring.message[node] + block * width
             message = pool[begin : begin + width]
             if weight == 0.0:
-                _maximise(area, stride, states, message)
+                _maximise(area, stride, states, message, nothing)
                 continue
             if keep and wiring.entropy[node] >= 0:
                 begin = wiring.entropy[node] + block * width
@@ -206,9 +247,12 @@ def forward(
             else:
                 entropy = spare[:width]
             if states == 2:
-                _eliminate_two(area[:width], area[stride : stride + width], weight, message, entropy)
+                zero, one = area[:width], area[stride : stride + width]
+                _eliminate_two(zero, one, weight, message, entropy, nothing, lowest)
             else:
-                _eliminate(area, stride, states, weight, message, entropy, top, total)
+                _eliminate(area, stride, states, weight, message, entropy, top, total, nothing, lowest)
+        if offsets.size > 0:
+            offsets[node] = _centre(pool[wiring.message[node] : wiring.message[node] + columns], nothing)
 
 
 @inner
@@ -227,7 +271,7 @@ def _marginal(kind: int, places: Index32Array, gaps: Index32Array, row: FloatArr
     else:
         for m in range(out.size):
             place = places[m]
-            one, two = 0.0, 0.0
+            one, two = row.dtype.type(0.0), row.dtype.type(0.0)
             for g in range(0, gaps.size - 1, 2):
                 one += row[place + gaps[g]]
                 two += row[place + gaps[g + 1]]
@@ -239,7 +283,8 @@ def _marginal(kind: int, places: Index32Array, gaps: Index32Array, row: FloatArr
 @inner
 def _sum(row: FloatArray) -> float:
     """Sum in four strands, which do not wait for each other."""
-    a, b, c, d = 0.0, 0.0, 0.0, 0.0
+    none = row.dtype.type(0.0)
+    a, b, c, d = none, none, none, none
     whole = row.size - row.size % 4
     for r in range(0, whole, 4):
         a += row[r]
@@ -278,7 +323,7 @@ def backward(
                 size = wiring.stride[k] * states if rows > 1 else wiring.present[wiring.pattern[k]]
                 fresh = slopes[wiring.slope[k] : wiring.slope[k] + size]
                 for i in range(size):
-                    fresh[i] = 0.0
+                    fresh[i] = slopes.dtype.type(0.0)
         if wiring.entropy[node] >= 0:
             begin = wiring.entropy[node]
             entropy = entropies[begin : begin + columns]

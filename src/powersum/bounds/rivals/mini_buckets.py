@@ -74,7 +74,7 @@ class MiniBuckets:
 
     def run(self, nodes: IntArray, weights: FloatArray, tables: FloatArray, entropies: FloatArray) -> None:
         """Messages of some nodes; see :func:`powersum.bounds.buckets.kernels.forward`."""
-        forward(self.layout.wiring, nodes, weights, self.pool, tables, entropies, self.workspace)
+        forward(self.layout.wiring, nodes, weights, self.pool, tables, entropies, NOTHING_KEPT, self.workspace)
 
     def total(self) -> float:
         """The bound that the present messages make, before rounding is counted."""

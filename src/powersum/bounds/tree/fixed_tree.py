@@ -1,4 +1,8 @@
-"""One covering tree of fixed structure while its shifts and weights are optimised."""
+"""One covering tree of fixed structure while its shifts and weights are optimised.
+
+The descent runs in single precision, for the bound is valid at any point. What is claimed is computed in double
+precision at the points that it reaches.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ from powersum.bounds.buckets.decoding import decode
 from powersum.bounds.buckets.partition import Partition
 from powersum.bounds.buckets.passes import Passes
 from powersum.bounds.buckets.scopes import Scopes
+from powersum.bounds.buckets.single import SinglePasses
 from powersum.bounds.buckets.wiring import lay_out
 from powersum.bounds.tree.annealing import Annealing
 from powersum.bounds.tree.budget import cost_of
@@ -64,6 +69,7 @@ class FixedTree:
         self._claim()
         self.done = self.exact or self.log_upper == -np.inf
         self._annealing = Annealing()
+        self._guide: SinglePasses | None = None
         self._descent: Descent | None = None
         self._start = np.inf
         self.last_gain = np.inf
@@ -71,16 +77,16 @@ class FixedTree:
 
     def step(self, deadline: float) -> bool:
         """A round of iterations at the present temperature; False when not even one fits before the deadline."""
-        passes = self.passes
         if self._descent is None:
             self._start = min(self._start, time.monotonic())
             # The first pass has to be guessed.
             if time.monotonic() + FIRST_TREE_PASS * self.layout.n_entries > deadline:
                 return False
+            guide = self._guided()
             self._descent = Descent(
-                passes.parameters,
-                passes.gradient,
-                lambda: passes.value_and_gradient(self._annealing.temperature),
+                guide.parameters,
+                guide.gradient,
+                lambda: guide.guide(self._annealing.temperature),
                 farthest=self._farthest,
             )
             self._descent.restart(forget=True)
@@ -91,13 +97,14 @@ class FixedTree:
         for _ in range(ROUND):
             if time.monotonic() + descent.seconds > deadline or not descent.iterate(deadline):
                 break
-        value = self._claim(sums_are_fresh=descent.at_point)
+        self.passes.parameters[:] = self._guided().parameters
+        value = self._claim()
         now = time.monotonic()
         if now + descent.seconds > deadline:
             return True
         gain = before - descent.value
         self.last_gain = gain / max(1.0, abs(descent.value))
-        if passes.has_max and self._annealing.cooled(
+        if self.passes.has_max and self._annealing.cooled(
             gain, descent.value - value, (now - self._start) / max(deadline - self._start, 1e-9)
         ):
             # The curvature found so far still fits the colder function well: keeping it saves about half of the time.
@@ -107,12 +114,17 @@ class FixedTree:
             self.done = True
         return True
 
-    def _claim(self, *, sums_are_fresh: bool = False) -> float:
-        """The true bound at the present parameters, from messages that all belong to them; remembered if it is better.
+    def _guided(self) -> SinglePasses:
+        """The passes that guide the descent; made when they are first needed, at the present point."""
+        if self._guide is None:
+            model, tau = self._problem.model, self._problem.tau
+            self._guide = SinglePasses(self.layout, model, self.order, tau, threads=self._threads)
+            self._guide.parameters[:] = self.passes.parameters
+        return self._guide
 
-        ``sums_are_fresh`` says that the messages of sum variables belong to the present parameters already.
-        """
-        value = self.passes.value(sums_are_fresh=sums_are_fresh)
+    def _claim(self) -> float:
+        """The true bound at the present parameters, in double precision; remembered if it is better."""
+        value = self.passes.value()
         error = self.passes.error()
         log_upper = certain(value, error)
         if log_upper < self.log_upper:
@@ -130,12 +142,11 @@ class FixedTree:
             return None
         temperature = self._annealing.temperature
         self._go_to_best()
-        self.passes.value_and_gradient(temperature)
+        guide = self._guided()
+        guide.guide(temperature)
         cardinalities = self._problem.model.cardinalities[self.order]
         for _ in range(FITTINGS):
-            parts, number = grow(
-                self.parts, self.passes, cardinalities, entries=factor * self.layout.n_entries, seed=seed
-            )
+            parts, number = grow(self.parts, guide, cardinalities, entries=factor * self.layout.n_entries, seed=seed)
             if cost_of(parts, self._scopes, cardinalities).bytes <= size:
                 break
             factor = 0.5 * (1.0 + factor)
@@ -164,7 +175,7 @@ class FixedTree:
 
     def rest(self) -> None:
         """Give back all memory that is not needed to evaluate and decode the best point."""
-        self._descent = None
+        self._descent = self._guide = None
         self.passes.release()
 
     def bound(self) -> float:
@@ -201,8 +212,8 @@ class FixedTree:
         if self.exact or self.log_upper == -np.inf:
             return Residuals(0.0, 0.0)
         self._go_to_best()
-        self.passes.value_and_gradient(self._annealing.temperature)
-        gradient = np.abs(self.passes.gradient)
+        self._guided().guide(self._annealing.temperature)
+        gradient = np.abs(self._guided().gradient)
         n = self.layout.n_shifts
         return Residuals(float(gradient[:n].max(initial=0.0)), float(gradient[n:].max(initial=0.0)))
 
@@ -220,9 +231,11 @@ class FixedTree:
 
     def one_pass(self) -> float:
         """Bound at the present temperature and all gradients at the present point, for measurements."""
-        return self.passes.value_and_gradient(self._annealing.temperature)
+        return self._guided().guide(self._annealing.temperature)
 
     def _go_to_best(self) -> None:
         """Bring the best point back; descent, if it goes on, goes on from there."""
         self.passes.parameters[:] = self._best
         self._descent = None
+        if self._guide is not None:
+            self._guide.parameters[:] = self._best
