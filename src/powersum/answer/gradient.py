@@ -94,7 +94,13 @@ def bound_and_gradient(
     if problem.feasible and problem.model.n_variables:
         order = elimination_order(problem.model, problem.tau, seed=limits.seed)
         tree = CoveringTree(
-            problem, order, threads=limits.threads, seed=limits.seed, ibound=ibound, memory=int(limits.bytes)
+            # Its gradient is computed in double precision, which takes up to twice what the descent does.
+            problem,
+            order,
+            threads=limits.threads,
+            seed=limits.seed,
+            ibound=ibound,
+            memory=int(limits.bytes / 2),
         )
         with interruptible() as interrupt:
             end = started + limits.seconds
@@ -103,6 +109,7 @@ def bound_and_gradient(
                     break
         # Back to the best point; from there the beliefs follow.
         bound = tree.bound()
+        tree.best_tree.rest()
         passes, order = tree.best_tree.passes, tree.best_tree.order
         smooth = passes.value_and_gradient(max(temperature, LEAST_WEIGHT_SHARE))
         if passes.has_max and temperature > 0.0:

@@ -14,7 +14,7 @@ SLOW_ELIMINATION = 15e-9
 SLOW_EVALUATION = 1.0 / 7e7
 """For each table entry of the sum that an assignment leaves, at worst."""
 
-TREE_PASS = 6e-9
+TREE_PASS = 3e-9
 """For each table entry of a covering tree in a pass (its bound and all gradients), at least."""
 
 FIRST_TREE_PASS = 10e-9

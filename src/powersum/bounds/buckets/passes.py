@@ -61,6 +61,10 @@ class Passes(Sweeps):
         self._run_both(temperature)
         return self._total()
 
+    def guide(self, temperature: float) -> float:
+        """The same, where a descent is guided in double precision."""
+        return self.value_and_gradient(temperature)
+
     def variable_beliefs(self) -> list[FloatArray]:
         """Beliefs of each variable, in the order of elimination; where it is split, the mean over its mini-buckets.
 

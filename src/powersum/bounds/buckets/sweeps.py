@@ -40,7 +40,7 @@ class Sweeps:
         self._roots = np.flatnonzero(layout.parent < 0)
         self._nodes = np.arange(layout.n_nodes)
         self._crown, self._branches = _branches(layout, threads)
-        self._workspaces = [np.empty(4 * layout.largest_block, pool.dtype) for _ in range(1 + len(self._branches))]
+        self._workspaces = [np.empty(3 * layout.largest_block, pool.dtype) for _ in range(1 + len(self._branches))]
         self._threads = ThreadPoolExecutor(len(self._branches) - 1) if len(self._branches) > 1 else None
         self._empty = np.empty(0, pool.dtype)
         self._tables = self._entropies = self._slopes = self._empty

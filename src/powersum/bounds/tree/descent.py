@@ -69,6 +69,11 @@ class Descent:
         self.value = self._timed()
         self.at_point = True
 
+    def inherit(self, other: Descent) -> None:
+        """Take over the curvature that another descent on the same parameters has found, in whatever precision."""
+        self._steps[:], self._changes[:], self._products[:] = other._steps, other._changes, other._products
+        self._count, self._newest = other._count, other._newest
+
     def iterate(self, deadline: float) -> bool:
         """One descent step; False when no step along the direction lowers the value, or when time is up."""
         if self._try_direction(deadline):

@@ -1,7 +1,8 @@
 """One covering tree of fixed structure while its shifts and weights are optimised.
 
 The descent runs in single precision, for the bound is valid at any point. What is claimed is computed in double
-precision at the points that it reaches.
+precision at the points that it reaches. Only the last rounds of small trees, which gain so little that single precision
+no longer shows the way, are in double precision, too.
 """
 
 from __future__ import annotations
@@ -38,6 +39,10 @@ FARTHEST = 1e3
 CONVERGED = 1e-7
 """A round that gains less than this share of the bound, at the last temperature, is the last one."""
 
+LEAST_SINGLE_GAIN, MOST_DOUBLE_ENTRIES = 2e-4, 50_000
+"""A round at the last temperature that gains less than this, in nats, is the last one in single precision, unless the
+tree has more entries: values are rounded by about 1e-6 there, and slopes of cold variables by 1e-4."""
+
 
 class FixedTree:
     """Shifts and weights of one partition, optimised jointly by annealed descent.
@@ -69,7 +74,9 @@ class FixedTree:
         self._claim()
         self.done = self.exact or self.log_upper == -np.inf
         self._annealing = Annealing()
-        self._guide: SinglePasses | None = None
+        self._guide: SinglePasses | Passes | None = None
+        self._fine = False
+        """True once the descent is in double precision."""
         self._descent: Descent | None = None
         self._start = np.inf
         self.last_gain = np.inf
@@ -82,13 +89,7 @@ class FixedTree:
             # The first pass has to be guessed.
             if time.monotonic() + FIRST_TREE_PASS * self.layout.n_entries > deadline:
                 return False
-            guide = self._guided()
-            self._descent = Descent(
-                guide.parameters,
-                guide.gradient,
-                lambda: guide.guide(self._annealing.temperature),
-                farthest=self._farthest,
-            )
+            self._descent = self._new_descent()
             self._descent.restart(forget=True)
         descent = self._descent
         before = descent.value
@@ -110,13 +111,34 @@ class FixedTree:
             # The curvature found so far still fits the colder function well: keeping it saves about half of the time.
             descent.restart(forget=False)
             self.last_gain = np.inf
+        elif self.cold and not self._fine and gain < LEAST_SINGLE_GAIN and self._may_be_fine:
+            self._fine, self._guide = True, None
+            self._descent = self._new_descent()
+            self._descent.inherit(descent)
+            self._descent.restart(forget=False)
         elif self.last_gain < CONVERGED and self.cold:
             self.done = True
         return True
 
-    def _guided(self) -> SinglePasses:
+    @property
+    def _may_be_fine(self) -> bool:
+        """True for a tree so small that its descent may go over to double precision."""
+        return self.layout.n_entries <= MOST_DOUBLE_ENTRIES
+
+    def _new_descent(self) -> Descent:
+        guide = self._guided()
+        return Descent(
+            guide.parameters,
+            guide.gradient,
+            lambda: guide.guide(self._annealing.temperature),
+            farthest=self._farthest,
+        )
+
+    def _guided(self) -> SinglePasses | Passes:
         """The passes that guide the descent; made when they are first needed, at the present point."""
-        if self._guide is None:
+        if self._guide is None and self._fine:
+            self._guide = self.passes
+        elif self._guide is None:
             model, tau = self._problem.model, self._problem.tau
             self._guide = SinglePasses(self.layout, model, self.order, tau, threads=self._threads)
             self._guide.parameters[:] = self.passes.parameters
@@ -201,8 +223,10 @@ class FixedTree:
         return decode(self.passes, self._problem, self.order)
 
     def beliefs(self) -> list[FloatArray]:
-        """Beliefs of all variables at the best point."""
+        """Beliefs of all variables at the best point, in double precision."""
         self._go_to_best()
+        # They take as much memory again as the descent.
+        self._guide = None
         in_order = self.passes.variable_beliefs()
         place = np.argsort(self.order)
         return [in_order[p] for p in place.tolist()]
