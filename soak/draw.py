@@ -14,7 +14,7 @@ from soak.files import draw_file
 from soak.shapes import HARD, NUMBERS, SHAPES, Rng, Scopes, cardinalities, numbers, one_of
 
 ENTRIES: Mapping[str, float] = MappingProxyType(
-    {"solve": 0.22, "solver": 0.2, "bound": 0.36, "marginals": 0.1, "many": 0.04, "file": 0.08}
+    {"solve": 0.22, "solver": 0.2, "bound": 0.36, "marginals": 0.1, "many": 0.04, "engine": 0.04, "file": 0.08}
 )
 """Each entry and its share of the cases."""
 
@@ -22,6 +22,7 @@ ROADS_OF: Mapping[str, Mapping[str, float]] = MappingProxyType(
     {
         "bound": {"plain": 1.0},
         "marginals": {"plain": 0.5, "compiled": 0.5},
+        "engine": {"plain": 0.3, "compiled": 0.7},
         "many": {"plain": 0.3, "compiled": 0.2, "split": 0.3, "search": 0.1, "partial": 0.1},
         "solve": {
             "plain": 0.1,
@@ -60,6 +61,12 @@ METHODS: Mapping[str, tuple[Mapping[str, Any], ...]] = MappingProxyType(
 METHOD_SHARES: Mapping[str, float] = MappingProxyType(dict.fromkeys(METHODS, 1.0) | {"tree": 4.0, "lbfgs": 0.3})
 """The tree is what ``solve`` stands on; ``lbfgs`` takes ten times as long as the others."""
 
+CERTIFIED = 0.2
+"""Share of the cases of ``solve`` and ``bound`` that ask for a certificate."""
+
+UNCERTIFIED = ("mas", "reorder")
+"""Methods that have none."""
+
 FRACTIONS = (0.5, 0.25, 0.9, 1e-3, 1e-6, 1.5, 3.0, 1e-12, 1e-100, 1e-300, 1e3)
 """Weights beside 0 and 1."""
 
@@ -74,15 +81,15 @@ def draw(seed: int, only: str | None = None) -> Case:
         return draw_file(rng, name)
     cards, kind, factors, directed, log = _model(rng)
     fractions = entry == "bound" and rng.random() < 0.3
-    questions = tuple(
-        _question(rng, cards, fractions=fractions) for _ in range(int(rng.integers(2, 5)) if entry == "many" else 1)
-    )
-    if entry == "many" and rng.random() < 0.5:
+    questions = tuple(_question(rng, cards, fractions=fractions) for _ in range(_how_many(rng, entry)))
+    if entry in ("many", "engine") and rng.random() < 0.5:
         questions += questions[:1]
     if entry == "marginals":
         questions = (Question((1.0,) * len(cards), questions[0].evidence),)
     road = _choice(rng, ROADS_OF["solve" if entry == "solver" else entry])
     options = _options(rng, entry, road)
+    if entry in ("solve", "solver", "bound") and options.get("method") not in UNCERTIFIED:
+        options["certificate"] = bool(rng.random() < CERTIFIED)
     if options.get("method") == "reorder":
         # It chooses its own order, whatever is given.
         questions = (Question(questions[0].weights, questions[0].evidence),)
@@ -168,6 +175,11 @@ def _distribution(rng: Rng, rows: Any) -> Any:
             return rows
 
 
+def _how_many(rng: Rng, entry: str) -> int:
+    most = {"many": 4, "engine": 7}
+    return int(rng.integers(2, most[entry] + 1)) if entry in most else 1
+
+
 def _question(rng: Rng, cards: list[int], *, fractions: bool) -> Question:
     n = len(cards)
     share = one_of(rng, [0.0, 0.0, 0.3, 0.5, 0.8, 1.0])
@@ -194,6 +206,8 @@ def _options(rng: Rng, entry: str, road: str) -> dict[str, Any]:
     if entry == "many":
         return {**options, "n_jobs": int(rng.integers(1, 3)), "progress": False, "time_limit": _time_limit(rng, road)}
     options["threads"] = 1 if rng.random() < 0.7 else 2
+    if entry == "engine":
+        return {**options, "time_limit": _time_limit(rng, road)}
     if entry == "bound":
         method = _choice(rng, METHOD_SHARES)
         own = METHODS[method]

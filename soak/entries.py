@@ -139,6 +139,30 @@ def _many(case: Case, ends: list[str]) -> Wrong:
     return wrong
 
 
+def _engine(case: Case, ends: list[str]) -> Wrong:
+    """One engine, asked three things about each evidence in turn: what it keeps must not spoil what follows."""
+    model = case.model()
+    wrong: Wrong = []
+    with road(case.road, case.trouble):
+        engine = ps.Engine(model, **case.options)
+    for question in case.questions:
+        summed = Question((1.0,) * len(question.weights), question.evidence)
+        evidence, truth, total = case.evidence(question), truth_of(case, model, question), truth_of(case, model, summed)
+        with road(case.road, case.trouble):
+            result, log_z = engine.solve(**_asked(case, question)), engine.log_z(evidence)
+            try:
+                beliefs = engine.marginals(evidence)
+            except ps.InputError as error:
+                beliefs = None
+                if total.value > -math.inf:
+                    wrong.append(f"refused: {error}")
+        ends.append(result.status.value)
+        wrong += wrong_result(case, model, question, result, truth, ())
+        wrong += wrong_result(case, model, summed, log_z, total, ())
+        wrong += wrong_marginals(beliefs, total) if beliefs is not None else []
+    return wrong
+
+
 def _marginals(case: Case, ends: list[str]) -> Wrong:
     model, question, truth = _prepared(case)
     try:
@@ -194,6 +218,7 @@ _ENTRIES: dict[str, Callable[[Case, list[str]], Wrong]] = {
     "solver": _solver,
     "bound": _bound,
     "many": _many,
+    "engine": _engine,
     "marginals": _marginals,
     "file": _file,
 }

@@ -71,6 +71,8 @@ ROADS: Mapping[str, Road] = MappingProxyType(
             patches={
                 "powersum.answer.solver:small_elimination": lambda: _nothing,
                 "powersum.answer.marginals:small_elimination": lambda: _nothing,
+                "powersum.answer.engine:small_elimination": lambda: _nothing,
+                "powersum.answer.engine:PATIENCE": 0,
             }
         ),
         "anytime": Road(NO_ELIMINATION),

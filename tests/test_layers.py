@@ -17,15 +17,19 @@ BELOW: dict[str, tuple[str, ...]] = {
     "interop": ("model",),
     "formats": ("interop",),
     "prepare": ("model",),
+    "cluster": ("model",),
     "exact": ("prepare",),
-    "bounds": ("exact",),
+    "bounds": ("exact", "cluster"),
     "assign": ("exact",),
     "search": ("bounds", "assign"),
     "sums": ("bounds", "assign"),
     "answer": ("search", "sums"),
+    "jax": ("answer",),
+    "torch": ("answer",),
     "report": ("answer", "formats", "generate"),
     "reproduce": ("report",),
-    "cli": ("reproduce",),
+    "explore": ("report",),
+    "cli": ("reproduce", "explore"),
 }
 """The rooms that each room is built on, directly; it may import from them and from all that they are built on."""
 

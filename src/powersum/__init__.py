@@ -10,10 +10,11 @@ if TYPE_CHECKING:
     from powersum import generate
     from powersum.answer.bounding import bound
     from powersum.answer.engine import Engine
-    from powersum.answer.gradient import bound_and_gradient
+    from powersum.answer.gradient import Gradient, bound_and_gradient
     from powersum.answer.many import solve_many
     from powersum.answer.marginals import Marginals, marginals
     from powersum.answer.solver import Solver, solve
+    from powersum.answer.stream import Answer, solve_each
     from powersum.core.errors import InputError
     from powersum.formats import read, read_evidence, read_order, read_query, to_uai, write
     from powersum.interop import from_arrays, from_networkx, from_pgmpy, from_pyagrum, to_pyagrum
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
 
 
 __all__ = [
+    "Answer",
     "Engine",
+    "Gradient",
     "InputError",
     "Marginals",
     "Model",
@@ -48,6 +51,7 @@ __all__ = [
     "read_order",
     "read_query",
     "solve",
+    "solve_each",
     "solve_many",
     "to_pyagrum",
     "to_uai",
@@ -60,7 +64,7 @@ __all__ = [
 _LAZY = MappingProxyType(
     {
         "Engine": "powersum.answer.engine",
-        "bound_and_gradient": "powersum.answer.gradient",
+        **dict.fromkeys(("Gradient", "bound_and_gradient"), "powersum.answer.gradient"),
         "generate": "powersum.generate",
         "bound": "powersum.answer.bounding",
         "solve_many": "powersum.answer.many",
@@ -69,6 +73,7 @@ _LAZY = MappingProxyType(
         "Query": "powersum.model.query",
         **dict.fromkeys(("Marginals", "marginals"), "powersum.answer.marginals"),
         **dict.fromkeys(("Solver", "solve"), "powersum.answer.solver"),
+        **dict.fromkeys(("Answer", "solve_each"), "powersum.answer.stream"),
         **dict.fromkeys(("Residuals", "Result", "Snapshot", "Status"), "powersum.model.result"),
         "write_report": "powersum.report.html",
         **dict.fromkeys(("read", "read_evidence", "read_order", "read_query", "to_uai", "write"), "powersum.formats"),

@@ -112,7 +112,7 @@ def _check(
     claimed = question_of(archive, model)
     if question is not None:
         question.refuse_if_wrong(model)
-        if claimed != question:
+        if not claimed.same_as(question):
             raise Rejected("the certificate answers another question (weights, evidence, likelihoods or order)")
     todo = head.get("steps")
     if not isinstance(todo, list):

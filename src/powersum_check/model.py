@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,6 +83,10 @@ class Question:
             ranks[v] = rank
         return ranks
 
+    def same_as(self, other: Question) -> bool:
+        """Whether both ask the same: an order counts by the ranks alone that it gives."""
+        return replace(self, order=None) == replace(other, order=None) and self.ranks() == other.ranks()
+
     def refuse_if_wrong(self, model: Model) -> None:
         """One line about the first thing in it that does not fit the model."""
         cards = model.cardinalities
@@ -94,7 +99,7 @@ class Question:
             if not (0 <= v < n and 0 <= s < cards[v]):
                 raise BadFile(f"evidence: variable {v} has no state {s}")
         for v, row in self.likelihoods.items():
-            if not 0 <= v < n or len(row) != cards[v] or not all(0.0 <= p < 1e300 for p in row):
+            if not 0 <= v < n or len(row) != cards[v] or not all(0.0 <= p < math.inf for p in row):
                 raise BadFile(f"the likelihoods of variable {v} do not fit it")
         if self.order is not None and sorted(self.order) != list(range(n)):
             raise BadFile("the order of the question does not name each variable once")

@@ -34,8 +34,8 @@ TINY = 1e-290
 """Added to local errors, so that none vanishes by underflow."""
 LARGEST = 1e250
 """Tables with larger entries are refused: sums of them could overflow."""
-LEAST_WEIGHT = 1e-30
-"""Weights between 0 and this are refused: quotients by them could overflow where they must not."""
+LEAST_WEIGHT = 1e-300
+"""Weights between 0 and this are refused: what is multiplied by them could lose digits by underflow."""
 MOST_AXES = 30
 """NumPy allows 32 axes; where every axis has two states, no memory holds as many."""
 
@@ -113,7 +113,8 @@ def power_sum(table: Table, weight: float) -> Table:
     Let top be the largest of m entries, δ = (t - top) / w <= 0 and s = Σ exp δ >= 1. The computed δ has a relative
     error of 2.01 u, which is at most 0.75 u in exp δ, for |δ| exp δ <= 1/e. With 8 u exp δ for ``exp`` itself and
     (m - 1) u s for the sum, s has a relative error of at most (1.8 m + 9) u, and log s an absolute one of that and
-    8 u log m. (What underflows is smaller than TINY.) Multiplying by w adds u w log m, adding top u times the result.
+    8 u log m. (What underflows is smaller than TINY; δ overflows, to -inf, only where exp δ is 0.) Multiplying by w
+    adds u w log m, adding top u times the result.
     """
     values = table.values
     m = values.shape[0]

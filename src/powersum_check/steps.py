@@ -90,7 +90,7 @@ class Steps:
 
     def _mean_field(self, step: dict[str, Any], number: int, box: Domains) -> tuple[float, float]:
         """A lower bound by Jensen's inequality."""
-        return mean_field(self._archive, f"{number}/", self._model, self._question, box), math.inf
+        return mean_field(self._archive, f"{number}/", self._model, self._question, box, self._memory), math.inf
 
     def _split(self, step: dict[str, Any], number: int, box: Domains) -> tuple[float, float]:
         """The box divided by the states of one variable, its parts proven by earlier steps.

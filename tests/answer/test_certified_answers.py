@@ -116,3 +116,39 @@ def test_partial_sums_prove_themselves(kind: Kind, seed: int, tmp_path: Path, mo
     assert result.log_lower > -math.inf
     found = checked(result, asked, tmp_path)
     assert found.log_upper - found.log_lower < 1e-6
+
+
+@pytest.mark.parametrize("kind", [hard_case, bushy_case])
+@pytest.mark.parametrize("seed", range(6))
+def test_variational_sums_prove_themselves(
+    kind: Kind, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where neither elimination nor partial sums are to be had, distributions have a step of their own."""
+    monkeypatch.setattr("powersum.answer.certificate.WIDEST", -1.0)
+    asked = kind(seed)
+    schedule = replace(TOO_WIDE, most_variables=0, quick=1e-9, held_table=8.0, longest_evaluation=0.0)
+    asked = asked._replace(query=ps.Query.of(asked.model))
+    result = ps.solve(asked.model, query=asked.query, work=0.5, certificate=True, schedule=schedule)
+    assert result.log_lower > -math.inf
+    assert result.certificate is not None
+    assert "mean-field" in [step["kind"] for step in result.certificate.head["steps"]]
+    checked(result, asked, tmp_path)
+
+
+def test_a_proof_of_less_than_the_answer_is_noted() -> None:
+    """Found by the soak: regions exclude what only two of them together make impossible, a certificate does not."""
+    rng = np.random.default_rng(0)
+    noted = 0
+    for _ in range(60):
+        tables = [
+            ((a, b), np.where(rng.random((3, 3)) < 0.35, 0.0, np.exp(rng.normal(0.0, 5.0, (3, 3)))))
+            for a, b in ((0, 1), (1, 2), (2, 3), (3, 0))
+        ]
+        model = ps.Model.from_factors([3] * 4, tables)
+        result = ps.bound(model, maximize=[1, 2, 3], method="gdd", ibound=2, sweeps=20, certificate=True)
+        assert result.certificate is not None
+        claim = float(result.certificate.head["claim"]["log_upper"])
+        less = claim > result.log_upper + 1e-5
+        assert less == any("The certificate proves less" in note for note in result.notes)
+        noted += less
+    assert noted > 0

@@ -57,6 +57,13 @@ def check(engine: ps.Engine, maximize: list[int], evidence: dict[int, int]) -> p
     value = assignment_value(model, {v: s for v, s in chosen.items() if v not in evidence}, evidence=evidence)
     assert value == pytest.approx(truth, abs=1e-9)
     joint = joint_log_table(model, evidence)
+    if maximize:
+        assert answer.probability is not None
+        share = math.exp(truth - exact_value(model, np.ones(model.n_variables), evidence=evidence))
+        assert answer.probability.lower - 1e-12 <= share <= answer.probability.upper + 1e-12
+        assert answer.probability.upper - answer.probability.lower < 1e-9
+    else:
+        assert answer.probability is None
     joint = np.exp(joint - joint.max())
     found = engine.marginals(evidence)
     assert found.exact

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import powersum as ps
-from powersum.bounds.buckets.factor_beliefs import factor_beliefs
+from powersum.bounds.buckets.factor_passes import FactorPasses
 from powersum.bounds.buckets.passes import Passes
 from powersum.bounds.tree import CoveringTree
 from powersum.core.arrays import FloatArray
@@ -87,9 +88,12 @@ def test_inexact_ones_by_differences_of_the_bound(seed: int, maximize: str | Non
     for _ in range(3):
         tree.step(math.inf)
     tree.bound()
-    passes = tree.best_tree.passes
+    best = tree.best_tree
+    passes = FactorPasses(best.layout, problem.model, best.order, problem.tau)
+    passes.parameters[:] = best.passes.parameters
     passes.value_and_gradient(max(temperature, 1e-7))
-    gradient = factor_beliefs(passes, problem.model, tree.best_tree.order)
+    gradient = np.empty(problem.model.log_values.size)
+    passes.factor_beliefs(gradient)
     for entry in some_entries(model, seed):
         sides = [tree_value(tree, moved(problem.model, entry, by), problem.tau, temperature) for by in (STEP, -STEP)]
         assert gradient[entry] == pytest.approx((sides[0] - sides[1]) / (2.0 * STEP), abs=1e-5)
@@ -141,3 +145,104 @@ def test_everything_observed() -> None:
 def test_wrong_numbers_are_one_line(options: dict[str, float], message: str) -> None:
     with pytest.raises(ps.InputError, match=message):
         ps.bound_and_gradient(ps.Model.from_tables({"a": [0.4, 0.6]}), **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("maximize", [None, "some", "all"])
+@pytest.mark.parametrize("temperature", [0.0, 0.2])
+def test_warm_ones_bound_other_numbers(seed: int, maximize: str | None, temperature: float) -> None:
+    """Shifts stay from call to call, but every value bounds the truth for the numbers of its own call."""
+    model, query, _ = hard_case(seed, zeros=0.1)
+    asked = {None: None, "some": [int(v) for v in query.max_variables], "all": "all"}[maximize]
+    gradient = ps.Gradient(model, asked, ibound=2, sweeps=2, temperature=temperature)
+    random = np.random.default_rng(seed)
+    for scale in (0.0, 0.1, 3.0):
+        values = model.log_values + scale * random.normal(size=model.log_values.size)
+        truth = exact_value(model.with_log_values(values), Question.of(model, asked).query.weights)
+        for steps in (0, 3):
+            value, slopes = gradient(values, steps=steps)
+            assert value >= truth - 1e-12 * max(1.0, abs(truth))
+            if truth > -math.inf:
+                np.testing.assert_allclose(np.add.reduceat(slopes, model.table_starts[:-1]), 1.0, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("maximize", [None, "some", "all"])
+def test_warm_ones_by_differences_of_themselves(seed: int, maximize: str | None) -> None:
+    model, query, _ = hard_case(seed)
+    asked = {None: None, "some": [int(v) for v in query.max_variables], "all": "all"}[maximize]
+    tree = ps.Gradient(model, asked, ibound=2, temperature=0.0 if maximize is None else 0.3)
+    tree(model.log_values + 0.1)
+    values = model.log_values + 0.2 * np.random.default_rng(seed).normal(size=model.log_values.size)
+    _, gradient = tree(values, steps=3)
+    for entry in some_entries(model, seed):
+        sides = [tree(moved(model.with_log_values(values), entry, by).log_values, steps=0)[0] for by in (STEP, -STEP)]
+        assert gradient[entry] == pytest.approx((sides[0] - sides[1]) / (2.0 * STEP), abs=1e-5)
+
+
+def test_warm_steps_tighten() -> None:
+    model, query, _ = hard_case(3)
+    tree = ps.Gradient(model, query=query, ibound=1, sweeps=0, temperature=0.1)
+    values = [tree(steps=steps)[0] for steps in (0, 5, 5, 20)]
+    assert values == sorted(values, reverse=True)
+    assert values[0] > values[-1] + 0.1
+    tree.forget()
+    assert tree(steps=0)[0] == pytest.approx(values[0])
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_exact_ones_with_other_numbers_and_evidence(seed: int) -> None:
+    model, query, evidence = case(seed)
+    tree = ps.Gradient(model, query=query, evidence=evidence)
+    assert tree.exact
+    values = model.log_values + np.random.default_rng(seed).normal(size=model.log_values.size)
+    model = model.with_log_values(values)
+    for number in range(2):
+        evidence = {v: (state + number) % int(model.cardinalities[v]) for v, state in evidence.items()}
+        value, gradient = tree.with_evidence(evidence)(values)
+        truth = exact_value(model, query.weights, evidence=evidence)
+        assert value == pytest.approx(truth, abs=1e-6)
+        assert value >= truth - 1e-12 * max(1.0, abs(truth))
+        _, again = ps.bound_and_gradient(model, query=query, evidence=evidence)
+        np.testing.assert_allclose(gradient, again, atol=1e-9)
+
+
+def test_batches_are_their_rows() -> None:
+    model, query, _ = hard_case(1)
+    rows = model.log_values + 0.1 * np.random.default_rng(0).normal(size=(3, model.log_values.size))
+    tree = ps.Gradient(model, query=query, ibound=2, temperature=0.1, steps=0)
+    values, gradients = tree.batch(rows)
+    for row, value, gradient in zip(rows, values, gradients, strict=True):
+        alone, slopes = tree(row)
+        assert value == alone
+        np.testing.assert_array_equal(gradient, slopes)
+    # Each row goes on from its own shifts.
+    later = [tree.batch(rows, steps=4)[0] for _ in range(5)]
+    assert (later[-1] < values).all()
+    assert tree.batch(np.empty((0, model.log_values.size)))[1].shape == (0, model.log_values.size)
+
+
+def test_an_empty_question_has_a_gradient_too() -> None:
+    free = ps.Model.from_factors([2, 3], [])
+    value, gradient = ps.Gradient(free)()
+    assert value == pytest.approx(math.log(6.0))
+    assert value >= math.log(6.0)
+    assert gradient.size == 0
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda tree: tree([0.0]), r"log_values has shape \(1,\): the model's has \(2,\)"),
+        (lambda tree: tree([math.nan, 0.0]), "a table entry is NaN or infinite"),
+        (lambda tree: tree([math.inf, 0.0]), "a table entry is NaN or infinite"),
+        (lambda tree: tree("ab"), "log_values is 'ab': give an array of numbers"),
+        (lambda tree: tree.batch([[0.0, 0.0], [0.0]]), r"log_values has shape \(1,\)"),
+        (lambda tree: tree.batch(3.0), "log_values is 3.0: give an array with a row for each set of numbers"),
+        (lambda tree: tree(steps=-1), "steps is -1"),
+        (lambda tree: tree.with_evidence({"a": 1}), "evidence must give states, and to the same variables"),
+    ],
+)
+def test_wrong_calls_are_one_line(call: Callable[[ps.Gradient], object], message: str) -> None:
+    with pytest.raises(ps.InputError, match=message):
+        call(ps.Gradient(ps.Model.from_tables({"a": [0.4, 0.6]})))

@@ -415,6 +415,36 @@ def test_decomposed_bounds_are_trees_of_chains(seed: int) -> None:
     assert abs(verified.log_upper - bound) < CLOSE
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+def test_mean_field_with_a_core(seed: int) -> None:
+    """Some variables are eliminated, given the expectations over the others; with all of them it is the value."""
+    rng = np.random.default_rng(seed)
+    draft = random_draft(rng, n_variables=5)
+    setting = Setting.of(draft, random_box(rng, draft, 0.9))
+    q = rng.random(sum(len(d) for d in setting.domains))
+    found = []
+    for core in ([v for v in setting.free if rng.random() < 0.5], setting.free):
+        scopes = [[v for v in scope if v in core] for scope in setting.scopes]
+        inner = Setting(draft, setting.domains, scopes, core)
+        arrays = tree_arrays(rng, inner, inner.random_order(rng), exact=True)
+        draft.step("mean-field", {**arrays, "q": q, "core": np.array(core, dtype=np.int64), "box": setting.box_rows()})
+        found.append(checked(draft).log_lower)
+    value = truth(draft, setting.domains)
+    assert all(lower <= value + CLOSE for lower in found)
+    assert found[1] == pytest.approx(value, abs=CLOSE)
+
+
+def test_the_core_of_a_mean_field_is_eliminated_exactly() -> None:
+    draft = random_draft(np.random.default_rng(1), plain=True)
+    setting = Setting.of(draft)
+    arrays = tree_arrays(np.random.default_rng(2), setting, setting.random_order(np.random.default_rng(3)), exact=True)
+    arrays["weight"] = arrays["weight"] + 0.5
+    q = np.ones(sum(len(d) for d in setting.domains))
+    draft.step("mean-field", {**arrays, "q": q, "core": np.array(setting.free)})
+    with pytest.raises(pc.Rejected, match="the core is not eliminated exactly"):
+        checked(draft)
+
+
 def test_mean_field_is_tight_for_independent_variables() -> None:
     rng = np.random.default_rng(3)
     tables = [rng.random(c) + 0.1 for c in (2, 3, 4)]

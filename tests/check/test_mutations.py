@@ -43,6 +43,12 @@ def sound_draft(rng: np.random.Generator) -> Draft:
         draft.step("tree", arrays | {"box": part.box_rows()})
     if rng.random() < 0.3:
         draft.step("mean-field", {"q": rng.random(sum(len(d) for d in setting.domains))})
+    if rng.random() < 0.3:
+        core = [v for v in setting.free if rng.random() < 0.6]
+        inner = Setting(draft, setting.domains, [[v for v in scope if v in core] for scope in setting.scopes], core)
+        arrays = tree_arrays(rng, inner, inner.random_order(rng), exact=True)
+        q = rng.random(sum(len(d) for d in setting.domains))
+        draft.step("mean-field", {**arrays, "q": q, "core": np.array(core, dtype=np.int64)})
     verified = pc.check(to_check(draft.model), question_of(draft), draft.zip())
     numbers = (verified.log_lower, verified.log_upper)
     lower, upper = (x if math.isfinite(x) else str(x) for x in numbers)

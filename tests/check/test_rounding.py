@@ -39,7 +39,7 @@ def test_proven_errors_are_not_below_measured_ones(seed: int) -> None:
     total = add(shape, tables)
     assert balls.of_sum([t.values for t in tables], total.values) <= total.up + 1e-322
     values = random_values(rng, (int(rng.integers(2, 200)), 3))
-    weight = float(rng.choice([1e-30, 1e-7, 0.01, 0.3, 1.0, 1.7, 1e3]))
+    weight = float(rng.choice([1e-300, 1e-100, 1e-30, 1e-7, 0.01, 0.3, 1.0, 1.7, 1e3]))
     result = power_sum(Table(values), weight)
     assert balls.of_power_sum(values, weight, result.values) <= result.up == result.down
     less, constant = normalised(Table(values))

@@ -28,7 +28,7 @@ def proven(asked: Case, search: AndOr, folder: Path) -> float:
     """The upper bound that the checker finds."""
     problem = asked.problem()
     draft = draft_of(asked, problem)
-    proof = SearchProof(search, problem)
+    proof = SearchProof(search, problem, memory=1e8)
     assert proof.run()
     draft.add(draft.ground.tree([tree_forest(search.bound_tree, problem)], proof.arrays()))
     log_upper = proof.log_upper + problem.log_constant
@@ -100,6 +100,43 @@ def test_a_walk_without_time_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> 
     asked = hard_case(1)
     _, search, _ = searched(asked.problem(), ibound=1)
     assert search.run(time.monotonic() + 60) is Progress.DONE
-    proof = SearchProof(search, asked.problem())
+    proof = SearchProof(search, asked.problem(), memory=1e8)
     assert not proof.run(time.monotonic() - 1.0)
     assert np.isfinite(proof.log_upper)
+
+
+@pytest.mark.parametrize("zeros", [0.0, 0.3])
+@pytest.mark.parametrize("kind", [hard_case, bushy_case])
+@pytest.mark.parametrize("seed", range(8))
+def test_settled_contexts_of_max_variables_have_their_values(
+    kind: Kind, zeros: float, seed: int, tmp_path: Path
+) -> None:
+    """Whatever is marked as settled, the checker computes it: never below the truth, and no worse than without."""
+    asked = kind(seed, zeros=zeros)
+    problem = asked.problem()
+    if truth(asked) == -math.inf or not (problem.tau == 0.0).any():
+        return
+    _, search, _ = searched(problem, ibound=1)
+    search.run(time.monotonic() + 2e-4)
+    proof = SearchProof(search, problem, memory=1e8)
+    assert proof.run()
+    arrays = proof.arrays()
+    found = []
+    rng = np.random.default_rng(seed)
+    for share in (0.0, 0.5, 1.0):
+        draft = draft_of(asked, problem)
+        marked = dict(arrays)
+        if marked:
+            flags = marked["context_settled"]
+            marked["context_settled"] = np.maximum(flags, rng.random(len(flags)) < share).astype("u1")
+        draft.add(draft.ground.tree([tree_forest(search.bound_tree, problem)], marked))
+        found.append(verified(asked, draft.done(-math.inf, math.inf), tmp_path).log_upper)
+    assert truth(asked) <= min(found) + CLOSE
+    assert found[2] <= found[1] + CLOSE <= found[0] + 2.0 * CLOSE
+
+
+def test_too_little_memory_for_the_lists_is_said(tmp_path: Path) -> None:
+    asked = hard_case(1)
+    _, search, _ = searched(asked.problem(), ibound=1)
+    assert search.run(time.monotonic() + 60) is Progress.DONE
+    assert not SearchProof(search, asked.problem(), memory=100.0).run()

@@ -19,6 +19,7 @@ from powersum.answer.tuning import DEFAULT_SCHEDULE, Schedule
 from powersum.core.clock import working_time
 from powersum.core.errors import InputError
 from powersum.core.interrupt import Interrupt, interruptible
+from powersum.core.work_time import counted_by
 from powersum.model.question import Question
 from powersum.model.result import Result, Snapshot, Status
 
@@ -66,7 +67,7 @@ def best_of(
     """The k best assignments of a question: the best one, with all of them in its ``best``."""
     if question.query.task == "PR":
         raise InputError(f"k is {k}: log Z has one value; name the variables to maximise")
-    with interruptible() as interrupt:
+    with interruptible() as interrupt, counted_by(question.limits.meter()):
         search = BestFirst(question, k=k, distinct=distinct, schedule=schedule, interrupt=interrupt, callback=callback)
         return search.run()
 
@@ -216,7 +217,12 @@ class BestFirst:
         log_left = self._left
         chosen, sides = self._chosen(log_left)
         notes = _ties([result.log_lower for result in chosen[: self._k]], sides[self._k])
-        options = {**first.options, "time_limit": self._question.limits.time_limit, "k": self._k}
+        options = {
+            **first.options,
+            "time_limit": self._question.limits.time_limit,
+            "work": self._question.limits.work,
+            "k": self._k,
+        }
         if self._distinct > 1:
             options["distinct"] = self._distinct
         asked = self._question.asked()

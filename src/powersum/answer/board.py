@@ -41,6 +41,9 @@ class Below(NamedTuple):
 
 NOTHING_BELOW = Below((), -math.inf)
 
+MOST_ROUNDING = 1e-4
+"""Share of a value (or of 1) that rounding may have moved while it still counts as exact: the gap tells how far."""
+
 
 class Board:
     """What is known about one question.
@@ -96,6 +99,8 @@ class Board:
         self.given: IntArray | None = None
         self.below = NOTHING_BELOW
         self._proof, self._provable = Proof((), math.inf), math.inf
+        self._draft: Prover | None = None
+        self._draftable = math.inf
 
     @property
     def gap(self) -> float:
@@ -114,6 +119,7 @@ class Board:
         log_error: float,
         compute_again: Callable[[], float] | None = None,
         prover: Prover | None = None,
+        draft: Prover | None = None,
     ) -> bool:
         """A bound on the problem's value from above; True if it is the best so far.
 
@@ -129,11 +135,26 @@ class Board:
             Computes it from scratch at the point it comes from, rounding counted; None where it needs no point.
         prover
             Proves it, if a certificate is wanted; the best that has one counts.
+        draft
+            Proves it, too, and can be asked at any time, while work goes on undisturbed: for checkpoints.
         """
         log_upper = certain(log_value + problem.log_constant, log_error + problem.log_error)
+        return self._take_upper(problem, log_upper, compute_again, prover, draft)
+
+    def _take_upper(
+        self,
+        problem: Problem,
+        log_upper: float,
+        compute_again: Callable[[], float] | None,
+        prover: Prover | None,
+        draft: Prover | None,
+    ) -> bool:
+        """A bound with the constant and all rounding in it; True if it is the best so far."""
         if self.ground is not None and prover is not None and log_upper < self._provable:
             # Better bounds may have come from where there is no proof.
             self.prover, self._provable = prover, log_upper
+        if self.ground is not None and draft is not None and log_upper < self._draftable:
+            self._draft, self._draftable = draft, log_upper
         if not log_upper < self.log_upper:
             return False
         self._refuse_contradiction(self.log_lower, log_upper)
@@ -182,13 +203,24 @@ class Board:
         reason: str,
         prover: Prover | None = None,
     ) -> None:
-        """The value itself and a best assignment: that is the answer, or ``-inf`` the proof that there is none."""
+        """The value itself and a best assignment: that is the answer, or ``-inf`` the proof that there is none.
+
+        What is no number, or infinity, proves nothing; neither does a value that rounding may have moved far.
+        """
         if log_value == -math.inf:
             self.impossible(prover)
             return
-        self.offer_upper(problem, log_value, log_error, prover=prover)
+        # Elimination has no point that could be a bad one: its error counts as it is, however large the model made it.
+        error = log_error + problem.log_error
+        log_upper = log_value + problem.log_constant + error
+        if not math.isfinite(log_upper):
+            return
+        self._take_upper(problem, log_upper, None, prover, None)
         self.offer_lower(problem, log_value, log_error, states)
-        self.prove(reason)
+        if error <= MOST_ROUNDING * max(1.0, abs(log_upper)):
+            self.prove(reason)
+        else:
+            self.give_up(f"{reason} Rounding may have moved the value by {error:.1g}: nothing is proven.")
 
     def impossible(self, prover: Prover | None = None) -> None:
         """Nothing has positive probability, as was proven."""
@@ -212,6 +244,12 @@ class Board:
             self.offer_proof(prover(self.ground))
         return self._proof
 
+    def draft(self) -> Proof:
+        """The best proof that is there or can be had at once; whoever works is not disturbed by it."""
+        if self._draft is not None and self.ground is not None and self._draftable < self._proof.log_upper:
+            return self._draft(self.ground)
+        return self._proof
+
     def offer_proof(self, proof: Proof) -> None:
         """A proof that is there already; it counts if it proves more than those before."""
         if proof.steps and proof.log_upper <= self._proof.log_upper:
@@ -224,6 +262,7 @@ class Board:
         Should that ever be more than was claimed on the way, no snapshot may claim less.
         """
         self.proof()
+        self._draft = None
         compute_again, self._compute_again = self._compute_again, None
         if compute_again is None:
             return

@@ -12,11 +12,19 @@ import numpy as np
 
 from powersum.assign.repair import repaired
 from powersum.bounds.protocol import Provable
-from powersum.bounds.registry import DEFAULT_METHOD, check_options, check_provable, method_named, start_method
+from powersum.bounds.registry import (
+    DEFAULT_METHOD,
+    check_counted,
+    check_options,
+    check_provable,
+    method_named,
+    start_method,
+)
 from powersum.bounds.run import Callback, Outcome, run
 from powersum.core.clock import working_time
 from powersum.core.interrupt import interruptible
-from powersum.core.memory import memory_left
+from powersum.core.memory import memory_left, memory_usually_left
+from powersum.core.work_time import counted_by, metered
 from powersum.model.certificate import Certificate
 from powersum.model.limits import Limits, flag, whole_number
 from powersum.model.model import VariableKey
@@ -52,6 +60,7 @@ def bound(
     change: float | None = None,
     threads: int = 1,
     seed: int = 0,
+    work: float | None = None,
     certificate: bool = False,
     callback: Callback | None = None,
     **options: Any,
@@ -84,6 +93,9 @@ def bound(
         are 500 sweeps, or fewer once ten of them gain less than a millionth.
     threads, seed
         Number of threads, which does not change the result, and the seed of what is drawn at random.
+    work
+        In place of ``time_limit``: so much work, in seconds that it takes on a machine of usual speed. The result is
+        then the same however fast or busy the machine is. For the methods ``auto``, ``tree`` and ``gdd``.
     certificate
         Whether the result shall have a ``certificate``, which ``powersum-check`` verifies; not every method can.
     callback
@@ -107,7 +119,7 @@ def bound(
     {'rain': 'yes'}
     """
     started = working_time()
-    if sweeps is None and time_limit is None:
+    if sweeps is None and time_limit is None and work is None:
         sweeps = DEFAULT_SWEEPS
         change = DEFAULT_CHANGE if change is None else change
     given = {name: value for name, value in options.items() if value is not None}
@@ -119,15 +131,18 @@ def bound(
         memory=given.get("memory"),
         threads=threads,
         seed=seed,
+        work=work,
     )
     function_of(callback, "callback")
     method = method_named(method)
+    if work is not None:
+        check_counted(method)
     check_options(method, given)
     if flag(certificate, "certificate"):
         check_provable(method)
     memory = None
     if limits.memory is not None:
-        memory = int(memory_left(limits.bytes))
+        memory = int(memory_left(limits.bytes) if work is None else memory_usually_left(limits.bytes))
         given["memory"] = int(limits.bytes)
     for name in given.keys() & WHOLE_OPTIONS.keys():
         given[name] = whole_number(given[name], name, WHOLE_OPTIONS[name])
@@ -136,6 +151,7 @@ def bound(
     used = {
         "sweeps": limits.sweeps,
         "time_limit": limits.time_limit,
+        "work": limits.work,
         "target": limits.target,
         "change": limits.change,
         "threads": limits.threads,
@@ -143,7 +159,9 @@ def bound(
         "order": "automatic" if order is None else "given",
         **given,
     }
-    with interruptible() as interrupt:
+    with interruptible() as interrupt, counted_by(limits.meter()):
+        if metered():
+            started = working_time()
         # Compiled modules are imported where they are used, so that ``import powersum`` stays quick.
         from powersum.prepare.ordering import order_cost
         from powersum.prepare.simplify import simplified
@@ -156,7 +174,7 @@ def bound(
         if not problem.feasible or problem.model.n_variables == 0:
             outcome, states, residuals = _without_search(problem, started, callback), np.empty(0, dtype=np.int64), None
         else:
-            chosen = reduced_order(problem, eliminated, seed=limits.seed, time_limit=limits.time_limit)
+            chosen = reduced_order(problem, eliminated, seed=limits.seed, time_limit=limits.seconds)
             cost = order_cost(problem.model, chosen)
             sizes.update(order_sizes(cost.width, cost.log2_total))
             # A method is given the bytes that it may take itself.
@@ -190,8 +208,12 @@ def bound(
     log_lower = outcome.log_upper - 2.0 * log_error if status is Status.OPTIMAL else -math.inf
     restored = None if status is Status.INFEASIBLE else problem.restore(states)
     proof = None
+    unproven: tuple[str, ...] = ()
     if certificate:
+        from powersum.answer.certificate import shortfall
+
         proof = _certificate(question, problem, outcome, log_lower, restored, forest, log_proven)
+        unproven = shortfall(proof, log_lower, outcome.log_upper)
     from powersum import __version__
 
     return Result(
@@ -206,7 +228,7 @@ def bound(
         sizes=sizes,
         version=__version__,
         residuals=residuals,
-        notes=outcome.notes,
+        notes=(*outcome.notes, *unproven),
         question=question.asked(),
         certificate=proof,
     )
@@ -256,17 +278,14 @@ def checked_order(question: Question) -> IntArray | None:
     return question.order
 
 
-def reduced_order(
-    problem: Problem, order: IntArray | None, *, seed: int = 0, time_limit: float | None = None
-) -> IntArray:
+def reduced_order(problem: Problem, order: IntArray | None, *, seed: int = 0, time_limit: float = math.inf) -> IntArray:
     """The order of the reduced variables: from one of the original variables, or chosen."""
     if order is not None:
         return problem.reduced_order(order)
     from powersum.prepare.ordering import elimination_order
 
     # Most of a short time is better spent on the bound than on a slightly better order.
-    allowance = None if time_limit is None else 0.2 * time_limit
-    return elimination_order(problem.model, problem.tau, seed=seed, time_limit=allowance)
+    return elimination_order(problem.model, problem.tau, seed=seed, time_limit=0.2 * time_limit)
 
 
 def _without_search(problem: Problem, started: float, callback: Callback | None) -> Outcome:

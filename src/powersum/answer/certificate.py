@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from powersum._version import __version__
+from powersum.answer.board import Board
 from powersum.core.arrays import IntArray
 from powersum.exact.proof import elimination_forest
 from powersum.model.certificate import Certificate
@@ -28,6 +29,9 @@ WIDEST = 30.0
 
 ROOM = 1e-9
 """Room that a claim leaves for the checker's own rounding, as a share of the value or of 1."""
+
+UNPROVEN = 1e-6
+"""A certificate proves the bounds of an answer where it is this close to them, as a share of the value or of 1."""
 
 
 def certificate_of(
@@ -86,6 +90,36 @@ def certificate_of(
     if assignment and log_lower > -math.inf:
         head["assignment"] = [[int(v), int(s)] for v, s in assignment.items()]
     return Certificate(head, arrays)
+
+
+def certificate_on(board: Board, question: Question, proof: Proof) -> Certificate:
+    """A certificate of what a board has, with a proof of its upper bound."""
+    assert board.ground is not None
+    chosen = question.query.max_variables.tolist()
+    found = board.log_lower > -math.inf
+    return certificate_of(
+        question,
+        board.ground,
+        proof,
+        log_lower=board.log_lower,
+        log_upper=board.log_upper,
+        states=board.given if chosen or not board.proven else None,
+        assignment={v: int(board.states[v]) for v in chosen} if found else None,
+        below=board.below.steps,
+        log_below=board.below.log_lower,
+    )
+
+
+def shortfall(certificate: Certificate, log_lower: float, log_upper: float) -> tuple[str, ...]:
+    """A note for each bound of an answer that its certificate does not prove as it stands."""
+    notes = []
+    for side, name, claimed in ((1.0, "upper", log_upper), (-1.0, "lower", log_lower)):
+        number = certificate.head["claim"][f"log_{name}"]
+        proven = side * math.inf if number is None else float(number)
+        if side * (proven - claimed) > UNPROVEN * max(1.0, abs(claimed)):
+            text = f"log_{name} = {proven:.6f}" if math.isfinite(proven) else f"no {name} bound"
+            notes.append(f"The certificate proves less than the answer says: {text}.")
+    return tuple(notes)
 
 
 def ground_of(question: Question, problem: Problem) -> Ground:

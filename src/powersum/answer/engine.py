@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from powersum.answer.distribution import Marginals
 from powersum.answer.marginals import marginals
+from powersum.answer.probability import share_of
 from powersum.answer.solver import DEFAULT_MEMORY, DEFAULT_TIME, IMPOSSIBLE_REASON, proven, solve
 from powersum.core.clock import working_time
 from powersum.exact.small import small_elimination
@@ -88,7 +89,7 @@ class Engine:
             return solve(self.model, evidence=question.all_evidence, query=question.query, **self._options)
         from powersum import __version__
 
-        board, sizes = found
+        board, log_sum, sizes = found
         board.snapshot(working_time() - begun)
         known = board.log_lower > -math.inf
         return Result(
@@ -103,7 +104,16 @@ class Engine:
             sizes=sizes,
             version=__version__,
             question=question.asked(),
+            probability=share_of((board.log_lower, board.log_upper), log_sum)
+            if known and question.query.answered
+            else None,
         )
+
+    def prepare(self) -> None:
+        """Load, and where need be compile, what answers quickest, before the questions that will need it."""
+        with self._lock:
+            self._asked = PATIENCE
+        self.solve([] if self.model.n_variables == 0 else [0])
 
     def log_z(self, evidence: EvidenceLike | None = None) -> Result:
         """The log of the sum over everything: in a Bayesian network, of the probability of the evidence."""

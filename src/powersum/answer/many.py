@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -10,14 +11,16 @@ from typing import Any
 
 from powersum.answer.probability import with_probability
 from powersum.answer.solver import DEFAULT_MEMORY, DEFAULT_TIME, Solver
+from powersum.answer.stream import check_question, solve_each
 from powersum.answer.tuning import DEFAULT_SCHEDULE, Schedule
+from powersum.cluster.executor import ExecutorLike, check_executor
 from powersum.core.errors import InputError
 from powersum.core.interrupt import Interrupt, interruptible
 from powersum.core.memory import bytes_held
-from powersum.model.keys import as_text, listed
+from powersum.model.keys import listed
 from powersum.model.limits import Limits, whole_number
 from powersum.model.model import Model
-from powersum.model.question import ModelLike, model_of
+from powersum.model.question import ModelLike, Question, model_of
 from powersum.model.result import Result
 
 # The main thread must wake up now and then to hear of Ctrl-C.
@@ -29,6 +32,8 @@ def solve_many(
     queries: Iterable[Mapping[str, Any]],
     *,
     n_jobs: int = 1,
+    executor: ExecutorLike = None,
+    checkpoint: str | os.PathLike[str] | None = None,
     time_limit: float | None = DEFAULT_TIME,
     memory: float | str = DEFAULT_MEMORY,
     gap: float = 0.0,
@@ -49,7 +54,13 @@ def solve_many(
         For each question a dictionary of what it asks: ``maximize``, ``evidence``, ``query``, as in
         :func:`powersum.solve`.
     n_jobs
-        Questions answered at the same time.
+        Questions answered at the same time, by threads.
+    executor
+        Who answers, in place of threads: a number of processes, a ``concurrent.futures.Executor``, or a
+        ``dask.distributed.Client``. See ``docs/cluster.md``; :func:`powersum.solve_each` takes more questions than fit
+        into memory.
+    checkpoint
+        A file of JSON lines that is written as answers come, and gone on with after its last whole line.
     time_limit
         Seconds for each question.
     memory
@@ -74,9 +85,21 @@ def solve_many(
     ['no', 'yes']
     """
     n_jobs = whole_number(n_jobs, "n_jobs", 1)
+    check_executor(executor)
     # What is wrong with the limits is not the fault of the first question.
     limits = Limits(time_limit=time_limit, memory=memory, gap=gap, seed=seed)
     model = model_of(model)
+    if executor is not None or checkpoint is not None:
+        for name, differs in (
+            ("n_jobs", n_jobs > 1),
+            ("gap", limits.gap > 0.0),
+            ("schedule", schedule is not DEFAULT_SCHEDULE),
+        ):
+            if differs:
+                raise InputError(f"give {name}, or executor and checkpoint, not both")
+        return _streamed(
+            model, listed(queries, "queries", "a list of dictionaries"), limits, executor, checkpoint, progress
+        )
     if n_jobs > 1:
         # What the process holds already is held once, not by each; compiled modules take a good part of it.
         import powersum.answer.work  # noqa: F401
@@ -101,14 +124,36 @@ def solve_many(
     return [results[key] for key in asked]
 
 
+def _streamed(
+    model: Model,
+    questions: list[Mapping[str, Any]],
+    limits: Limits,
+    executor: ExecutorLike,
+    checkpoint: str | os.PathLike[str] | None,
+    progress: bool | None,
+) -> list[Result]:
+    """All answers of the engine's stream; every question is checked before."""
+    for number, question in enumerate(questions):
+        try:
+            check_question(question)
+            Question.of(model, **question).only_sums_and_maxima("solve_many")
+        except InputError as error:
+            raise InputError(f"question {number}: {error}") from None
+    options: dict[str, Any] = {"time_limit": limits.time_limit, "memory": limits.bytes, "seed": limits.seed}
+    results = []
+    with _bar(len(questions), progress) as advance:
+        for answer in solve_each(model, questions, executor=executor, checkpoint=checkpoint, **options):
+            if answer.result is None:
+                raise InputError(f"question {answer.number}: {answer.error}")
+            results.append(answer.result)
+            advance()
+    return results
+
+
 def _solver(model: Model, number: int, question: Mapping[str, Any], options: Mapping[str, Any]) -> Solver:
     """The solver of one question; what is wrong with the question is told with its number."""
-    if not isinstance(question, Mapping):
-        raise InputError(f"question {number}: {as_text(question)} is no dictionary of maximize, evidence, query")
-    for name in question:
-        if name not in ("maximize", "evidence", "query"):
-            raise InputError(f"question {number}: {as_text(name)} is none of maximize, evidence, query")
     try:
+        check_question(question)
         return Solver(model, **question, **options)
     except InputError as error:
         raise InputError(f"question {number}: {error}") from None

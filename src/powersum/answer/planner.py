@@ -22,7 +22,7 @@ from powersum.model.graph import incidence
 from powersum.model.limits import Limits
 from powersum.model.model import Model
 from powersum.model.question import Question
-from powersum.model.rounding import elimination_error
+from powersum.model.rounding import certain, elimination_error
 from powersum.prepare.ordering import elimination_order, order_cost
 from powersum.prepare.problem import Problem
 from powersum.prepare.sizes import order_sizes, question_sizes
@@ -82,8 +82,10 @@ class Planner:
         self._looked = False
         self._tree: EliminationWiring | None = None
 
-    def solve(self, question: Question) -> tuple[Board, dict[str, int | float]] | None:
-        """The answer on a board, and its sizes. The question has no likelihoods.
+    def solve(self, question: Question) -> tuple[Board, tuple[float, float], dict[str, int | float]] | None:
+        """The answer on a board, both sides of the sum it is a share of, and its sizes.
+
+        The question has no likelihoods.
 
         None where it would take too much, or rounding may have moved it too far.
         """
@@ -94,7 +96,7 @@ class Planner:
         for v, observed in question.evidence.states.items():
             given[v] = observed
         states = given.copy()
-        log_value = run_plan(
+        log_value, log_sum = run_plan(
             plan.wiring,
             plan.layout,
             self._factors,
@@ -111,7 +113,9 @@ class Planner:
         error = self._log_error + plan.log_width
         reason = f"Exact elimination, of constrained width {int(plan.layout.facts[-1])}."
         board.offer_exact(self._whole, log_value + plan.log_constant, error, states, reason)
-        return None if board.log_upper == math.inf else (board, self._sizes(question, plan))
+        log_sum += plan.log_constant
+        sides = log_sum - error, certain(log_sum, error)
+        return (board, sides, self._sizes(question, plan)) if board.proven and sides[1] < math.inf else None
 
     def marginals(self, question: Question) -> Marginals | None:
         """The distributions of all variables; None where they would take too much. The question has no likelihoods."""

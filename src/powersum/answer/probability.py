@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from powersum.answer.shares import sum_bounds
+from powersum.core.work_time import counted_by
 from powersum.model.interval import Interval
 from powersum.model.result import Result, Status
 
@@ -30,9 +31,14 @@ def probability_of(result: Result, log_sum: tuple[float, float]) -> Interval:
 
     The assignment has at least the lower side, and no assignment has more than the upper one.
     """
+    return share_of((result.log_lower, result.log_upper), log_sum)
+
+
+def share_of(log_value: tuple[float, float], log_sum: tuple[float, float]) -> Interval:
+    """The share that a value has of a sum, both known from both sides."""
     # The sum has the answer's value among its terms.
-    log_lower = max(log_sum[0], result.log_lower)
-    return Interval.ratio((result.log_lower, result.log_upper), (log_lower, max(log_sum[1], log_lower)))
+    log_lower = max(log_sum[0], log_value[0])
+    return Interval.ratio(log_value, (log_lower, max(log_sum[1], log_lower)))
 
 
 def log_sum_of(solver: Solver, result: Result, *, left: float) -> tuple[float, float] | None:
@@ -58,5 +64,6 @@ def log_sum_of(solver: Solver, result: Result, *, left: float) -> tuple[float, f
 def with_probability(solver: Solver) -> Result:
     """The answer of a solver that has ended, with its probability where that is worth asking for."""
     result = solver.result()
-    log_sum = log_sum_of(solver, result, left=solver.question.limits.seconds - result.seconds)
+    with counted_by(solver.meter):
+        log_sum = log_sum_of(solver, result, left=solver.question.limits.seconds - result.seconds)
     return result if log_sum is None else replace(result, probability=probability_of(result, log_sum))

@@ -7,13 +7,13 @@ given up, and returns steps of a certificate together with the bound that they p
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import replace
 
 import numpy as np
 
 from powersum.bounds.tree.fixed_tree import FixedTree
 from powersum.bounds.tree.proof import tree_forest
+from powersum.core import work_time as time
 from powersum.core.arrays import IntArray, starts_of
 from powersum.exact.components import part_of
 from powersum.exact.proof import elimination_forest
@@ -25,7 +25,8 @@ from powersum.prepare.simplify import simplify
 from powersum.search.and_or import AndOr
 from powersum.search.proof import SearchProof
 from powersum.sums.partial_sum import Recorded
-from powersum.sums.proof import sum_contexts
+from powersum.sums.proof import sum_contexts, variational_step
+from powersum.sums.variational import Variational
 
 MOST_CASES = 2000
 """Cases that a refutation may distinguish."""
@@ -46,15 +47,19 @@ def by_easy_components(ground: Ground, rest: Problem) -> Proof:
     return Proof([ground.tree(_others(ground.problem, rest))], -math.inf)
 
 
-def by_tree(ground: Ground, tree: FixedTree, problem: Problem) -> Proof:
-    """A covering tree of a problem that easy components may have been taken out of."""
+def by_tree(ground: Ground, tree: FixedTree, problem: Problem, *, evaluate: bool = True) -> Proof:
+    """A covering tree of a problem that easy components may have been taken out of.
+
+    Without ``evaluate`` its bound is taken as it was found: to compute it again would disturb its descent.
+    """
     forests = [tree_forest(tree, problem), *_others(ground.problem, problem)]
-    return Proof([ground.tree(forests)], tree.bound() + problem.log_constant)
+    log_upper = tree.bound() if evaluate else tree.log_upper
+    return Proof([ground.tree(forests)], log_upper + problem.log_constant)
 
 
-def by_search(ground: Ground, search: AndOr, problem: Problem, seconds: float) -> Proof:
-    """Branch and bound; where the walk through what it knows takes longer than so many seconds, its tree alone."""
-    proof = SearchProof(search, problem)
+def by_search(ground: Ground, search: AndOr, problem: Problem, seconds: float, memory: float) -> Proof:
+    """Branch and bound; where the walk through what it knows takes more seconds or bytes than these, its tree alone."""
+    proof = SearchProof(search, problem, memory=memory)
     if not proof.run(time.monotonic() + seconds):
         return by_tree(ground, search.bound_tree, problem)
     forests = [tree_forest(search.bound_tree, problem), *_others(ground.problem, problem)]
@@ -76,6 +81,11 @@ def by_sums_given(
     box = {"box": small(np.stack([chosen, states[chosen]], axis=1))}
     contexts = sum_contexts(recorded, problem)
     return ground.tree(forests), Step("tree", box | contexts, {"tree": 0})
+
+
+def by_distributions(ground: Ground, bound: Variational, problem: Problem) -> Step | None:
+    """A variational bound, from below; None where the format cannot tell it."""
+    return variational_step(bound, problem, ground, _others(ground.problem, problem))
 
 
 def by_cases(ground: Ground) -> Proof:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Iterable, Iterator
-from typing import Any
+from os import PathLike
+from typing import TYPE_CHECKING, Any
 
 from powersum.answer.board import Board
+from powersum.answer.checkpoint import Checkpoints
 from powersum.answer.probability import reserved, with_probability
 from powersum.answer.small import small_work
 from powersum.answer.tuning import DEFAULT_SCHEDULE, Schedule
@@ -14,20 +16,24 @@ from powersum.core.arrays import IntArray
 from powersum.core.clock import Clock
 from powersum.core.errors import InputError
 from powersum.core.interrupt import Interrupt, interruptible
-from powersum.core.memory import memory_left
+from powersum.core.memory import memory_left, memory_usually_left
+from powersum.core.work_time import counted_by, metered
 from powersum.exact.small import small_elimination
-from powersum.model.certificate import Certificate
-from powersum.model.limits import Limits, flag, whole_number
+from powersum.model.limits import Limits, flag, number, path_of, whole_number
 from powersum.model.model import VariableKey
 from powersum.model.query import Query
 from powersum.model.question import EvidenceLike, ModelLike, Question, function_of
 from powersum.model.result import Result, Snapshot, Status
+
+if TYPE_CHECKING:
+    from powersum.answer.resume import Resumed
 
 _OVER = object()
 """What stands for the end of the work."""
 
 DEFAULT_TIME = 60.0
 DEFAULT_MEMORY = 2e9
+DEFAULT_EVERY = 30.0
 
 SAME = 1e-6
 """Bounds this close count as equal: the answer is then optimal. How close they are, the result says."""
@@ -54,7 +60,11 @@ def solve(
     gap: float = 0.0,
     threads: int = 1,
     seed: int = 0,
+    work: float | None = None,
     certificate: bool = False,
+    checkpoint: str | PathLike[str] | None = None,
+    every: float = DEFAULT_EVERY,
+    resume: str | PathLike[str] | None = None,
     callback: Callable[[Snapshot], None] | None = None,
     schedule: Schedule = DEFAULT_SCHEDULE,
 ) -> Result:
@@ -87,9 +97,18 @@ def solve(
         With more than one, local search has a thread of its own, and the others tighten the bound.
     seed
         Seed of all that is drawn at random.
+    work
+        In place of ``time_limit``: so much work, in seconds that it takes on a machine of usual speed. The same seed
+        then gives the same digits however fast or busy the machine is, and for any number of threads.
     certificate
         Whether the result shall have a ``certificate``, which ``powersum-check`` verifies. Takes a little more memory,
         and time after the end.
+    checkpoint, every
+        A file to write what is known to every so many seconds, whole each time, from the first bound on: a run that is
+        killed goes on from there. It is a certificate, and the result then has one.
+    resume
+        A checkpoint to go on from: the assignment, the tree and what was proven, all of it computed anew. It may be
+        about another question on the same model, with other evidence or other variables to maximise.
     callback
         Called with a :class:`~powersum.model.result.Snapshot` whenever a bound has moved.
     schedule
@@ -126,13 +145,19 @@ def solve(
         gap=gap,
         threads=threads,
         seed=seed,
+        work=work,
         certificate=certificate,
+        checkpoint=checkpoint,
+        every=every,
+        resume=resume,
         schedule=schedule,
     )
     with interruptible() as interrupt:
         if k > 1:
             if certificate:
                 raise InputError("give k or certificate, not both: a certificate is about one answer")
+            if checkpoint is not None or resume is not None:
+                raise InputError("give k or a checkpoint, not both: a checkpoint is about one answer")
             from powersum.answer.best import best_of
 
             return best_of(solver.question, k=k, distinct=distinct, schedule=schedule, callback=callback)
@@ -170,16 +195,26 @@ class Solver:
         gap: float = 0.0,
         threads: int = 1,
         seed: int = 0,
+        work: float | None = None,
         certificate: bool = False,
+        checkpoint: str | PathLike[str] | None = None,
+        every: float = DEFAULT_EVERY,
+        resume: str | PathLike[str] | None = None,
         schedule: Schedule = DEFAULT_SCHEDULE,
     ) -> None:
-        limits = Limits(time_limit=time_limit, memory=memory, gap=gap, threads=threads, seed=seed)
+        if work is not None and time_limit == DEFAULT_TIME:
+            time_limit = None
+        limits = Limits(time_limit=time_limit, memory=memory, gap=gap, threads=threads, seed=seed, work=work)
         self.question = Question.of(model, maximize, evidence, query=query, limits=limits)
         self.question.only_sums_and_maxima("solve")
-        self._certified = flag(certificate, "certificate")
+        every = number(every, "every")
+        if not every >= 0.0:
+            raise InputError(f"every is {every:g}: it must be 0 or more")
+        self._checkpoints = None if checkpoint is None else Checkpoints(path_of(checkpoint, "checkpoint"), every)
+        self._certified = flag(certificate, "certificate") or checkpoint is not None
         # Proofs are told by the compiled road.
         self._small = None
-        if not self._certified:
+        if not self._certified and resume is None:
             self._small = small_elimination(*self.question.observed, self.question.query.weights)
         if self._small is not None and self._small.entries * schedule.elimination_cost >= schedule.quick:
             self._small = None
@@ -188,12 +223,20 @@ class Solver:
             # memory is looked at, for they take a good part of what the process holds.
             import powersum.answer.work  # noqa: F401
 
-        self._memory = min(memory_left(limits.bytes), schedule.most_bytes)
+        self._resumed: Resumed | None = None
+        if resume is not None:
+            from powersum.answer.resume import Resumed
+
+            self._resumed = Resumed(path_of(resume, "resume"), self.question)
+        self.meter = limits.meter()
+        measured = self.meter is None and not metered()
+        left = memory_left(limits.bytes) if measured else memory_usually_left(limits.bytes)
+        self._memory = min(left, schedule.most_bytes)
         self._options: dict[str, Any] = {
-            name: getattr(limits, name) for name in ("time_limit", "memory", "gap", "threads", "seed")
+            name: getattr(limits, name) for name in ("time_limit", "work", "memory", "gap", "threads", "seed")
         }
         self.schedule = schedule
-        self._clock = Clock(limits.seconds)
+        self._clock = Clock(limits.seconds, meter=self.meter)
         self._board = Board(self.question.model.n_variables)
         self._work: Generator[None] | None = None
         self._finished = False
@@ -235,7 +278,8 @@ class Solver:
             self._work.close()
             self._work = None
         # What is reported has been computed from scratch, at a point that is given up by that.
-        self._board.confirm()
+        with counted_by(self.meter):
+            self._board.confirm()
 
     def _advance(self) -> Snapshot | None:
         """One turn of work; the snapshot if a bound moved."""
@@ -256,8 +300,12 @@ class Solver:
                         threads=self._options["threads"],
                         seed=self._options["seed"],
                         certificate=self._certified,
+                        resumed=self._resumed,
                     )
+                    self._resumed = None
                 over = next(self._work, _OVER) is _OVER
+                if not over and self._checkpoints is not None:
+                    self._checkpoints.keep(self.question, board, clock)
         except BaseException as error:
             # Whatever it was, what is on the board holds. An exception without words is told by its name.
             words = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
@@ -298,7 +346,18 @@ class Solver:
 
         board = self._board
         board.refuse()
-        board.confirm()
+        certificate, notes = None, board.notes
+        with counted_by(self.meter):
+            board.confirm()
+            if board.ground is not None:
+                from powersum.answer.certificate import certificate_on, shortfall
+
+                certificate = certificate_on(board, self.question, board.proof())
+                notes += shortfall(certificate, board.log_lower, board.log_upper)
+        if certificate is not None and self._checkpoints is not None:
+            if self._finished:
+                self._checkpoints.write(certificate)
+            notes += self._checkpoints.notes
         status, reason = self._status()
         return Result(
             log_upper=board.log_upper,
@@ -311,30 +370,9 @@ class Solver:
             options=self._options,
             sizes=dict(board.sizes),
             version=__version__,
-            notes=board.notes,
+            notes=notes,
             question=self.question.asked(),
-            certificate=self._certificate(),
-        )
-
-    def _certificate(self) -> Certificate | None:
-        """The proof of what is on the board, if it was asked for."""
-        board = self._board
-        if board.ground is None:
-            return None
-        from powersum.answer.certificate import certificate_of
-
-        chosen = self.question.query.max_variables.tolist()
-        found = board.log_lower > -math.inf
-        return certificate_of(
-            self.question,
-            board.ground,
-            board.proof(),
-            log_lower=board.log_lower,
-            log_upper=board.log_upper,
-            states=board.given if chosen or not board.proven else None,
-            assignment={v: int(board.states[v]) for v in chosen} if found else None,
-            below=board.below.steps,
-            log_below=board.below.log_lower,
+            certificate=certificate,
         )
 
     def _status(self) -> tuple[Status, str]:
@@ -349,4 +387,4 @@ class Solver:
             return Status.BOUNDED, f"The gap asked for, {self._options['gap']:g}, was reached."
         if board.exhausted:
             return Status.BOUNDED, board.reason
-        return Status.BOUNDED, f"The time limit of {self.question.limits.seconds:g} s was reached."
+        return Status.BOUNDED, f"{self.question.limits.reached}."

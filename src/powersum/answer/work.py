@@ -11,6 +11,7 @@ from powersum.answer.board import Board
 from powersum.answer.certificate import ground_of
 from powersum.answer.memory_shares import MemoryShares
 from powersum.answer.proofs import by_contradiction, by_elimination
+from powersum.answer.resume import Resumed
 from powersum.answer.scheduler import Crew, Scheduler, Spell, exhaust
 from powersum.answer.small import first_bound
 from powersum.answer.tuning import Schedule
@@ -25,6 +26,7 @@ from powersum.answer.workers.tightening import Tightening
 from powersum.answer.workers.variational import VariationalSums
 from powersum.assign.evaluator import Evaluator
 from powersum.core.clock import Clock
+from powersum.core.work_time import metered
 from powersum.model.question import Question
 from powersum.prepare.ordering import elimination_order
 from powersum.prepare.simplify import simplified
@@ -41,8 +43,12 @@ def work(
     threads: int,
     seed: int,
     certificate: bool = False,
+    resumed: Resumed | None = None,
 ) -> Generator[None]:
-    """Work on a question; at each pause the board says what is known, with ``certificate`` also how it is proven."""
+    """Work on a question; at each pause the board says what is known, with ``certificate`` also how it is proven.
+
+    ``resumed`` is what an earlier run has left.
+    """
     if not certificate:
         # It has no proof, and would end runs that others could prove.
         impossible = first_bound(question, board)
@@ -79,8 +85,13 @@ def work(
     if board.proven:
         return
     # With threads, local search runs beside the rest, one thread of its own.
-    shares = replace(shares, beside=threads > 1 and bool((components.problem.tau == 0.0).any()))
-    task = Task(components.problem, components.order, board, clock, schedule, shares, threads, seed)
+    # Not where work is counted: what it finds in its own time would depend on the machine.
+    beside = threads > 1 and not metered() and bool((components.problem.tau == 0.0).any())
+    shares = replace(shares, beside=beside)
+    task = Task(components.problem, components.order, board, clock, schedule, shares, threads, seed, resumed)
+    if resumed is not None and resumed.proves_more:
+        resumed.verify(board, task.problem)
+        yield
     scheduler = Scheduler(crew_of(task), board, clock, schedule, elimination)
     if fits:
         scheduler.late_seconds = elimination.seconds

@@ -18,6 +18,7 @@ from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.jit import compiled
 from powersum.core.random import following, seeded, share_of_one
 from powersum.core.speed import ANNEALING_LOOK
+from powersum.core.work_time import spend
 from powersum.model.graph import incidence
 
 HOTTEST, COLDEST = (2.0, 20.0), 0.1
@@ -99,6 +100,7 @@ class Annealer:
             sweeps,
             seed,
         )
+        spend(ANNEALING_LOOK * sweeps * self._looks)
         return value, walked
 
 

@@ -9,19 +9,24 @@ cause them are set earlier next time.
 from __future__ import annotations
 
 import enum
-import time
 from typing import Any
 
 import numpy as np
 
 from powersum.assign.evaluator import Evaluator
 from powersum.assign.supports import Queue, Supports, new_queue, propagate, push, put_back, remove
+from powersum.core import work_time as time
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.jit import compiled, inner
+from powersum.core.speed import SETTING
 from powersum.model.factors import Factors
 
 FIRST_LIMIT = 200
 """Dead ends after which the first try is given up; doubled with every try."""
+
+
+DEAD_END = 8.0
+"""What a dead end costs in variables that are set: those since the decision before it, set anew."""
 
 
 class Completion(enum.IntEnum):
@@ -58,7 +63,7 @@ def complete(
     rng = np.random.default_rng(seed)
     conflicts = np.zeros(model.n_variables)
     states = np.empty(model.n_variables, dtype=np.int64)
-    limit = FIRST_LIMIT
+    limit, marks = FIRST_LIMIT, 0.0
     while True:
         begun = time.monotonic()
         alive = evaluator.base_alive.copy()
@@ -76,6 +81,9 @@ def complete(
             alive,
             states,
         )
+        # Each dead end has left its mark on a variable.
+        marks, before = float(conflicts.sum()), marks
+        time.spend(SETTING * (model.n_variables + DEAD_END * (marks - before)))
         now = time.monotonic()
         # The next try, with twice as many dead ends, takes about twice as long.
         if ended != Completion.GIVEN_UP or now + 2.0 * (now - begun) > deadline:

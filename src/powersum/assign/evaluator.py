@@ -13,6 +13,8 @@ from powersum.assign.parts import parts_of, plain_sum, region_of
 from powersum.assign.regions import TOO_WIDE, maximise_region
 from powersum.assign.supports import new_queue, supports_of
 from powersum.core.arrays import BoolArray, FloatArray, IntArray, frozen, starts_of
+from powersum.core.speed import ELIMINATION, REGION
+from powersum.core.work_time import spend
 from powersum.exact.kernels import Domains, choice_type, new_scratch
 from powersum.model.factors import factors_of
 from powersum.prepare.problem import Problem
@@ -53,6 +55,7 @@ class Evaluator:
         chosen = choice_type(largest)
         self._choices = np.empty(int(memory * 0.3) // chosen.itemsize, dtype=chosen)
         self._scratch = new_scratch(largest)
+        self._work = np.zeros(1)
         self.parts = parts_of(model, self.is_max)
         self.n_components = len(self.parts.member_starts) - 1
 
@@ -75,7 +78,7 @@ class Evaluator:
         With a ``seed`` above 0, some of the free max variables then keep their states, so that the rest is narrow.
         Other tables than the model's, with the same zeros, can be given as ``log_values``.
         """
-        return maximise_region(
+        value = maximise_region(
             variables,
             factors,
             len(factors),
@@ -96,7 +99,10 @@ class Evaluator:
             min(work_limit, 1e15),
             seed,
             self._scratch,
+            self._work,
         )
+        spend(ELIMINATION * self._work[0] + REGION * (len(variables) + len(factors)))
+        return value
 
     def component_value(self, component: int, assignment: IntArray, work_limit: float = np.inf) -> float:
         """Contribution of one component."""

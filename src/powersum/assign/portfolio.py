@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 import math
-import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +12,7 @@ from powersum.assign.annealer import Annealer
 from powersum.assign.blocks import SMALLEST_GAIN, LocalSearch
 from powersum.assign.complete import Completion, complete, preferring
 from powersum.assign.evaluator import Evaluator
+from powersum.core import work_time as time
 from powersum.core.arrays import IntArray
 
 ELITE = 8

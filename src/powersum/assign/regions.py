@@ -29,6 +29,9 @@ ROUNDS = 3
 ORDERED_FIRST = 200
 """Regions with more variables that have a choice are thinned out before they are ordered, which would be in vain."""
 
+THINNING = 0.5
+"""Table entries that count as much work as thinning out does for each pair of variables."""
+
 SPARE = 4.0
 """A thinned region may have tables of up to this many bits less than the work allowed, for there are many of them."""
 
@@ -54,6 +57,7 @@ def maximise_region(
     work_limit: float,
     seed: int,
     scratch: Scratch,
+    work: FloatArray,
 ) -> float:
     """Largest sum over the free ``variables`` of the product of ``region_factors``, all other variables given.
 
@@ -62,8 +66,10 @@ def maximise_region(
     :data:`TOO_WIDE` where the work or memory allowed do not do; both leave ``assignment`` as it was.
     Where ``seed`` is above 0, a region too wide is thinned out instead: some of its max variables, chosen with that
     seed, keep the states that ``assignment`` gives them.
+    ``work`` receives the number of table entries that were looked at.
     ``alive``, ``domains``, ``position`` and ``bases`` are scratch for whole models; ``position`` must be -1 throughout.
     """
+    work[0] = 0.0
     state_starts = supports.state_starts
     scope_starts, scope_variables = factors.scope_starts, factors.scope_variables
     # Given variables of the region: one alive state each. Free ones: those possible a priori.
@@ -117,6 +123,7 @@ def maximise_region(
         possible = not narrow and seed > 0 and thinned < ROUNDS
         if possible:
             thinned += 1
+            work[0] += THINNING * n_active * n_active
             possible = thin_out(
                 active,
                 n_active,
@@ -144,13 +151,14 @@ def maximise_region(
     wiring, factor_buckets = wire(order, position, region_factors[:n_factors], factors)
     for p in range(n_active):
         position[order[p]] = -1
-    entries, _ = message_sizes(wiring, domains.sizes, np.inf)
+    entries, total = message_sizes(wiring, domains.sizes, np.inf)
     is_max = np.empty(n_active, np.bool_)
     for p in range(n_active):
         is_max[p] = weights[order[p]] == 0.0
     places, needed, choice_places, choices_needed = place_messages(wiring, entries, is_max)
     if needed > len(buffer) or choices_needed > len(choices):
         return TOO_WIDE
+    work[0] += total
     value = 0.0
     for k in range(n_factors):
         f = region_factors[k]

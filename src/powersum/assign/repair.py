@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 
+from powersum.core import work_time as time
 from powersum.core.arrays import IntArray
 from powersum.prepare.problem import Problem
 

@@ -31,6 +31,9 @@ METHODS: Mapping[str, str] = MappingProxyType(
 )
 """Name of each method and the class behind it, imported when it is used: compiled code takes its time to load."""
 
+COUNTED = ("gdd", "tree")
+"""Methods that say how much work they do (:func:`powersum.core.work_time.spend`)."""
+
 DEFAULT_METHOD = "auto"
 AUTOMATIC = "tree"
 """What ``auto`` stands for: the tree is exact where memory allows it, and the tightest bound for its time elsewhere."""
@@ -64,6 +67,12 @@ def check_provable(method: str) -> None:
     if not hasattr(_method_class(method), "certified"):
         able = [name for name in METHODS if hasattr(_method_class(name), "certified")]
         raise InputError(f"method {method} has no certificate: there is one for auto, {', '.join(able)}")
+
+
+def check_counted(method: str) -> None:
+    """Refuse a method that does not count its work."""
+    if method not in COUNTED:
+        raise InputError(f"method {method} does not count its work: give a time or sweeps, or one of auto, gdd, tree")
 
 
 def start_method(

@@ -64,7 +64,7 @@ def run(
         Called with every snapshot, the first before any sweep.
     """
     started = working_time() if started is None else started
-    end = math.inf if limits.time_limit is None else started + limits.time_limit
+    end = started + limits.seconds
     history: list[Snapshot] = []
     more = True
     longest = 0.0
@@ -106,8 +106,8 @@ def _stop(
         return _Stop(f"Interrupted by {interrupt.cause} after {_sweeps(now.sweep)}: the best bound until then.", True)
     if limits.sweeps is not None and now.sweep >= limits.sweeps:
         return _Stop(f"The limit of {_sweeps(limits.sweeps)} was reached.")
-    if limits.time_limit is not None and (now.seconds >= limits.time_limit or not more):
-        return _Stop(f"The time limit of {limits.time_limit:g} s was reached after {_sweeps(now.sweep)}.")
+    if limits.seconds < math.inf and (now.seconds >= limits.seconds or not more):
+        return _Stop(f"{limits.reached} after {_sweeps(now.sweep)}.")
     if limits.change is not None and len(history) > PATIENCE:
         gain = history[-1 - PATIENCE].log_upper - now.log_upper
         if gain < limits.change * max(1.0, abs(now.log_upper)):

@@ -10,9 +10,11 @@ from typing import Annotated
 import typer
 
 from powersum import __version__
+from powersum.cli.batch import batch_command
 from powersum.cli.bound import bound_command
 from powersum.cli.cache import cache_command
 from powersum.cli.compare import compare_command
+from powersum.cli.explore import explore_command
 from powersum.cli.generate import generate_app
 from powersum.cli.help import examples
 from powersum.cli.info import info_command
@@ -54,6 +56,20 @@ app.command(
         "powersum marginals model.uai --of 3,7 --evid model.uai.evid --time 60",
     ),
 )(marginals_command)
+app.command(
+    "batch",
+    epilog=examples(
+        "powersum batch clinic.bif cases.csv --max cancer -o answers.csv --workers 4",
+        "powersum batch clinic.bif cases.jsonl --max cancer -o answers.jsonl --cluster tcp://head:8786 --resume",
+    ),
+)(batch_command)
+app.command(
+    "explore",
+    epilog=examples(
+        "powersum explore clinic.bif",
+        "powersum explore clinic.bif --max cancer --evidence cough=yes --port 8000 --no-browser",
+    ),
+)(explore_command)
 app.command(
     "uai-solver",
     epilog=examples(

@@ -7,7 +7,14 @@ from typing import Annotated, Any, TextIO
 import typer
 
 from powersum.answer.bounding import bound
-from powersum.bounds.registry import DEFAULT_METHOD, METHODS, check_options, check_provable, method_named
+from powersum.bounds.registry import (
+    DEFAULT_METHOD,
+    METHODS,
+    check_counted,
+    check_options,
+    check_provable,
+    method_named,
+)
 from powersum.cli.answer import exit_if_interrupted, print_assignment, print_status, print_written, write_answer
 from powersum.cli.completion import complete_method
 from powersum.cli.files import (
@@ -25,6 +32,7 @@ from powersum.cli.files import (
     ReportOutput,
     Seed,
     Threads,
+    Work,
     check_outputs,
     limits_of,
     print_notes,
@@ -53,6 +61,7 @@ def bound_command(
         int | None, typer.Option(metavar="N", help="Stop after N sweeps; 500 if there is no --time.")
     ] = None,
     time_limit: Annotated[float | None, typer.Option("--time", metavar="S", help="Stop after S seconds.")] = None,
+    work: Work = None,
     target: Annotated[float | None, typer.Option(metavar="X", help="Stop at a bound of X or less.")] = None,
     change: Annotated[
         float | None, typer.Option(metavar="X", help="Stop when ten sweeps gain less than X * max(1, |bound|).")
@@ -89,8 +98,17 @@ def bound_command(
     }
     # What is wrong with the options is told before a large model is read.
     limits = limits_of(
-        sweeps=sweeps, time_limit=time_limit, target=target, change=change, memory=memory, threads=threads, seed=seed
+        sweeps=sweeps,
+        time_limit=time_limit,
+        target=target,
+        change=change,
+        memory=memory,
+        threads=threads,
+        seed=seed,
+        work=work,
     )
+    if work is not None:
+        check_counted(method_named(method))
     check_options(method_named(method), options)
     if certificate is not None:
         check_provable(method_named(method))
@@ -127,6 +145,7 @@ def bound_command(
                 change=change,
                 threads=threads,
                 seed=seed,
+                work=work,
                 certificate=certificate is not None,
                 callback=callback,
                 **options,

@@ -62,6 +62,14 @@ CertificateOutput = Annotated[
     typer.Option("--certificate", metavar="OUT.zip", help="Write a proof of the bounds that powersum-check verifies."),
 ]
 Threads = Annotated[int, typer.Option("--threads", metavar="N", min=1, help="Threads; they do not change the result.")]
+Work = Annotated[
+    float | None,
+    typer.Option(
+        "--work",
+        metavar="S",
+        help="In place of --time: work that takes S seconds on a usual machine; the same digits on every run.",
+    ),
+]
 Seed = Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Seed of what is drawn at random.")]
 Memory = Annotated[
     str | None, typer.Option("--memory", metavar="SIZE", help="Memory that may be used, as 500M, 2G or bytes.")

@@ -9,7 +9,7 @@ from typing import Annotated, TextIO
 import typer
 
 from powersum.answer.probability import with_probability
-from powersum.answer.solver import DEFAULT_MEMORY, DEFAULT_TIME, Solver
+from powersum.answer.solver import DEFAULT_EVERY, DEFAULT_MEMORY, DEFAULT_TIME, Solver
 from powersum.cli.answer import (
     exit_if_interrupted,
     print_assignment,
@@ -32,6 +32,7 @@ from powersum.cli.files import (
     QueryFile,
     ReportOutput,
     Seed,
+    Work,
     check_outputs,
     limits_of,
     print_notes,
@@ -43,6 +44,7 @@ from powersum.cli.result_file import AnswerWriter
 from powersum.cli.terminal import console_on, log10_text, value_text
 from powersum.core.errors import InputError
 from powersum.core.interrupt import interruptible
+from powersum.core.work_time import counted_by
 from powersum.model.question import Question
 from powersum.model.result import Result, Status
 
@@ -56,9 +58,14 @@ def solve_command(
     evidence: EvidencePairs = None,
     likelihood: Likelihoods = None,
     time_limit: Annotated[
-        float,
-        typer.Option("--time", metavar="S", help="Return the best answer after S seconds; reading does not count."),
-    ] = DEFAULT_TIME,
+        float | None,
+        typer.Option(
+            "--time",
+            metavar="S",
+            help="Return the best answer after S seconds, 60 unless given; reading does not count.",
+        ),
+    ] = None,
+    work: Work = None,
     memory: Memory = None,
     gap: Annotated[float, typer.Option(metavar="X", help="Stop once upper and lower bound are this close.")] = 0.0,
     best: Annotated[
@@ -82,6 +89,19 @@ def solve_command(
     plot: PlotOutput = None,
     report: ReportOutput = None,
     certificate: CertificateOutput = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="RUN.zip", help="Write what is known there while solving: a killed run goes on with --resume."
+        ),
+    ] = None,
+    every: Annotated[
+        float, typer.Option(metavar="S", help="With --checkpoint: seconds between two of them.")
+    ] = DEFAULT_EVERY,
+    resume: Annotated[
+        Path | None,
+        typer.Option(metavar="RUN.zip", help="Go on from a checkpoint, of this or of another question on the model."),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but the two bounds.")] = False,
 ) -> None:
     """Find the best states of the query variables with their certified value, and an upper bound on every other.
@@ -90,14 +110,25 @@ def solve_command(
     ends the run early and keeps the best answer so far; the exit code is then 130.
     """
     # What is wrong with the options is told before a large model is read.
+    if time_limit is None and work is None:
+        time_limit = DEFAULT_TIME
     limits = limits_of(
-        time_limit=time_limit, memory=DEFAULT_MEMORY if memory is None else memory, gap=gap, threads=threads, seed=seed
+        time_limit=time_limit,
+        memory=DEFAULT_MEMORY if memory is None else memory,
+        gap=gap,
+        threads=threads,
+        seed=seed,
+        work=work,
     )
     if best > 1 and uai is not None:
         raise InputError("give --best or --uai, not both: the competition's file has one answer")
     if best > 1 and certificate is not None:
         raise InputError("give --best or --certificate, not both: a certificate proves one answer")
-    check_outputs([json, uai, plot, report, certificate], [model, query, evid], picture=plot)
+    if best > 1 and (checkpoint is not None or resume is not None):
+        raise InputError("give --best or a checkpoint, not both: a checkpoint is about one answer")
+    # A run may go on in the file that it resumes.
+    check_outputs([json, uai, plot, report, certificate, checkpoint], [model, query, evid], picture=plot)
+    check_outputs([json, uai, plot, report, certificate], [resume], picture=plot)
     announce_compilation(quiet=quiet)
     with older_answers_aside([json, uai, plot, report, certificate]):
         question, hints = read_question(
@@ -118,7 +149,11 @@ def solve_command(
             gap=gap,
             threads=threads,
             seed=seed,
+            work=work,
             certificate=certificate is not None,
+            checkpoint=checkpoint,
+            every=every,
+            resume=resume,
         )
     stream = output_stream(json)
     if not quiet:
@@ -142,9 +177,10 @@ def solve_command(
         if not quiet:
             _print_answer(result, stream)
             if explain and result.assignment:
-                told = result.explain(
-                    question.model, time_limit=time_limit, memory=limits.bytes, threads=threads, seed=seed
-                )
+                with counted_by(limits.meter()):
+                    told = result.explain(
+                        question.model, time_limit=limits.seconds, memory=limits.bytes, threads=threads, seed=seed
+                    )
                 print(f"\n{told}", file=stream)
             print_written((json, uai, plot, report, certificate), stream)
         elif json != "-":

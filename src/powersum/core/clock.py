@@ -10,6 +10,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from powersum.core import work_time
+from powersum.core.work_time import Meter, counted_by, metered
+
 
 class CompilationClock:
     """Adds up the seconds during which code was compiled, or loaded where it was compiled before.
@@ -65,20 +68,25 @@ compilation = CompilationClock()
 
 def working_time() -> float:
     """``time.monotonic()`` as it were if nothing had had to be compiled: for measuring against time limits."""
-    return time.monotonic() - compilation.seconds
+    return work_time.monotonic() - _compiling_seconds()
 
 
 def deadline_at(moment: float) -> float:
     """The ``time.monotonic()`` at which :func:`working_time` will reach a moment, if nothing more is compiled."""
-    return moment + compilation.seconds
+    return moment + _compiling_seconds()
+
+
+def _compiling_seconds() -> float:
+    """Seconds that the time of deadlines has and limits do not count; where work is counted that has none of them."""
+    return 0.0 if metered() else compilation.seconds
 
 
 class Clock:
     """The working time spent on one question, its limit, and the deadlines that follow from it.
 
     It goes while work is done, as :meth:`running` says, and stands still otherwise: whoever looks at snapshots for an
-    hour has not used up an hour. *Moments* are seconds of this clock; *deadlines* are those of ``time.monotonic()``,
-    which is what everything that computes looks at.
+    hour has not used up an hour. *Moments* are seconds of this clock; *deadlines* are those of
+    :mod:`powersum.core.work_time`, which is what everything that computes looks at.
 
     Parameters
     ----------
@@ -86,18 +94,25 @@ class Clock:
         Seconds that may be spent.
     monotonic
         Tells the time, in place of ``time.monotonic``.
+    meter
+        Counts work in place of time while the clock goes: the limit is then one on work.
     """
 
-    def __init__(self, limit: float = math.inf, *, monotonic: Callable[[], float] | None = None) -> None:
+    def __init__(
+        self, limit: float = math.inf, *, monotonic: Callable[[], float] | None = None, meter: Meter | None = None
+    ) -> None:
         self.limit = limit
-        self._monotonic = monotonic
+        self._monotonic, self._meter = monotonic, meter
         self._before = 0.0
         self._begun: float | None = None
 
     @property
     def spent(self) -> float:
         """Seconds of work so far, compilation left out."""
-        return self._before if self._begun is None else self._before + self._working_time() - self._begun
+        if self._begun is None:
+            return self._before
+        # Another thread may have compiled since before this block began: time does not go back for that.
+        return self._before + max(self._working_time() - self._begun, 0.0)
 
     @property
     def left(self) -> float:
@@ -107,11 +122,12 @@ class Clock:
     @contextmanager
     def running(self) -> Iterator[None]:
         """Count the time of this block."""
-        self._begun = self._working_time()
-        try:
-            yield
-        finally:
-            self._before, self._begun = self.spent, None
+        with counted_by(self._meter):
+            self._begun = self._working_time()
+            try:
+                yield
+            finally:
+                self._before, self._begun = self.spent, None
 
     def deadline(self, seconds: float) -> float:
         """The deadline so many seconds from now."""
@@ -122,7 +138,7 @@ class Clock:
         return self._now() + (moment - self.spent)
 
     def _now(self) -> float:
-        return time.monotonic() if self._monotonic is None else self._monotonic()
+        return work_time.monotonic() if self._monotonic is None else self._monotonic()
 
     def _working_time(self) -> float:
-        return self._now() - compilation.seconds
+        return self._now() - _compiling_seconds()

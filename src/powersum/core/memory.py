@@ -12,6 +12,10 @@ LEAST_MEMORY = 2e7
 """Bytes beside what the process holds already, without which nothing is begun."""
 
 
+USUALLY_HELD = 3e8
+"""Bytes that a process holds once the compiled modules are loaded, about."""
+
+
 def bytes_held() -> int:
     """Bytes that this process holds now; where the system does not say, those it once held at most; else 0."""
     try:
@@ -77,6 +81,12 @@ def memory_left(memory: float) -> float:
             f" at least {_size(LEAST_MEMORY)} more are needed"
         )
     return memory - held
+
+
+def memory_usually_left(memory: float) -> float:
+    """The same by what a process usually holds, whatever this one does: for runs that shall be the same everywhere."""
+    check_memory(memory)
+    return max(memory - USUALLY_HELD, 0.5 * memory)
 
 
 def _size(size: float) -> str:

@@ -20,8 +20,35 @@ TREE_PASS = 3e-9
 FIRST_TREE_PASS = 10e-9
 """The same for the first pass, which nothing is known of yet."""
 
+TREE_NODE = 0.5e-6
+"""For each mini-bucket of a covering tree in a pass, whatever its size."""
+
+VALUE_SHARE = 0.6
+"""What a pass for the bound alone, in double precision, takes as a share of one with gradients in single precision."""
+
 ANNEALING_LOOK = 10e-9
 """For each look into a table while all variables are annealed."""
 
+SETTING = 1e-6
+"""For each variable that is set, or set otherwise, while zeros are propagated."""
+
+REGION = 0.7e-6
+"""For each variable and each factor of a region of local search, beside the entries of its tables."""
+
+SEARCH_STEP = 1e-6
+"""For each step of branch and bound."""
+
+ARC = 60e-9
+"""For each arc of a partial sum."""
+
+DECOMPOSED_SWEEP = 40e-9
+"""For each table entry of the regions in a sweep of the decomposed bound."""
+
+EXPECTATION = 10e-9
+"""For each table entry in a round of variational updates, beside the sum over the core."""
+
 ORDERING_STEP = 2e-9
 """For each step of min-fill, as it counts its own work."""
+
+DEGREE_STEP = 50e-9
+"""For each variable and each of its neighbours in an order by minimum degree."""

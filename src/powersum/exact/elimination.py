@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from powersum.core.arrays import FloatArray, IntArray, positions_of, starts_of
+from powersum.core.speed import ELIMINATION
+from powersum.core.work_time import spend
 from powersum.exact.kernels import Domains, choice_type, new_scratch, reduce_some, trace_back
 from powersum.exact.wiring import EliminationWiring, message_sizes, place_messages, wire
 from powersum.model.factors import factors_of
@@ -101,6 +103,7 @@ class Elimination:
                 reached,
                 entries,
             )
+            spend(ELIMINATION * min(entries, self.work))
             if reached[0] == len(self._places):
                 break
             yield None

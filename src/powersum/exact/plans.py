@@ -255,10 +255,12 @@ def run_plan(
     choices: ChoiceArray,
     given: IntArray,
     states: IntArray,
-) -> float:
+) -> tuple[float, float]:
     """The value of a plan, without its constant, where variables are observed in the states ``given``.
 
-    Fills ``states`` of the maximised variables; the places of the messages are for all states, so that they fit.
+    Also the same where all variables are summed: maximised ones come last, so that only they are reduced once more,
+    from a copy of the messages that reach them. Fills ``states`` of the maximised variables; the places of the messages
+    are for all states, so that they fit.
     """
     bases = bases_of(factors, structure, table_starts, given)
     value = 0.0
@@ -266,6 +268,9 @@ def run_plan(
         if layout.factor_buckets[k] < 0:
             value += factors.log_values[bases[layout.factor_ids[k]]]
     buffer = np.empty(max(1, layout.needed[0]), np.float64)
+    n_sums = 0
+    while n_sums < len(layout.places) and tau[wiring.axes[wiring.axis_starts[n_sums]]] > 0.0:
+        n_sums += 1
     reached = np.zeros(2, np.int64)
     value += reduce_some(
         tau,
@@ -274,15 +279,45 @@ def run_plan(
         bases,
         factors.log_values,
         buffer,
-        layout.places,
+        layout.places[:n_sums],
         choices,
         layout.choice_places,
         scratch,
         reached,
         np.inf,
     )
+    log_sum = value
+    if n_sums < len(layout.places):
+        log_sum += reduce_some(
+            np.ones(len(tau)),
+            wiring,
+            domains,
+            bases,
+            factors.log_values,
+            buffer.copy(),
+            layout.places,
+            choices,
+            np.full(len(layout.places), -1, np.int64),
+            scratch,
+            reached.copy(),
+            np.inf,
+        )
+        value += reduce_some(
+            tau,
+            wiring,
+            domains,
+            bases,
+            factors.log_values,
+            buffer,
+            layout.places,
+            choices,
+            layout.choice_places,
+            scratch,
+            reached,
+            np.inf,
+        )
     trace_back(wiring, domains, choices, layout.choice_places, states)
-    return value
+    return value, log_sum
 
 
 @compiled

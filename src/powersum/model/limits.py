@@ -6,11 +6,13 @@ import math
 import re
 from dataclasses import dataclass
 from numbers import Real
+from os import PathLike
 from typing import Any
 
 import numpy as np
 
 from powersum.core.errors import InputError
+from powersum.core.work_time import Meter
 from powersum.model.keys import as_text, is_whole
 
 _SIZE = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE | re.ASCII)
@@ -38,6 +40,13 @@ def number(value: Any, argument: str) -> float:
     if not isinstance(value, (Real, np.number)) or isinstance(value, (bool, np.complexfloating)) or math.isnan(value):
         raise InputError(f"{argument} is {as_text(value)}: it must be a number")
     return float(value)
+
+
+def path_of(value: Any, argument: str) -> str | PathLike[str]:
+    """The path of a file."""
+    if not isinstance(value, (str, PathLike)):
+        raise InputError(f"{argument} is {as_text(value)}: it must be the path of a file")
+    return value
 
 
 def memory_bytes(value: Any, argument: str = "memory") -> float:
@@ -77,6 +86,9 @@ class Limits:
         Number of threads.
     seed
         Seed of all that is drawn at random.
+    work
+        In place of ``time_limit``: work to be done, in seconds that it takes on a machine of usual speed. Nothing then
+        depends on how long anything takes.
     """
 
     time_limit: float | None = None
@@ -87,6 +99,7 @@ class Limits:
     change: float | None = None
     threads: int = 1
     seed: int = 0
+    work: float | None = None
 
     def __post_init__(self) -> None:
         checked: dict[str, float | int | None] = {
@@ -96,13 +109,17 @@ class Limits:
         }
         if self.sweeps is not None:
             checked["sweeps"] = whole_number(self.sweeps, "sweeps", 0)
-        for name in ("time_limit", "target", "change"):
+        for name in ("time_limit", "target", "change", "work"):
             if getattr(self, name) is not None:
                 checked[name] = number(getattr(self, name), name)
         if self.memory is not None:
             checked["memory"] = memory_bytes(self.memory)
         if self.time_limit is not None and not self.time_limit > 0:
             raise InputError(f"time_limit is {self.time_limit:g}: it must be above 0")
+        if self.work is not None and not 0 < self.work < math.inf:
+            raise InputError(f"work is {self.work:g}: it must be above 0, and finite")
+        if self.work is not None and self.time_limit is not None:
+            raise InputError("work is given, and so is time_limit: give one of them")
         if not self.gap >= 0:
             raise InputError(f"gap is {self.gap}: it must be 0 or more")
         if self.change is not None and not 0 <= self.change < math.inf:
@@ -112,8 +129,20 @@ class Limits:
 
     @property
     def seconds(self) -> float:
-        """The time limit as a number: infinity for none."""
-        return math.inf if self.time_limit is None else self.time_limit
+        """The time limit as a number: infinity for none. Where work is limited, the work."""
+        limit = self.time_limit if self.work is None else self.work
+        return math.inf if limit is None else limit
+
+    @property
+    def reached(self) -> str:
+        """What a result says once the time, or the work, is over."""
+        if self.work is not None:
+            return f"The work allowed, {self.work:g} s of a usual machine, was done"
+        return f"The time limit of {self.seconds:g} s was reached"
+
+    def meter(self) -> Meter | None:
+        """What counts the work of one run; None where the clock tells."""
+        return None if self.work is None else Meter()
 
     @property
     def bytes(self) -> float:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from copy import copy
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from powersum.core.arrays import FloatArray, IntArray, frozen, starts_of
 from powersum.core.errors import InputError
 from powersum.model.keys import as_text, number_of, pairs_of, whole
+from powersum.model.log_values import check_log_values, log_values_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -72,6 +74,11 @@ class Model:
             object.__setattr__(self, name, frozen(whole_numbers(getattr(self, name), name), np.int64))
         object.__setattr__(self, "log_values", frozen(self.log_values, np.float64))
         _check(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Made anew in the process that it travels to: arrays come out of a pickle writable, and to compiled code an
+        # array that may be written to is of another type.
+        return Model, tuple(getattr(self, item.name) for item in fields(self) if item.init)
 
     @classmethod
     def from_factors(
@@ -256,6 +263,23 @@ class Model:
         """The same model with other names; arrays are shared."""
         return replace(self, names=tuple(names), states=None if states is None else tuple(tuple(s) for s in states))
 
+    def with_log_values(self, log_values: Any) -> Model:
+        """The same structure with other table entries, as natural logs laid out like ``log_values``; quick.
+
+        Structure and names are shared and not checked again. Notes, which are about the old numbers, are left behind.
+
+        Examples
+        --------
+        >>> import powersum as ps
+        >>> coin = ps.Model.from_tables({"side": {"heads": 0.5, "tails": 0.5}})
+        >>> biased = coin.with_log_values([-0.1, -2.4])
+        """
+        values = frozen(log_values_of(log_values, self.log_values.shape), np.float64)
+        other = copy(self)
+        for name, value in (("log_values", values), ("notes", ()), ("_digests", {})):
+            object.__setattr__(other, name, value)
+        return other
+
     def plot(
         self,
         maximize: Iterable[VariableKey] | str | None = None,
@@ -354,8 +378,7 @@ def _check(model: Model) -> None:
     if wrong.any():
         factor = int(np.argmax(wrong))
         raise InputError(f"factor {factor}: table has {int(sizes[factor])} entries, its scope asks for another number")
-    if np.isnan(model.log_values).any() or (model.log_values == np.inf).any():
-        raise InputError("a table entry is NaN or infinite")
+    check_log_values(model.log_values)
     if model.names is not None and not all(isinstance(name, str) for name in model.names):
         raise InputError("the names of variables must be strings")
     # Many variables may share one tuple of labels.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -43,6 +44,10 @@ class Query:
             raise InputError(f"weight {self.weights[bad][0]} of variable {int(np.argmax(bad))} is not a number ≥ 0")
         if self.asked is not None and sorted(self.asked) != self.max_variables.tolist():
             raise InputError(f"asked is {as_text(self.asked)}: it must name each variable of weight 0 once")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # As for models: read-only on the other side, too.
+        return Query, (self.weights, self.asked)
 
     @classmethod
     def of(cls, model: Model, maximize: Iterable[VariableKey] | str | None = None) -> Query:

@@ -20,8 +20,10 @@ Entries that stand for impossible states are left out: their true value is ``-in
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.model.model import Model
@@ -89,3 +91,11 @@ def certain(log_value: float, log_error: float) -> float:
     if not log_error <= WORST_SHARE * max(1.0, abs(log_value)):
         return math.inf
     return log_value + log_error
+
+
+def rounded_up(values: Any, dtype: Any) -> NDArray[Any]:
+    """Upper bounds in another precision, none of them below what it was."""
+    exact = np.asarray(values, dtype=np.float64)
+    turned = exact.astype(dtype)
+    above = np.nextafter(turned, np.asarray(np.inf, dtype=turned.dtype))
+    return np.where(turned < exact, above, turned)

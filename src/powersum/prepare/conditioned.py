@@ -31,12 +31,15 @@ class Conditioned:
         For each table entry of the problem's model, its number among those that the evidence shows: the model's own,
         then those of likelihoods.
     constants
-        The same for factors all of whose variables are observed: their entries are the problem's constant.
+        The same for factors all of whose variables are observed: their entries are the problem's constant, with
+    log_free
+        what variables in no factor add to it.
     """
 
     problem: Problem
     entries: IntArray
     constants: IntArray
+    log_free: float
 
 
 def conditioned(question: Question) -> Conditioned:
@@ -87,4 +90,4 @@ def conditioned(question: Question) -> Conditioned:
         possible=possible,
         fates=Fates.of(model),
     )
-    return Conditioned(problem, every[own], constants)
+    return Conditioned(problem, every[own], constants, free)

@@ -20,7 +20,7 @@ from powersum.prepare.problem import Problem
 
 Array = NDArray[Any]
 
-LEAST_WEIGHT = 1e-30
+LEAST_WEIGHT = 1e-300
 """The format has no smaller weights, but 0."""
 
 

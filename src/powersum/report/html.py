@@ -108,7 +108,7 @@ def report_html(
     )
     return Template(_part("page.html")).substitute(
         title=sections.title(report),
-        style=_part("page.css"),
+        style=_part("palette.css") + _part("page.css"),
         script=_part("page.js"),
         result=sections.embedded(result),
         headline=sections.headline(report),

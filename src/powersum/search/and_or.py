@@ -7,16 +7,16 @@ narrow; which nodes are is judged from the order first and learned on the way, f
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 
 from powersum.assign.evaluator import Evaluator
 from powersum.assign.regions import TOO_WIDE
 from powersum.bounds.tree.fixed_tree import FixedTree
 from powersum.bounds.tree.look_up import Boundary, Heuristic
+from powersum.core import work_time as time
 from powersum.core.arrays import IntArray
 from powersum.core.progress import Progress
+from powersum.core.speed import SEARCH_STEP
 from powersum.search.pseudo_tree import Shape, Subtree
 from powersum.search.values import FIRST_BYTES, new_values, roomy
 from powersum.search.walk import ENDED, PAUSED, best_state, explore, new_walk
@@ -141,7 +141,9 @@ class AndOr:
         start, settled, cost = node, -1, 0.0
         while True:
             late = time.monotonic() >= deadline
+            before = int(walk.counts[1])
             met = explore(self.heuristic, tree, self.values, walk, start, threshold, settled, cost, STEPS, SLACK, late)
+            time.spend(SEARCH_STEP * (int(walk.counts[1]) - before))
             if met == ENDED:
                 return not late
             self.values = roomy(self.values, self.memory)

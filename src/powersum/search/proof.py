@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 from numpy.typing import NDArray
 
+from powersum.core import work_time as time
 from powersum.core.arrays import IntArray, starts_of
+from powersum.core.speed import SEARCH_STEP
 from powersum.prepare.problem import Problem
 from powersum.prepare.proof import Array, small
 from powersum.search.and_or import AndOr
@@ -16,6 +16,9 @@ from powersum.search.values import new_values, roomy
 
 ROOM = 1 << 18
 """Contexts, and states of contexts, that are listed between two looks at the outside."""
+
+REMEMBERED = 0.4
+"""Share of the memory for remembering what is listed; the rest is for the lists."""
 
 STEPS = 20000
 """Nodes that are visited between two looks at the clock."""
@@ -29,7 +32,8 @@ class SearchProof:
     search, problem
         A search that has been left, and its problem.
     memory
-        Bytes that the search may take for what it has to find out again.
+        Bytes for what is listed, and for remembering what is. What the search has to find out again stays within the
+        search's own memory: where that is not enough, less is proven.
 
     Attributes
     ----------
@@ -37,10 +41,9 @@ class SearchProof:
         The bound that they prove, without the problem's constant.
     """
 
-    def __init__(self, search: AndOr, problem: Problem, *, memory: float = np.inf) -> None:
+    def __init__(self, search: AndOr, problem: Problem, *, memory: float) -> None:
         self._search, self._problem = search, problem
-        # What is found out once more must stay.
-        search.memory = max(search.memory, memory)
+        self._memory, self._listed = memory, 0
         self._need = search.log_root - search.log_upper
         self.log_upper = search.log_upper
         contexts = search.shape.contexts
@@ -52,12 +55,12 @@ class SearchProof:
             ROOM,
         )
         self._pieces: list[tuple[IntArray, NDArray[np.bool_], NDArray[np.int32]]] = []
-        self._proven = new_values(2.0**20)
+        self._proven = new_values(min(2.0**20, REMEMBERED * memory))
         # Nothing is to be done yet: it is compiled before any time counts.
         self._follow()
 
     def run(self, deadline: float = np.inf) -> bool:
-        """List all contexts that are needed; False if the time is up before, and then nothing is proven by them."""
+        """List all contexts that are needed; False if time or memory end before, and nothing is proven by them."""
         search, trail = self._search, self._trail
         search.walk_down()
         missing, tried = 0.0, -1
@@ -65,7 +68,8 @@ class SearchProof:
         trail.counts[0] = int(self._need > 0.0)
         while True:
             met = self._follow()
-            self._proven = roomy(self._proven, np.inf)
+            # Where it is full a context may be listed twice, which proves nothing else.
+            self._proven = roomy(self._proven, REMEMBERED * self._memory)
             if met == ARRIVED:
                 break
             if met == FULL:
@@ -80,17 +84,18 @@ class SearchProof:
                     # Less is left by rounding, or because there is no room: the bound is what can be shown.
                     missing += float(trail.needs[top] - trail.left[top])
                     trail.needs[top] = trail.left[top]
-            if time.monotonic() >= deadline:
+            if time.monotonic() >= deadline or self._listed > (1.0 - REMEMBERED) * self._memory:
                 return False
         self._flush()
         self.log_upper += missing
         return True
 
     def _follow(self) -> int:
-        search = self._search
-        return int(
-            follow(search.heuristic, search.shape.tree, search.values, search.walk, self._proven, self._trail, STEPS)
-        )
+        search, counts = self._search, self._trail.counts
+        before = int(counts[3])
+        met = follow(search.heuristic, search.shape.tree, search.values, search.walk, self._proven, self._trail, STEPS)
+        time.spend(SEARCH_STEP * (int(counts[3]) - before))
+        return int(met)
 
     def arrays(self) -> dict[str, Array]:
         """The arrays of the step."""
@@ -123,6 +128,8 @@ class SearchProof:
         listed, used = int(trail.counts[1]), int(trail.counts[2])
         if listed:
             self._pieces.append((trail.listed[:listed].copy(), trail.settled[:listed].copy(), trail.rows[:used].copy()))
+            # Once listed, once by variables, and once in the smallest type that holds them.
+            self._listed += 3 * sum(array.nbytes for array in self._pieces[-1])
         trail.counts[1:3] = 0
 
     def _variable(self, node: int) -> int:

@@ -15,15 +15,16 @@ context's bound that the tree gives to the arc) times what its children stand fo
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from powersum.bounds.tree.look_up import Heuristic
+from powersum.core import work_time as time
 from powersum.core.arrays import BoolArray, FloatArray, IntArray
 from powersum.core.progress import Progress
+from powersum.core.speed import ARC
 from powersum.model.model import Model
 from powersum.sums.kernels import ROUND_UP, TINIEST, Numbers, Ratios, add_up, drop, extend, hand_over
 from powersum.sums.wiring import Bucket, Handover, buckets_of, key_of, ratios_of
@@ -201,6 +202,7 @@ class PartialSum:
             arcs = _longer(contexts.arcs, arcs)
         arcs = _closed_up(arcs, shares > 0.0)
         self.n_arcs += len(arcs.contexts)
+        time.spend(ARC * (room + n_arcs * len(bucket.children)))
         if len(led) == 1 and bucket.children[0].distinct:
             # Both have the same order: the first arc leads to the first context, and so on.
             self._waiting[bucket.children[0].child].arcs = arcs

@@ -16,7 +16,7 @@ a sum of expectations and one exact elimination: whatever led to ``q``, this num
 from __future__ import annotations
 
 import math
-import time
+from dataclasses import replace
 
 import numpy as np
 
@@ -24,12 +24,16 @@ from powersum.bounds.buckets.passes import Passes
 from powersum.bounds.buckets.scopes import scopes_in_order
 from powersum.bounds.buckets.wiring import lay_out
 from powersum.bounds.tree.budget import exact_within
+from powersum.core import work_time as time
 from powersum.core.arrays import BoolArray, FloatArray, IntArray, starts_of
+from powersum.core.speed import EXPECTATION
+from powersum.exact.proof import elimination_forest
 from powersum.model.graph import incidence
 from powersum.model.model import Model
 from powersum.model.rounding import UNIT, elimination_error, magnitudes
 from powersum.prepare.ordering import elimination_order
 from powersum.prepare.problem import Problem
+from powersum.prepare.proof import Forest
 from powersum.sums.variational_kernels import contract, update_others
 
 ENOUGH = 1e-6
@@ -71,6 +75,7 @@ class Variational:
         self._starts = starts_of(model.cardinalities)
         self._q = np.zeros(int(self._starts[-1]))
         self._q[self._starts[:-1] + states] = 1.0
+        self.best_q = self._q.copy()
         others = np.flatnonzero(~self.core)
         self._others = others.astype(np.int64)
         self._is_max: BoolArray = problem.tau == 0.0
@@ -112,10 +117,20 @@ class Variational:
                 self._starts,
                 self._q,
             )
+            time.spend(EXPECTATION * self._model.log_values.size)
             self._refresh()
             if not moved or self.log_lower - before < ENOUGH:
                 return False
         return self.possible
+
+    def core_forest(self, problem: Problem) -> Forest | None:
+        """The elimination of the core, as a certificate has it; None where there is no core."""
+        if self._passes is None:
+            return None
+        inside = replace(
+            problem, model=self._core_model, variables=problem.variables[self.core], tau=problem.tau[self.core]
+        )
+        return elimination_forest(inside, self._order)
 
     def _prepare_core(self, memory: float, seed: int) -> None:
         """Wire the elimination of the core, with one table for each scope that the model leaves on it."""
@@ -176,6 +191,7 @@ class Variational:
         log_lower = value - error if math.isfinite(value) and math.isfinite(error) else -math.inf
         if log_lower > self.log_lower:
             self.log_lower = log_lower
+            self.best_q = self._q.copy()
             self._note_states()
         if self._passes is not None and math.isfinite(value):
             beliefs = self._passes.variable_beliefs()

@@ -10,15 +10,19 @@ from powersum.answer.workers.task import Task
 from powersum.answer.workers.tightening import Tightening
 from powersum.assign.evaluator import Evaluator
 from powersum.bounds.tree.look_up import heuristic_of
+from powersum.core import work_time as time
 from powersum.core.progress import Progress
 from powersum.prepare.proof import Ground, Proof, Prover
 from powersum.search import AndOr
 
-PROVING, LAST_PROVING = 0.05, 0.2
-"""Share of the time so far that the proof of a search may take, on the way and at the end; else its tree has to do."""
+PROVING, OPTIMUM_PROVING = 0.08, 0.2
+"""Share of the time so far that proofs of searches may take together, and that of an optimum; else trees have to do."""
 
-LEAST_PROVING = 1.0
-"""Seconds for it in any case."""
+PROVING_MEMORY = 0.4
+"""Share of the memory of a search that is kept for its proof."""
+
+LEAST_PROVING, LEAST_OPTIMUM = 0.1, 0.5
+"""Seconds for them in any case."""
 
 
 class BranchAndBound:
@@ -40,6 +44,7 @@ class BranchAndBound:
         self._task, self._evaluator, self._tightening, self._local = task, evaluator, tightening, local
         self._search: AndOr | None = None
         self._prover: Prover | None = None
+        self._proving = 0.0
 
     @property
     def useful_seconds(self) -> float | None:
@@ -66,7 +71,7 @@ class BranchAndBound:
             log_lower=incumbent.log_value,
             log_error=task.log_error,
             assignment=incumbent.states,
-            memory=task.shares.search,
+            memory=task.shares.search - self._memory_for_proofs,
         )
         self._prover = partial(self._prove, self._search)
         return True
@@ -93,7 +98,14 @@ class BranchAndBound:
         self._search = None
 
     def _prove(self, search: AndOr, ground: Ground) -> Proof:
-        task = self._task
-        last = task.board.proven or task.clock.left <= 0.0
-        seconds = LEAST_PROVING + (LAST_PROVING if last else PROVING) * task.clock.spent
-        return by_search(ground, search, task.problem, seconds)
+        task, begun = self._task, time.monotonic()
+        share, least = (OPTIMUM_PROVING, LEAST_OPTIMUM) if task.board.proven else (PROVING, LEAST_PROVING)
+        seconds = least + share * task.clock.spent - self._proving
+        proof = by_search(ground, search, task.problem, seconds, self._memory_for_proofs)
+        self._proving += time.monotonic() - begun
+        return proof
+
+    @property
+    def _memory_for_proofs(self) -> float:
+        """Bytes kept for the proof, where one is wanted."""
+        return PROVING_MEMORY * self._task.shares.search if self._task.board.ground is not None else 0.0

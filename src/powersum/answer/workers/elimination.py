@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 from powersum.answer.board import Board
 from powersum.answer.proofs import by_elimination
+from powersum.core import work_time as time
 from powersum.core.arrays import IntArray
 from powersum.core.progress import Progress
 from powersum.exact.elimination import Elimination, Exact

@@ -44,6 +44,7 @@ class FirstAssignment:
         evaluator = self._evaluator
         if self._decoded is None:
             self._decoded = self._tightening.tree.decode()
+            self._take_up()
         ended, states = complete(
             evaluator, preferring(evaluator, self._decoded), deadline=deadline, seed=self._task.seed
         )
@@ -54,6 +55,17 @@ class FirstAssignment:
         else:
             self._go_on_from(states, self._decoded)
         return Progress.DONE
+
+    def _take_up(self) -> None:
+        """Begin with the assignment of an earlier run, if there is one: it is evaluated anew."""
+        task, evaluator = self._task, self._evaluator
+        states = None if task.resumed is None else task.resumed.states(task.problem)
+        if states is None or self._decoded is None:
+            return
+        self._decoded = np.where(states >= 0, states, self._decoded)
+        if (states[evaluator.is_max] >= 0).all():
+            value = evaluator.value(states, self._affordable_entries())
+            task.board.offer_lower(task.problem, value, 2.0 * task.log_error, states)
 
     def _go_on_from(self, states: IntArray, decoded: IntArray) -> None:
         """Evaluate what was found; whether its sum is too wide decides how lower bounds are found from now on."""

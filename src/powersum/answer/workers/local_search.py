@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from powersum.assign.cutset import hold_cutset
 from powersum.assign.evaluator import Evaluator
 from powersum.assign.portfolio import Portfolio
 from powersum.assign.regions import TOO_WIDE
+from powersum.core import work_time as time
 from powersum.core.arrays import IntArray
 from powersum.core.progress import Progress
 from powersum.prepare.problem import Problem

@@ -10,6 +10,7 @@ import numpy as np
 
 from powersum.answer.board import Board
 from powersum.answer.memory_shares import MemoryShares
+from powersum.answer.resume import Resumed
 from powersum.answer.tuning import Schedule
 from powersum.core.arrays import BoolArray, IntArray
 from powersum.core.clock import Clock
@@ -97,6 +98,8 @@ class Task:
     shares: MemoryShares
     threads: int
     seed: int
+    resumed: Resumed | None = None
+    """What an earlier run has left."""
 
     @property
     def is_max(self) -> BoolArray:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-import time
 
 from powersum.answer.proofs import by_tree
+from powersum.answer.resume import Resumed
 from powersum.answer.workers.local_search import LocalSearch
 from powersum.answer.workers.task import Task
 from powersum.bounds.tree.covering_tree import CoveringTree
+from powersum.core import work_time as time
 from powersum.core.progress import Progress
 from powersum.prepare.proof import Ground, Proof
 
@@ -28,6 +29,7 @@ class Tightening:
         self._task, self._local = task, local
         self._best: CoveringTree | None = None
         self._present: CoveringTree | None = None
+        self._resumed: CoveringTree | None = None
         self._ends = math.inf
 
     @property
@@ -47,6 +49,12 @@ class Tightening:
         """Another tree, to be tightened until a moment of the clock."""
         task = self._task
         self._ends = ends
+        if self._resumed is None and stage == 0 and task.resumed is not None:
+            self._resumed = self._of_checkpoint(task.resumed)
+        if self._resumed is not None:
+            # It goes on for as long as there is something to gain.
+            self._present = self._resumed
+            return
         self._present = CoveringTree(
             task.problem,
             task.order,
@@ -54,6 +62,17 @@ class Tightening:
             seed=task.seed + stage,
             ibound=task.schedule.ibound,
             memory=int(task.shares.tree),
+        )
+
+    def _of_checkpoint(self, resumed: Resumed) -> CoveringTree | None:
+        """The tree that an earlier run has left, if it fits."""
+        task = self._task
+        threads, memory = task.threads - task.shares.beside, int(task.shares.tree)
+        start = resumed.tree(task.problem, threads=threads, memory=memory)
+        if start is None:
+            return None
+        return CoveringTree.going_on(
+            start, task.problem, threads=threads, seed=task.seed, ibound=task.schedule.ibound, memory=memory
         )
 
     def run(self, deadline: float) -> Progress:
@@ -67,6 +86,8 @@ class Tightening:
         self._local.look_at(tree.glance())
         if more:
             return Progress.MORE
+        if clock.spent < self._ends:
+            self._resumed = None
         return Progress.OUT_OF_TIME if clock.spent >= self._ends else Progress.DONE
 
     def end(self) -> None:
@@ -87,4 +108,7 @@ class Tightening:
         def prover(ground: Ground) -> Proof:
             return by_tree(ground, tree.best_tree, problem)
 
-        self._task.board.offer_upper(problem, tree.log_upper, 0.0, tree.bound, prover)
+        def draft(ground: Ground) -> Proof:
+            return by_tree(ground, tree.best_tree, problem, evaluate=False)
+
+        self._task.board.offer_upper(problem, tree.log_upper, 0.0, tree.bound, prover, draft)

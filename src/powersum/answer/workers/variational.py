@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from powersum.answer.proofs import by_distributions
 from powersum.answer.workers.local_search import LocalSearch
 from powersum.answer.workers.partial_sums import PartialSums
 from powersum.answer.workers.task import Task
@@ -65,8 +66,21 @@ class VariationalSums:
     def end(self) -> None:
         """Local search goes on from the states that the distributions prefer."""
         bound, self._bound = self._bound, None
+        if bound is not None:
+            self._prove(bound)
         if bound is not None and self._local.holds:
             self._local.suggest(bound.states)
+
+    def _prove(self, bound: Variational) -> None:
+        """Hand over the proof, if a certificate is wanted and nothing better is proven for the present assignment."""
+        task, board = self._task, self._task.board
+        if board.ground is None or bound.log_lower + task.problem.log_constant <= board.below.log_lower:
+            return
+        states = np.where(task.is_max, bound.states, -1)
+        if np.array_equal(task.problem.restore(states), board.states):
+            step = by_distributions(board.ground, bound, task.problem)
+            if step is not None:
+                board.offer_below(task.problem, bound.log_lower, 0.0, [step])
 
     def _report(self) -> None:
         task, bound = self._task, self._bound

@@ -12,8 +12,10 @@ from powersum.bounds.buckets.sweeps import LEAST_WEIGHT_SHARE, Sweeps
 from powersum.bounds.buckets.wiring import Layout
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.jit import compiled
+from powersum.core.speed import VALUE_SHARE
+from powersum.core.work_time import spend
 from powersum.model.model import Model
-from powersum.model.rounding import EXPONENTIAL, IMPOSSIBLE, UNIT, magnitudes
+from powersum.model.rounding import EXPONENTIAL, IMPOSSIBLE, UNIT
 
 
 class Passes(Sweeps):
@@ -26,13 +28,17 @@ class Passes(Sweeps):
         # Every input and every message begins a stretch of the pool; where each input's is.
         self._stretches = np.unique(np.concatenate((layout.wiring.source, layout.wiring.message[: layout.n_nodes])))
         self._stretch_of_input = np.searchsorted(self._stretches, layout.wiring.source)
+        inputs = np.diff(layout.wiring.input_starts)
+        self._times_of_input = np.repeat(inputs + 3.0, inputs)
         self._message_end = layout.n_static + layout.n_messages + layout.n_shifts
-        self._fixed_error = _fixed_error(layout, model, self._node_tau)
+        self._fixed_errors = FixedError(layout, model, self._node_tau)
+        self._fixed_error = self._fixed_errors.of(model)
 
     def value(self, temperature: float = 0.0) -> float:
         """The bound with max variables at a temperature; 0 is the true one. Leaves the gradient as it is."""
         self._set_weights(temperature)
         self._run_forward(self._empty)
+        spend(VALUE_SHARE * self._seconds)
         return self._total()
 
     def error(self) -> float:
@@ -49,12 +55,10 @@ class Passes(Sweeps):
         largest = np.empty(len(self._stretches))
         _largest_of_stretches(self.pool[: self._message_end], self._stretches, largest)
         # The stretch of the last shifts would go on over the logits, which are no inputs.
-        inputs = np.diff(wiring.input_starts)
-        filled = np.flatnonzero(inputs)
-        per_node = np.add.reduceat(largest[self._stretch_of_input], wiring.input_starts[:-1][filled])
+        inputs = float((self._times_of_input * largest[self._stretch_of_input]).sum())
         roots = np.abs(self.pool[wiring.message[self._roots]])
         ends = (len(roots) + 2.0) * float(roots[roots < -IMPOSSIBLE].sum())
-        return self._fixed_error + UNIT * (float(((inputs[filled] + 3.0) * per_node).sum()) + ends)
+        return self._fixed_error + UNIT * (inputs + ends)
 
     def value_and_gradient(self, temperature: float = 0.0) -> float:
         """The bound with max variables at a temperature > 0; its gradient goes to ``gradient``."""
@@ -110,22 +114,33 @@ def total_of(roots: FloatArray, constant: float) -> float:
     return total if total > 0.5 * NOTHING else -math.inf
 
 
-def _fixed_error(layout: Layout, model: Model, tau: FloatArray) -> float:
-    """Rounding that does not depend on the point: power sums, weights, and the adding up of factors."""
-    if not model.n_factors:
-        return UNIT * (model.n_variables + 2.0) * float(np.log(model.cardinalities).sum())
-    factors = magnitudes(model.log_values, model.table_starts[:-1])
-    inside = layout.factor_group >= 0
-    together = np.bincount(layout.factor_group[inside], minlength=1)
-    adding = float((together[layout.factor_group[inside]] * factors[inside]).sum())
-    alone = (model.n_factors + model.n_variables + 2.0) * (
-        float(factors[~inside].sum()) + float(np.log(model.cardinalities).sum()) * (layout.n_nodes == 0)
-    )
-    states = layout.wiring.states.astype(np.float64)
-    shares = np.ones(layout.n_nodes)
-    shares[layout.shared_nodes] = np.repeat(np.diff(layout.shared_starts), np.diff(layout.shared_starts))
-    sums = (2.0 * states + EXPONENTIAL + (shares + 8.0) * np.log(states)) * np.maximum(tau, 1e-3)
-    return UNIT * (adding + alone + float(sums.sum()))
+class FixedError:
+    """Rounding that does not depend on the point: power sums, weights, and the adding up of factors.
+
+    Parameters
+    ----------
+    layout, model, tau
+        The wiring, the structure of the model, and the weight of each node's variable.
+    """
+
+    def __init__(self, layout: Layout, model: Model, tau: FloatArray) -> None:
+        inside = layout.factor_group >= 0
+        together = np.bincount(layout.factor_group[inside], minlength=1)
+        alone = model.n_factors + model.n_variables + 2.0
+        self._times = np.full(model.n_factors, alone)
+        self._times[inside] = together[layout.factor_group[inside]]
+        states = layout.wiring.states.astype(np.float64)
+        shares = np.ones(layout.n_nodes)
+        shares[layout.shared_nodes] = np.repeat(np.diff(layout.shared_starts), np.diff(layout.shared_starts))
+        sums = (2.0 * states + EXPONENTIAL + (shares + 8.0) * np.log(states)) * np.maximum(tau, 1e-3)
+        lonely = alone * float(np.log(model.cardinalities).sum()) * (layout.n_nodes == 0)
+        self._sums = lonely + float(sums.sum())
+
+    def of(self, model: Model) -> float:
+        """With the numbers of this model, which has the same structure."""
+        factors = np.empty(model.n_factors)
+        _largest_of_stretches(model.log_values, model.table_starts[:-1], factors)
+        return UNIT * (float((self._times * factors).sum()) + self._sums)
 
 
 @compiled

@@ -12,6 +12,8 @@ from powersum.bounds.buckets.kernels import backward, forward
 from powersum.bounds.buckets.wiring import Layout
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.jit import compiled, inner
+from powersum.core.speed import TREE_NODE, TREE_PASS
+from powersum.core.work_time import spend
 
 LEAST_WEIGHT_SHARE = 1e-7
 """Least share of a variable's weight that a mini-bucket keeps, unless there are millions: nothing is divided by 0."""
@@ -45,6 +47,7 @@ class Sweeps:
         self._empty = np.empty(0, pool.dtype)
         self._tables = self._entropies = self._slopes = self._empty
         self._weight_slopes = np.zeros(layout.n_nodes)
+        self._seconds = TREE_PASS * layout.n_entries + TREE_NODE * layout.n_nodes
 
     @property
     def tables(self) -> Any:
@@ -67,7 +70,7 @@ class Sweeps:
         self._slopes[layout.wiring.message[self._roots] - layout.n_static] = 1.0
         self._run_backward()
         _gather_gradient(
-            self._slopes[layout.n_messages :],
+            self._slopes[layout.n_messages : layout.factor_slopes],
             self._weight_slopes,
             layout.shared_starts,
             layout.shared_nodes,
@@ -75,6 +78,7 @@ class Sweeps:
             self._scale,
             self.gradient,
         )
+        spend(self._seconds)
 
     def _set_weights(self, temperature: float) -> None:
         layout = self.layout
@@ -159,6 +163,11 @@ def _branches(layout: Layout, threads: int) -> tuple[IntArray, list[IntArray]]:
 def least_share(count: int) -> float:
     """The least share of each of ``count`` mini-buckets: all of them together leave half of the weight to divide."""
     return min(LEAST_WEIGHT_SHARE, 0.5 / count)
+
+
+def least_shares(counts: IntArray) -> FloatArray:
+    """The same for groups of mini-buckets."""
+    return np.minimum(LEAST_WEIGHT_SHARE, 0.5 / np.maximum(counts, 1))
 
 
 @compiled

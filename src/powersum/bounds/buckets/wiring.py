@@ -56,8 +56,19 @@ class Layout(NamedTuple):
 
     @property
     def slopes_size(self) -> int:
-        """Gradients of messages and, from both ends of each edge, of shifts."""
+        """Gradients of messages, from both ends of each edge those of shifts, and those of factors where asked for."""
+        return self.factor_slopes + (self.n_static if (self.wiring.slope >= 0).all() else 0)
+
+    @property
+    def factor_slopes(self) -> int:
+        """Where gradients of static tables begin among all gradients."""
         return self.n_messages + 2 * self.n_shifts
+
+    def with_factor_slopes(self) -> Layout:
+        """The same wiring, but that gradients of static tables are computed with the others."""
+        wiring = self.wiring
+        slope = np.where(wiring.slope >= 0, wiring.slope, self.factor_slopes + wiring.source)
+        return self._replace(wiring=wiring._replace(slope=slope))
 
 
 def lay_out(parts: Partition, scopes: Scopes, cardinalities: IntArray) -> Layout:

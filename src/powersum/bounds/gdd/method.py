@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -19,8 +18,10 @@ from powersum.bounds.gdd.state import DescentState, Rules, new_workspace
 from powersum.bounds.gdd.weights import STARTS, start_weights
 from powersum.bounds.gdd.whole import evaluate_regions, gradients, max_marginals, rebuild_tables
 from powersum.bounds.protocol import check_choices
+from powersum.core import work_time as time
 from powersum.core.arrays import FloatArray, IntArray, starts_of
 from powersum.core.errors import InputError
+from powersum.core.speed import DECOMPOSED_SWEEP
 from powersum.model.result import Residuals
 from powersum.model.rounding import EXPONENTIAL, UNIT, certain, elimination_error, magnitudes
 from powersum.prepare.problem import Problem
@@ -111,6 +112,7 @@ class GDD:
             least_share=0.0 if start == "wmb" else 1e-6,
         )
         self._threads = threads
+        self._block_seconds = DECOMPOSED_SWEEP * float(regions.table_start[-1]) / max(n_blocks, 1)
         self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
         self._workspaces = [new_workspace(regions) for _ in range(threads)]
         largest = int(np.diff(regions.table_start).max(initial=1))
@@ -153,6 +155,7 @@ class GDD:
     def _update(self, blocks: IntArray) -> None:
         regions, tau = self._wiring.regions, self._problem.tau
         pool = self._pool
+        time.spend(self._block_seconds * len(blocks))
         if pool is None or len(blocks) < SMALLEST_PARALLEL_COLOUR:
             update_blocks(blocks, tau, regions, self._state, self._workspaces[0], self._rules)
             return

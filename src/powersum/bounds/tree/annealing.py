@@ -9,6 +9,9 @@ from __future__ import annotations
 LEAST_COST = 1e-4
 """A temperature is taken to cost at least this, in nats: below it, what single precision shows of gains is rounding."""
 
+LAST_TEMPERATURE = 0.005
+"""Where it ends."""
+
 
 class Annealing:
     """Lower the temperature whenever what is still gained at it is small beside what it costs.
@@ -26,7 +29,9 @@ class Annealing:
         Share of the cost that a round of iterations must gain to stay.
     """
 
-    def __init__(self, *, first: float = 0.5, last: float = 0.005, factor: float = 0.5, patience: float = 0.05) -> None:
+    def __init__(
+        self, *, first: float = 0.5, last: float = LAST_TEMPERATURE, factor: float = 0.5, patience: float = 0.05
+    ) -> None:
         self.temperature = first
         self._first, self._last, self._factor, self._patience = first, last, factor, patience
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from powersum.bounds.tree.budget import DEFAULT_BYTES, cost_of, exact_within, la
 from powersum.bounds.tree.fixed_tree import FixedTree
 from powersum.bounds.tree.phases import Phase, Turn
 from powersum.bounds.tree.proof import tree_forest
+from powersum.core import work_time as time
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.errors import InputError
 from powersum.core.speed import TREE_PASS
@@ -125,6 +125,18 @@ class CoveringTree:
         """Seconds for each order tried; None before the trial has begun, infinity where rounds alone count."""
         self.log_upper, self.log_error = self._tree.log_upper, self._tree.log_error
         self.exact = self._tree.exact
+
+    @classmethod
+    def going_on(
+        cls, start: FixedTree, problem: Problem, *, threads: int, seed: int, ibound: int | None, memory: int
+    ) -> CoveringTree:
+        """One that goes on with a tree of an earlier run; it grows from there unless ``ibound`` limits trees."""
+        tree = cls(problem, start.order, threads=threads, seed=seed, ibound=0)
+        tree._bytes, tree._orders_left = memory, 0
+        tree._phase = Phase.BEST_ORDER if ibound is None else Phase.LAST
+        tree._tree = tree._best = start
+        tree.log_upper, tree.log_error, tree.exact = start.log_upper, start.log_error, start.exact
+        return tree
 
     def step(self, deadline: float) -> bool:
         """A few iterations of joint descent, or another tree; False when nothing is left to gain, or no time for it."""

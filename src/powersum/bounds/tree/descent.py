@@ -6,11 +6,11 @@ deadline and starts afresh whenever the function changes a little, as it does he
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import numpy as np
 
+from powersum.core import work_time as time
 from powersum.core.arrays import FloatArray
 from powersum.core.jit import compiled
 

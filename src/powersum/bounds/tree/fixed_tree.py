@@ -7,8 +7,6 @@ no longer shows the way, are in double precision, too.
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 
 from powersum.bounds.buckets.decoding import decode
@@ -16,11 +14,13 @@ from powersum.bounds.buckets.partition import Partition
 from powersum.bounds.buckets.passes import Passes
 from powersum.bounds.buckets.scopes import Scopes
 from powersum.bounds.buckets.single import SinglePasses
+from powersum.bounds.buckets.sweeps import shares_of
 from powersum.bounds.buckets.wiring import lay_out
-from powersum.bounds.tree.annealing import Annealing
+from powersum.bounds.tree.annealing import LAST_TEMPERATURE, Annealing
 from powersum.bounds.tree.budget import cost_of
 from powersum.bounds.tree.descent import Descent
 from powersum.bounds.tree.growth import carry, grow
+from powersum.core import work_time as time
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.speed import FIRST_TREE_PASS
 from powersum.model.result import Residuals
@@ -154,6 +154,13 @@ class FixedTree:
             self._best[:] = self.passes.parameters
         return value
 
+    def go_on_from(self, parameters: FloatArray) -> None:
+        """Go on from a point found earlier, with max variables as cold as they become."""
+        self.passes.parameters[:] = np.clip(parameters, -self._farthest, self._farthest)
+        self._descent = self._guide = None
+        self._claim()
+        self._annealing = Annealing(first=LAST_TEMPERATURE)
+
     def grown(self, factor: float, size: float, seed: int) -> FixedTree | None:
         """A tree of about ``factor`` times the entries that starts where this one stands, with a bound no higher.
 
@@ -207,10 +214,11 @@ class FixedTree:
         return certain(self.passes.value(), self.passes.error())
 
     def point(self) -> tuple[FloatArray, FloatArray]:
-        """Shifts and weights of the best point, as copies."""
-        self._go_to_best()
-        self.passes.value()
-        return self._best[: self.layout.n_shifts].copy(), self.passes.weights.copy()
+        """Shifts and weights of the best point, as copies; descent goes on undisturbed."""
+        layout = self.layout
+        weights = self._problem.tau[self.order][layout.bucket].copy()
+        weights[layout.shared_nodes] *= shares_of(self._best[layout.n_shifts :], layout.shared_starts)
+        return self._best[: layout.n_shifts].copy(), weights
 
     def decode(self) -> IntArray:
         """States of max variables, last eliminated first, each the best given those already set."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import enum
 import math
-import time
 from dataclasses import dataclass
+
+from powersum.core import work_time as time
 
 
 class Phase(enum.Enum):

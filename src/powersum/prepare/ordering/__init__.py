@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-import time
 
 import numpy as np
 
+from powersum.core import work_time as time
 from powersum.core.arrays import FloatArray, IntArray, frozen
 from powersum.core.errors import InputError
+from powersum.core.speed import DEGREE_STEP, ORDERING_STEP
 from powersum.model.graph import adjacency
 from powersum.model.model import Model
 from powersum.prepare.ordering.cost import OrderCost, induced_width, order_cost
@@ -84,6 +85,7 @@ def _by_min_fill(model: Model, group: IntArray, seed: int, restarts: int | None,
         if len(order):
             best, width, log2_total = order, width_now, log2_now
         work += work_now
+        time.spend(ORDERING_STEP * work_now)
         tries += 1
         # The number of tries follows from counted steps, not from a clock: the same seed gives the same order.
         if restarts is None and work + work // tries > MIN_FILL_WORK:
@@ -114,6 +116,7 @@ def _by_min_degree(model: Model, group: IntArray, seed: int, restarts: int | Non
             dense,
         )
         tries += 1
+        time.spend(DEGREE_STEP * (model.n_variables + len(graph.neighbours)))
         if restarts <= 1:
             return order
         cost = order_cost(model, order)

@@ -1,0 +1,118 @@
+"""Which entry of which factor lies under each entry of a covering tree's static tables, written down once.
+
+:mod:`powersum.bounds.buckets.statics` finds that out while it adds the factors up. Where the same tree has to take new
+numbers a thousand times, and to tell how the bound depends on each of them, walking along a list is ten times quicker.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powersum.bounds.buckets.wiring import Layout
+from powersum.core.arrays import FloatArray, IntArray, positions_of, starts_of
+from powersum.core.jit import compiled
+from powersum.core.odometer import next_entry, set_strides
+from powersum.model.model import Model
+
+Links = NDArray[np.int32]
+
+
+class FactorLinks:
+    """The way from the entries of factors to those of static tables, and back.
+
+    Parameters
+    ----------
+    layout
+        Wiring of the tree.
+    model, order
+        The factors and the elimination order that it was made for.
+    """
+
+    def __init__(self, layout: Layout, model: Model, order: IntArray) -> None:
+        inside = np.flatnonzero(layout.factor_group >= 0)
+        groups = layout.factor_group[inside]
+        self._targets = layout.group_source[groups]
+        self._starts = starts_of(np.diff(layout.group_source)[groups])
+        self._alone = model.table_starts[:-1][layout.factor_group < 0]
+        self._links: Links = np.empty(int(self._starts[-1]), dtype=np.int32)
+        _link(
+            model.scope_starts,
+            positions_of(order)[model.scope_variables],
+            model.table_starts,
+            model.cardinalities[order],
+            inside,
+            groups,
+            layout.group_starts,
+            layout.group_positions,
+            self._starts,
+            self._links,
+        )
+
+    def fill(self, log_values: FloatArray, static: FloatArray) -> float:
+        """Write all static tables; returns the sum of factors without variables."""
+        _fill(log_values, self._targets, self._starts, self._links, static)
+        return float(log_values[self._alone].sum())
+
+    def gather(self, slopes: FloatArray, beliefs: FloatArray) -> None:
+        """Derivatives by the factors' entries from those by the static tables' entries.
+
+        A factor without variables has derivative 1.
+        """
+        _gather(slopes, self._targets, self._starts, self._links, beliefs)
+        beliefs[self._alone] = 1.0
+
+
+@compiled
+def _link(
+    scope_starts: IntArray,
+    scope_variables: IntArray,
+    table_starts: IntArray,
+    cardinalities: IntArray,
+    factors: IntArray,
+    groups: IntArray,
+    axis_starts: IntArray,
+    axes: IntArray,
+    starts: IntArray,
+    links: Links,
+) -> None:
+    """For each factor, the entry of it that meets each entry of its static table."""
+    widest = 0
+    for table in range(axis_starts.size - 1):
+        widest = max(widest, axis_starts[table + 1] - axis_starts[table])
+    strides = np.empty(widest, np.int64)
+    sizes = np.empty(widest, np.int64)
+    digits = np.empty(widest, np.int64)
+    for number in range(factors.size):
+        factor, table = factors[number], groups[number]
+        own = axes[axis_starts[table] : axis_starts[table + 1]]
+        set_strides(scope_variables[scope_starts[factor] : scope_starts[factor + 1]], cardinalities, own, strides)
+        for axis in range(own.size):
+            sizes[axis] = cardinalities[own[axis]]
+            digits[axis] = 0
+        entry = table_starts[factor]
+        for link in range(starts[number], starts[number + 1]):
+            links[link] = entry
+            entry = next_entry(entry, digits[: own.size], sizes[: own.size], strides[: own.size])
+
+
+@compiled
+def _fill(log_values: FloatArray, targets: IntArray, starts: IntArray, links: Links, static: FloatArray) -> None:
+    for entry in range(static.size):
+        static[entry] = 0.0
+    for number in range(targets.size):
+        own = links[starts[number] : starts[number + 1]]
+        table = static[targets[number] : targets[number] + own.size]
+        for entry in range(own.size):
+            table[entry] += log_values[own[entry]]
+
+
+@compiled
+def _gather(slopes: FloatArray, targets: IntArray, starts: IntArray, links: Links, beliefs: FloatArray) -> None:
+    for entry in range(beliefs.size):
+        beliefs[entry] = 0.0
+    for number in range(targets.size):
+        own = links[starts[number] : starts[number + 1]]
+        table = slopes[targets[number] : targets[number] + own.size]
+        for entry in range(own.size):
+            beliefs[own[entry]] += table[entry]

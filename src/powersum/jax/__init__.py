@@ -1,0 +1,85 @@
+"""powersum inside JAX: upper bounds as functions that ``jax.grad``, ``jax.jit`` and ``jax.vmap`` understand.
+
+Needs JAX (``pip install 'powersum[jax]'``), which is imported with this module and by nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from powersum.answer.gradient import Gradient
+from powersum.core.errors import InputError
+from powersum.model.log_values import check_shape
+from powersum.model.rounding import rounded_up
+
+__all__ = ["differentiable"]
+
+
+def differentiable(gradient: Gradient) -> Callable[[Any], Any]:
+    """The bound of a :class:`powersum.Gradient` as a function of the log values of all tables.
+
+    Parameters
+    ----------
+    gradient
+        The question. Its shifts stay from call to call, those of each row of a batch apart: what is returned is a bound
+        every time, and it may be tighter the next time. For a function that never changes take one with ``steps=0``.
+
+    Returns
+    -------
+    function
+        From an array laid out like ``model.log_values`` to the bound, in its precision, rounded up. Under ``vmap`` it
+        takes a batch in one call; NaN or +inf among the log values make NaN, as everywhere in JAX.
+
+    Examples
+    --------
+    >>> import jax, powersum as ps, powersum.jax
+    >>> coin = ps.Model.from_tables({("side", "call"): [[1.0, 2.0], [3.0, 2.0]]})
+    >>> log_sum = powersum.jax.differentiable(ps.Gradient(coin))
+    >>> value, slopes = jax.jit(jax.value_and_grad(log_sum))(coin.log_values)
+    >>> [round(float(s), 3) for s in slopes]
+    [0.125, 0.25, 0.375, 0.25]
+    """
+
+    def forward(numbers: Any) -> tuple[Any, Any]:
+        shapes = (
+            jax.ShapeDtypeStruct(numbers.shape[:-1], numbers.dtype),
+            jax.ShapeDtypeStruct(numbers.shape, numbers.dtype),
+        )
+        value, slopes = jax.pure_callback(call, shapes, numbers, vmap_method="expand_dims")
+        return value, slopes
+
+    def call(log_values: Any) -> tuple[Any, Any]:
+        """All rows at once; an exception must not leave here."""
+        given = np.asarray(log_values)
+        rows = given.reshape(-1, given.shape[-1]).astype(np.float64)
+        values, slopes = np.full(len(rows), np.nan), np.full(rows.shape, np.nan)
+        numbers = (rows < np.inf).all(axis=1)
+        # Rows keep their numbers, by which they find their shifts again.
+        rows[~numbers] = 0.0
+        found = gradient.batch(rows)
+        values[numbers], slopes[numbers] = found[0][numbers], found[1][numbers]
+        return (
+            rounded_up(values, given.dtype).reshape(given.shape[:-1]),
+            slopes.astype(given.dtype).reshape(given.shape),
+        )
+
+    def backward(slopes: Any, cotangent: Any) -> tuple[Any]:
+        return (cotangent[..., None] * slopes,)
+
+    bound = jax.custom_vjp(lambda numbers: forward(numbers)[0])
+    bound.defvjp(forward, backward)
+
+    def function(log_values: Any) -> Any:
+        # Checked while JAX traces, for in the call it would be too late.
+        numbers = jnp.asarray(log_values)
+        check_shape(numbers.shape, gradient.model.log_values.shape)
+        if numbers.dtype not in (np.float32, np.float64):
+            raise InputError(f"log_values are of type {numbers.dtype}: give single or double precision")
+        return bound(numbers)
+
+    return function

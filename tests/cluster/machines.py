@@ -1,0 +1,105 @@
+"""Real schedulers and workers for tests: processes on the loopback device, started and ended here."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+SECONDS = 60.0
+"""How long to wait for what takes a second on an idle machine."""
+
+SOURCE = Path(__file__).resolve().parents[2] / "src"
+
+
+def environment() -> dict[str, str]:
+    """That of a process which finds the package and the tests as this one does."""
+    path = [str(SOURCE), str(SOURCE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
+
+
+def eventually(true: Any, what: str) -> None:
+    """Wait until a condition holds."""
+    end = time.monotonic() + SECONDS
+    while not true():
+        assert time.monotonic() < end, f"not within {SECONDS:g} s: {what}"
+        time.sleep(0.02)
+
+
+class Machines:
+    """A scheduler and workers, each a process of its own.
+
+    Parameters
+    ----------
+    folder
+        Where they keep their files.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._file = folder / "scheduler.json"
+        self.environment = environment()
+        self.workers: list[subprocess.Popen[bytes]] = []
+        self.scheduler = self._start("dask_scheduler", "--port", "0", "--scheduler-file", str(self._file))
+        eventually(self._file.exists, "a scheduler")
+        self.address: str = json.loads(self._file.read_text())["address"]
+
+    def worker(self, *options: str) -> subprocess.Popen[bytes]:
+        """One more worker, with one thread and nobody who restarts it."""
+        process = self._start(
+            "dask_worker",
+            self.address,
+            "--nthreads",
+            "1",
+            "--no-nanny",
+            "--local-directory",
+            str(self._folder),
+            *options,
+        )
+        self.workers.append(process)
+        return process
+
+    def _start(self, program: str, *options: str) -> subprocess.Popen[bytes]:
+        log = (self._folder / f"{program}.log").open("ab")
+        command = [
+            sys.executable,
+            "-m",
+            f"distributed.cli.{program}",
+            "--host",
+            "127.0.0.1",
+            "--no-dashboard",
+            *options,
+        ]
+        with log:
+            return subprocess.Popen(command, stdout=log, stderr=log, env=self.environment, start_new_session=True)
+
+    def end(self) -> None:
+        """End all of them."""
+        for process in (*self.workers, self.scheduler):
+            kill(process)
+
+
+def kill(process: subprocess.Popen[Any]) -> None:
+    """``kill -9``, also of a process that is stopped."""
+    if process.poll() is None:
+        os.kill(process.pid, signal.SIGKILL)
+    process.wait(SECONDS)
+
+
+@contextmanager
+def machines(folder: Path, workers: int) -> Iterator[Machines]:
+    """A cluster for the length of a block."""
+    here = Machines(folder)
+    try:
+        for _ in range(workers):
+            here.worker()
+        yield here
+    finally:
+        here.end()
