@@ -18,8 +18,9 @@ from powersum.prepare.proof import Proof
 from powersum.sums.partial_sum import Recorded
 from powersum.sums.passes import SumPasses
 
-RECORD = 2e7
-"""States of contexts that a certificate may list of one pass; of larger passes it proves less."""
+RECORD, RECORD_RATE = 2e7, 2e6
+"""States of contexts that a certificate may list of one pass, in all and for each second of the time limit, for packing
+them takes time; of larger passes it proves less."""
 
 
 class PartialSums:
@@ -79,7 +80,7 @@ class PartialSums:
             first_share=self._share,
             given=self._given,
             anchor=self.possible if self._given is None else None,
-            record=RECORD if task.board.ground is not None else 0.0,
+            record=min(RECORD, RECORD_RATE * task.clock.limit) if task.board.ground is not None else 0.0,
         )
         self._recorded, self._tree = None, tree
         return True
