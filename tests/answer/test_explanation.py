@@ -120,7 +120,7 @@ def test_an_entry_has_room_up_to_where_the_answer_changes() -> None:
     room = {entry.states["a"]: entry for entry in found.entries}
     assert math.exp(room[0].log_factor_upper) * 0.3 == pytest.approx(0.7, abs=1e-6)
     assert math.exp(room[1].log_factor_lower) * 0.7 == pytest.approx(0.3, abs=1e-6)
-    assert (room[0].slope, room[1].slope) == (pytest.approx(0.0), pytest.approx(1.0))
+    assert [room[0].slope, room[1].slope] == pytest.approx([0.0, 1.0])
     assert "0.3  0      0                 0.7" in str(found)
 
 

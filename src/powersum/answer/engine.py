@@ -7,10 +7,11 @@ import threading
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from powersum.answer.board import IMPOSSIBLE_REASON, proven
 from powersum.answer.distribution import Marginals
 from powersum.answer.marginals import marginals
 from powersum.answer.probability import share_of
-from powersum.answer.solver import DEFAULT_TIME, IMPOSSIBLE_REASON, proven, solve
+from powersum.answer.solver import DEFAULT_TIME, solve
 from powersum.core.clock import working_time
 from powersum.core.machine import budget_of
 from powersum.exact.small import small_elimination

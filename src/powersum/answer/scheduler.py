@@ -33,6 +33,8 @@ class Spell:
         True where it has a try as soon as the bound has come near, before tightening goes on.
     accompanied
         False where the companion has no turns in between.
+    modest
+        True where it has no more than its share in the last stage, too, where others have all the time left.
     nearly_done
         Asked when its time is over: True where it is about to end the whole run, and goes on.
     """
@@ -42,6 +44,7 @@ class Spell:
     first: float = 0.0
     tries: bool = False
     accompanied: bool = True
+    modest: bool = False
     nearly_done: Callable[[], bool] = field(default=lambda: False)
 
 
@@ -131,7 +134,8 @@ class Scheduler:
             crew.tightening.end()
             for spell in crew.spells:
                 hopeful = board.gap < self.schedule.hopeful
-                seconds = clock.left if stage.last else spell.share[0 if hopeful else 1] * stage.length
+                share = spell.share[0 if hopeful else 1] * stage.length
+                seconds = clock.left if stage.last and not spell.modest else share
                 yield from self._spell(crew, spell, seconds)
             while stage.last and not board.proven:
                 if crew.companion.idle:

@@ -7,11 +7,12 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from powersum.answer.board import Board
+from powersum.answer.board import IMPOSSIBLE_REASON, Board, proven
 from powersum.answer.checkpoint import Checkpoints
 from powersum.answer.probability import reserved, with_probability
 from powersum.answer.small import small_work
 from powersum.answer.tuning import DEFAULT_SCHEDULE, Schedule
+from powersum.cluster.executor import ExecutorLike, refuse_beside
 from powersum.core.arrays import IntArray
 from powersum.core.clock import Clock
 from powersum.core.errors import InputError
@@ -40,14 +41,6 @@ SAME = 1e-6
 """Bounds this close count as equal: the answer is then optimal. How close they are, the result says."""
 
 
-IMPOSSIBLE_REASON = "Nothing has positive probability: zeros and evidence exclude every state."
-
-
-def proven(reason: str, gap: float) -> str:
-    """What a result says of a proven answer."""
-    return f"{reason} Proven to {max(gap, 1e-16):.1g}."
-
-
 def solve(
     model: ModelLike,
     maximize: Iterable[VariableKey] | str | None = None,
@@ -66,6 +59,7 @@ def solve(
     checkpoint: str | PathLike[str] | None = None,
     every: float = DEFAULT_EVERY,
     resume: str | PathLike[str] | None = None,
+    executor: ExecutorLike = None,
     callback: Callable[[Snapshot], None] | None = None,
     schedule: Schedule = DEFAULT_SCHEDULE,
 ) -> Result:
@@ -111,6 +105,9 @@ def solve(
     resume
         A checkpoint to go on from: the assignment, the tree and what was proven, all of it computed anew. It may be
         about another question on the same model, with other evidence or other variables to maximise.
+    executor
+        Who works on cubes of the question: a number of processes, a ``concurrent.futures.Executor``, or a
+        ``dask.distributed.Client``; each process has ``memory`` of its own. See ``docs/cluster.md``.
     callback
         Called with a :class:`~powersum.model.result.Snapshot` whenever a bound has moved.
     schedule
@@ -137,6 +134,8 @@ def solve(
     """
     function_of(callback, "callback")
     k, distinct = whole_number(k, "k", 1), whole_number(distinct, "distinct", 1)
+    checkpoints = checkpoint is not None or resume is not None
+    refuse_beside(executor, k=k > 1, certificate=certificate, checkpoint=checkpoints, work=work is not None)
     solver = Solver(
         model,
         maximize,
@@ -158,12 +157,16 @@ def solve(
         if k > 1:
             if certificate:
                 raise InputError("give k or certificate, not both: a certificate is about one answer")
-            if checkpoint is not None or resume is not None:
+            if checkpoints:
                 raise InputError("give k or a checkpoint, not both: a checkpoint is about one answer")
             from powersum.answer.best import best_of
 
             return best_of(solver.question, k=k, distinct=distinct, schedule=schedule, callback=callback)
         solver.watch(interrupt)
+        if executor is not None and not solver.small:
+            from powersum.answer.cubes import solve_by_cubes
+
+            return solve_by_cubes(solver, executor, callback=callback)
         solver.spare_for_probability()
         for snapshot in solver:
             if callback is not None:
@@ -264,6 +267,11 @@ class Solver:
         """Leave a little of the time limit for how probable the answer is, if the question has such an answer."""
         if self.question.query.task != "PR":
             self._clock.limit -= reserved(self._clock.limit)
+
+    @property
+    def small(self) -> bool:
+        """True where plain NumPy has the answer at once."""
+        return self._small is not None
 
     def aim_above(self, log_floor: float) -> None:
         """Look only for what is better than a value that is known elsewhere; ``log_upper`` may stop there."""

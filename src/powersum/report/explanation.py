@@ -52,6 +52,7 @@ def plot_explanation(explanation: Explanation, ax: Axes | None = None) -> Axes:
 def explanation_section(explanation: Explanation) -> str:
     """The tables of an explanation for the report page."""
     parts = []
+    rows: list[tuple[str, ...]]
     if explanation.evidence:
         rows = [
             (

@@ -33,7 +33,12 @@ class FirstAssignment:
     """
 
     def __init__(
-        self, task: Task, evaluator: Evaluator, tightening: Tightening, local: LocalSearch, sums: PartialSums
+        self,
+        task: Task,
+        evaluator: Evaluator,
+        tightening: Tightening,
+        local: LocalSearch,
+        sums: PartialSums,
     ) -> None:
         self._task, self._evaluator, self._tightening = task, evaluator, tightening
         self._local, self._sums = local, sums
