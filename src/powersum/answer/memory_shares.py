@@ -93,7 +93,7 @@ class MemoryShares:
     @property
     def conditioning(self) -> float:
         """For conditioning, which is done where sums are too wide, and so in place of search."""
-        return 0.5 * self.search
+        return 0.5 * (self.search - self.local_search)
 
     @property
     def held(self) -> float:

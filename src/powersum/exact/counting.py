@@ -196,7 +196,7 @@ def _new_state(model: Model, memory: float, given: IntArray | None) -> CountStat
     # Bytes of a context with its shape, and of a part with a key of some length.
     contexts = _power_of_two(0.15 * memory / (80.0 + 32.0 * arity))
     parts = _power_of_two(0.2 * memory / 40.0)
-    keys = int(0.5 * memory / 4.0)
+    keys = int(0.4 * memory / 4.0)
     changes = int(model.cardinalities.sum() + model.cardinalities[model.scope_variables].sum()) + 16
     masks = (np.uint64(1) << model.cardinalities.astype(np.uint64)) - np.uint64(1)
     if given is not None:
