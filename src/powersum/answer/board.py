@@ -20,6 +20,13 @@ from powersum.model.rounding import certain
 from powersum.prepare.problem import Problem
 from powersum.prepare.proof import Ground, Proof, Prover, Step
 
+IMPOSSIBLE_REASON = "Nothing has positive probability: zeros and evidence exclude every state."
+
+
+def proven(reason: str, gap: float) -> str:
+    """What a result says of a proven answer."""
+    return f"{reason} Proven to {max(gap, 1e-16):.1g}."
+
 
 @dataclass(frozen=True, slots=True)
 class Incumbent:

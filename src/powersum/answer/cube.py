@@ -33,6 +33,7 @@ class Asked:
     evidence: Mapping[int, Any]
     memory: float
     schedule: Schedule
+    threads: int
     seed: int
 
     def question(self) -> Question:
@@ -92,6 +93,7 @@ def bound_cube(
         query=asked.query,
         time_limit=seconds,
         memory=asked.memory,
+        threads=asked.threads,
         # Cubes and those that look for assignments shall not all draw the same.
         seed=asked.seed + only_assignments,
         schedule=schedule,

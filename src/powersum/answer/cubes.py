@@ -10,29 +10,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from powersum.answer.board import Board
+from powersum.answer.board import IMPOSSIBLE_REASON, Board, proven
 from powersum.answer.cube import CLOSE, Asked, Report, bound_cube
-from powersum.answer.solver import IMPOSSIBLE_REASON, SAME, proven
-from powersum.answer.tuning import Schedule
+from powersum.answer.probability import log_sum_of, probability_of, reserved
+from powersum.answer.solver import SAME, Solver
 from powersum.cluster.executor import HEARTBEAT, ExecutorLike, Shared, Workers, workers_of
 from powersum.core.arrays import FloatArray
 from powersum.core.clock import working_time
 from powersum.core.interrupt import Interrupt
-from powersum.model.question import Question
 from powersum.model.result import Result, Snapshot, Status
 from powersum.model.rounding import UNIT
 from powersum.prepare.problem import Problem
 
-FIRST_SHARE, FIRST_SECONDS = 0.1, 8.0
+FIRST_SHARE, FIRST_SECONDS = 0.1, 5.0
 """Share of the time, and seconds at most, for the whole question before it is split."""
 
-CUBE_SECONDS = 8.0
-"""Seconds of a cube's slice, where the time limit has a hundred times as many; fewer otherwise."""
+CUBE_SECONDS = 1.5
+"""Seconds of a cube's slice, where the time left has more than so many times ten."""
 
 CUBE_SHARE = 0.1
 """Share of the time left that a slice takes at most."""
@@ -58,7 +57,6 @@ class Node:
     parent: Node | None = None
     log_upper: float = math.inf
     log_lower: float = -math.inf
-    branch: int | None = None
     asked: bool = False
     children: list[Node] = field(default_factory=list)
 
@@ -82,16 +80,15 @@ def log_sum_outward(logs: list[float], sign: int) -> float:
 
 
 def solve_by_cubes(
-    question: Question,
-    executor: ExecutorLike,
-    *,
-    schedule: Schedule,
-    interrupt: Interrupt,
-    callback: Callable[[Snapshot], None] | None = None,
+    solver: Solver, executor: ExecutorLike, *, callback: Callable[[Snapshot], None] | None = None
 ) -> Result:
-    """The answer to a question by many workers, in the time limit of the question."""
+    """The answer to the question of a solver that has not begun, by many workers."""
+    limits = solver.question.limits
     with workers_of(executor) as workers:
-        return Conquest(question, workers, schedule, interrupt, callback).run()
+        spare = 0.0 if solver.question.query.task == "PR" else reserved(limits.seconds)
+        result = Conquest(solver, workers, callback, seconds=limits.seconds - spare).run()
+    log_sum = log_sum_of(solver, result, left=limits.seconds - result.seconds)
+    return result if log_sum is None else replace(result, probability=probability_of(result, log_sum))
 
 
 class Conquest:
@@ -99,26 +96,29 @@ class Conquest:
 
     Parameters
     ----------
-    question
-        What is asked, with the limits of the whole; memory is for each process.
+    solver
+        Has the question, with the limits of the whole, the schedule and the flag to watch; memory is for each process.
     workers
         Who bounds cubes.
-    schedule, interrupt, callback
-        As :func:`powersum.solve` has them.
+    callback
+        Hears of every snapshot.
+    seconds
+        The time for it.
     """
 
     def __init__(
         self,
-        question: Question,
+        solver: Solver,
         workers: Workers,
-        schedule: Schedule,
-        interrupt: Interrupt,
-        callback: Callable[[Snapshot], None] | None,
+        callback: Callable[[Snapshot], None] | None = None,
+        *,
+        seconds: float = math.inf,
     ) -> None:
+        question = solver.question
         self._question, self._workers = question, workers
-        self._interrupt, self._callback = interrupt, callback
+        self._interrupt, self._callback = solver.flag or Interrupt(), callback
         self._sums = question.query.task == "PR"
-        self._limit = question.limits.seconds
+        self._limit = seconds
         self._begun = working_time()
         self._root = Node({})
         self._open = [self._root]
@@ -130,7 +130,8 @@ class Conquest:
             question.query,
             question.all_evidence,
             question.limits.bytes,
-            schedule,
+            solver.schedule,
+            question.limits.threads,
             question.limits.seed,
         )
 
@@ -215,9 +216,9 @@ class Conquest:
             # Its rounding is counted.
             self._board.offer_lower(self._whole, report.log_lower, 0.0, report.states)
         if node is None:
+            # Whoever looked for assignments has bounds of the whole, too.
             self._looking = False
             node = self._root
-            report = Report(report.log_upper, report.log_lower, report.states, node.branch, report.seconds)
         elif report.branch is not None:
             self._split(node, report)
         node.log_upper = min(node.log_upper, report.log_upper)
@@ -227,7 +228,6 @@ class Conquest:
     def _split(self, node: Node, report: Report) -> None:
         """Cubes for the states of a variable; until they are bounded themselves, they have the bound of the whole."""
         assert report.branch is not None
-        node.branch = report.branch
         log_upper = min(node.log_upper, report.log_upper)
         for state in range(int(self._question.model.cardinalities[report.branch])):
             node.children.append(Node({**node.cube, report.branch: state}, node, log_upper))

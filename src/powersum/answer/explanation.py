@@ -9,10 +9,11 @@ from typing import Any
 from powersum.answer.restriction import restricted
 from powersum.answer.sensitivity import sensitivity
 from powersum.answer.shares import LEAST_SECONDS, UNLIMITED_SECONDS, sum_bounds
-from powersum.answer.solver import DEFAULT_MEMORY, DEFAULT_TIME, Solver
+from powersum.answer.solver import DEFAULT_TIME, Solver
 from powersum.core.clock import working_time
 from powersum.core.errors import InputError
 from powersum.core.interrupt import Interrupt, interruptible
+from powersum.core.machine import budget_of
 from powersum.model.explanation import Alternative, Explanation, Without
 from powersum.model.interval import Interval
 from powersum.model.limits import Limits
@@ -25,12 +26,12 @@ def explain(
     model: ModelLike,
     *,
     time_limit: float | None = DEFAULT_TIME,
-    memory: float | str = DEFAULT_MEMORY,
+    memory: float | str | None = None,
     threads: int = 1,
     seed: int = 0,
 ) -> Explanation:
     """Explain an answer: see :meth:`powersum.Result.explain`."""
-    limits = Limits(time_limit=time_limit, memory=memory, threads=threads, seed=seed)
+    limits = Limits(time_limit=time_limit, memory=budget_of(memory), threads=threads, seed=seed)
     if result.question is None or not result.assignment:
         raise InputError("there is nothing to explain: the result has no assignment, or does not know its question")
     question = asked_again(result.question, model_of(model), limits)

@@ -52,9 +52,12 @@ def by_tree(ground: Ground, tree: FixedTree, problem: Problem, *, evaluate: bool
 
     Without ``evaluate`` its bound is taken as it was found: to compute it again would disturb its descent.
     """
-    forests = [tree_forest(tree, problem), *_others(ground.problem, problem)]
-    log_upper = tree.bound() if evaluate else tree.log_upper
-    return Proof([ground.tree(forests)], log_upper + problem.log_constant)
+    return by_forest(ground, tree_forest(tree, problem), tree.bound() if evaluate else tree.log_upper, problem)
+
+
+def by_forest(ground: Ground, forest: Forest, log_upper: float, problem: Problem) -> Proof:
+    """Another bound of mini-buckets on a problem that easy components may have been taken out of."""
+    return Proof([ground.tree([forest, *_others(ground.problem, problem)])], log_upper + problem.log_constant)
 
 
 def by_search(ground: Ground, search: AndOr, problem: Problem, seconds: float, memory: float) -> Proof:

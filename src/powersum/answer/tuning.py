@@ -79,8 +79,9 @@ class Schedule:
     # Full configurations
 
     first_full: float = 1.0
-    """Seconds of search for the best configuration of all variables: before anything else where everything is
-    maximised, after a first assignment where sums are too wide. At most a tenth of the time."""
+    first_full_share: float = 0.1
+    """Seconds of search for the best configuration of all variables, and share of the time that they take at most:
+    before anything else where everything is maximised, after a first assignment where some are summed."""
 
     full_share: float = 0.2
     """Time for it after an earlier stage, as a share of the time for tightening."""
@@ -116,8 +117,18 @@ class Schedule:
     sum_share: float = 0.5
     """Time for partial sums after an earlier stage, as a share of the time for tightening."""
 
-    variational_share: float = 0.15
+    first_variational: float = 0.3
+    """Seconds for a first variational sum."""
+
+    variational_share: float = 0.3
     """Time for variational sums after each stage, as a share of the time for tightening."""
+
+    conditioning_share: float = 0.4
+    """Time for conditioning after each stage, as a share of the time for tightening; it gives up where it is too far
+    from its end."""
+
+    first_conditioning: float = 0.3
+    """Seconds for it at the very beginning."""
 
     first_share: float = 1e-3
     """Least share of the sum for a context to be kept in the very first pass."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator
 from dataclasses import replace
 
@@ -17,6 +18,7 @@ from powersum.answer.small import first_bound
 from powersum.answer.tuning import Schedule
 from powersum.answer.workers.branch_and_bound import BranchAndBound
 from powersum.answer.workers.components import Components
+from powersum.answer.workers.conditioning import Conditioning
 from powersum.answer.workers.elimination import ExactElimination
 from powersum.answer.workers.first_assignment import FirstAssignment
 from powersum.answer.workers.full_search import FullSearch
@@ -26,6 +28,8 @@ from powersum.answer.workers.task import Task
 from powersum.answer.workers.tightening import Tightening
 from powersum.answer.workers.variational import VariationalSums
 from powersum.assign.evaluator import Evaluator
+from powersum.bounds.affordable import HUGE
+from powersum.bounds.single import SingleFactors
 from powersum.core.clock import Clock
 from powersum.core.progress import Progress
 from powersum.core.work_time import metered
@@ -71,6 +75,9 @@ def work(
         board.offer_exact(problem, 0.0, 0.0, nothing, "Simplification alone gave the exact value.", by_elimination)
         yield
         return
+    if board.log_upper == math.inf and problem.model.n_variables >= HUGE:
+        # Of very large models a bound with a point takes long; this one is there at once.
+        board.offer_upper(problem, (single := SingleFactors(problem)).log_upper, 0.0, single.bound)
     # Each part of the preparation takes long on a very large model: between them is a look at the outside.
     yield
     order = elimination_order(problem.model, problem.tau, seed=seed, time_limit=min(0.2, 0.05 * clock.limit))
@@ -110,8 +117,8 @@ def work(
 
 def first_try(full: FullSearch, clock: Clock, schedule: Schedule) -> Generator[None, None, bool]:
     """Where everything is maximised, easy questions are settled before the first tree is built; True if this is."""
-    ends = clock.spent + min(schedule.first_full, 0.1 * clock.limit)
-    progress = Progress.MORE if full.begin(ends) else Progress.DONE
+    ends = clock.spent + _first_full(clock, schedule)
+    progress = Progress.MORE if full.maximises_all and full.begin(ends) else Progress.DONE
     while progress is Progress.MORE and clock.spent < ends:
         progress = full.run(clock.deadline(schedule.slice))
         yield
@@ -119,22 +126,47 @@ def first_try(full: FullSearch, clock: Clock, schedule: Schedule) -> Generator[N
     return full.settled
 
 
+def _first_full(clock: Clock, schedule: Schedule) -> float:
+    """Seconds for a first search of full configurations."""
+    return min(schedule.first_full, schedule.first_full_share * clock.limit)
+
+
 def crew_of(task: Task, full: FullSearch) -> Crew:
     """The workers on a task. A new one is a file in ``workers`` and a line among the spells."""
     schedule = task.schedule
     evaluator = Evaluator(task.problem, memory=task.shares.evaluation)
-    local = LocalSearch(task, evaluator)
+    full.local = local = LocalSearch(task, evaluator)
     tightening = Tightening(task, local)
     sums = PartialSums(task, tightening, local)
     search = BranchAndBound(task, evaluator, tightening, local)
+    conditioning = Conditioning(task, sums)
     return Crew(
-        first=FirstAssignment(task, evaluator, tightening, local, sums, full),
+        first=FirstAssignment(task, evaluator, tightening, local, sums),
         tightening=tightening,
         companion=local,
         spells=(
-            Spell(full, (schedule.full_share,) * 2, first=schedule.first_full, accompanied=False, modest=True),
+            Spell(
+                full,
+                (schedule.full_share,) * 2,
+                first=_first_full(task.clock, schedule),
+                accompanied=False,
+                modest=True,
+            ),
+            Spell(
+                conditioning,
+                (schedule.conditioning_share,) * 2,
+                first=schedule.first_conditioning,
+                accompanied=False,
+                nearly_done=conditioning.nearly_done,
+            ),
             Spell(sums, (schedule.sum_share, schedule.sum_share), first=schedule.first_sum, accompanied=False),
-            Spell(VariationalSums(task, local, sums), (schedule.variational_share,) * 2, accompanied=False),
+            Spell(
+                VariationalSums(task, local, sums, full),
+                (schedule.variational_share,) * 2,
+                first=schedule.first_variational,
+                accompanied=False,
+                modest=True,
+            ),
             Spell(search, (schedule.hopeful_search, schedule.hopeless_search), tries=True),
         ),
     )

@@ -22,7 +22,7 @@ from powersum.model.question import Question
 ModelFile = Annotated[
     Path,
     typer.Argument(
-        metavar="MODEL", help="The model: .uai, .bif, .xmlbif, .net, .dsl or .xdsl; .gz or .xz behind it is fine."
+        metavar="MODEL", help="The model: .uai, .bif, .xmlbif, .net, .dsl, .xdsl or .psm; .gz or .xz behind it is fine."
     ),
 ]
 QueryFile = Annotated[

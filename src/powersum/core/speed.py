@@ -58,3 +58,9 @@ ORDERING_STEP = 2e-9
 
 DEGREE_STEP = 50e-9
 """For each variable and each of its neighbours in an order by minimum degree."""
+
+TREE_BUILDING = 3e-5
+"""For each variable, until a first covering tree of a very large model is there."""
+
+COUNTING_NODE = 25e-6
+"""For each variable that is set while a sum is found by conditioning."""

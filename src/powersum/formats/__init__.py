@@ -58,6 +58,7 @@ _LAZY = MappingProxyType(
 _READERS = MappingProxyType(
     {
         ".uai": ("uai", "read_uai"),
+        ".psm": ("mapped", "read_mapped"),
         ".bif": ("bif", "read_bif"),
         ".xmlbif": ("xmlbif", "read_xmlbif"),
         ".bifxml": ("xmlbif", "read_xmlbif"),
@@ -67,6 +68,7 @@ _READERS = MappingProxyType(
 _WRITERS = MappingProxyType(
     {
         ".uai": ("uai", "write_uai"),
+        ".psm": ("mapped", "write_mapped"),
         ".bif": ("network_writers", "write_bif"),
         ".xmlbif": ("network_writers", "write_xmlbif"),
         ".bifxml": ("network_writers", "write_xmlbif"),
@@ -92,8 +94,9 @@ MODEL_SUFFIXES = frozenset(_READERS)
 def read(path: PathLike) -> Model:
     """Read a model; the suffix of the file tells its format.
 
-    ``.uai``, and with names and labels ``.bif`` and ``.xmlbif`` (also ``.bifxml``), are read by powersum itself;
-    ``.net``, ``.dsl`` and ``.xdsl`` through pyAgrum (``pip install 'powersum[formats]'``). Each may be compressed:
+    ``.uai``, ``.psm`` (of ``powersum convert``; mapped into memory, and not compressed), and with names and labels
+    ``.bif`` and ``.xmlbif`` (also ``.bifxml``), are read by powersum itself; ``.net``, ``.dsl`` and ``.xdsl`` through
+    pyAgrum (``pip install 'powersum[formats]'``). Each may be compressed:
     ``.gz``, ``.xz``. What is odd about a model that can be read is in its ``notes``; its ``title`` is the file's name.
     """
     reader = _READERS.get(_suffix(path))

@@ -60,6 +60,8 @@ class BranchAndBound:
         if task.problem.model.n_variables > task.schedule.most_variables:
             return False
         tree = self._tightening.tree
+        if tree is None:
+            return False
         # What tightening needed beside the tables makes room for the copy of them that the search reads.
         tree.best_tree.rest()
         heuristic, log_upper = heuristic_of(tree, task.problem)

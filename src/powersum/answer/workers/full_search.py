@@ -1,4 +1,4 @@
-"""The best configuration of all variables: the answer where everything is maximised, a lower bound where sums are wide.
+"""The best configuration of all variables: the answer where everything is maximised, a start where some are summed.
 
 A sum is at least its largest term, so the value of one configuration bounds every question about the model from below.
 """
@@ -9,6 +9,7 @@ import math
 
 import numpy as np
 
+from powersum.answer.workers.local_search import LocalSearch
 from powersum.answer.workers.task import Task
 from powersum.core.arrays import IntArray
 from powersum.core.progress import Progress
@@ -30,9 +31,8 @@ class FullSearch:
     ----------
     configuration
         The best configuration found, of all variables; None before there is one.
-    wanted
-        False where nothing is to be gained by it, in the question as it is. Set where it is found out that sums are
-        wide.
+    local
+        Told of what is found, where some variables are summed; None before there is a local search.
     """
 
     def __init__(self, task: Task) -> None:
@@ -42,7 +42,8 @@ class FullSearch:
         self._found = False
         self.configuration: IntArray | None = None
         self.maximises_all = bool(task.is_max.all())
-        self.wanted = self.maximises_all
+        self.local: LocalSearch | None = None
+        self._fits = task.shares.full > 0.0 and task.schedule.first_full > 0.0
 
     @property
     def useful_seconds(self) -> float | None:
@@ -62,7 +63,7 @@ class FullSearch:
     def begin(self, ends: float) -> bool:
         """Go on; False where it is not wanted, has ended, or leads nowhere."""
         del ends
-        if not self.wanted or self.done or not self._task.shares.full or not self._task.schedule.first_full:
+        if not self._fits or self.done:
             return False
         if self._search is not None and self._hopeless():
             return False
@@ -75,7 +76,7 @@ class FullSearch:
         if self._search is None:
             costs = Costs(task.problem.model)
             if costs.log_slack > WORST_SLACK:
-                self.wanted = False
+                self._fits = False
                 return Progress.DONE
             # Costs move towards the variables of most tables, which then are set first.
             degrees = np.diff(costs.tables.incident_starts)
@@ -90,14 +91,16 @@ class FullSearch:
         return progress
 
     def end(self) -> None:
-        """It is kept: the next stage goes on with it."""
+        """It is kept, and the next stage goes on with it; local search begins from what was found."""
+        if self._found and self.local is not None and self.configuration is not None:
+            self.local.suggest(self.configuration)
 
     def _hopeless(self) -> bool:
         """Whether others have left it behind; where it only gives a start, whether it has found nothing of late."""
         search, board, problem = self._search, self._task.board, self._task.problem
         assert search is not None
         if not self.maximises_all:
-            return not self._found
+            return self.configuration is not None and not self._found
         behind = search.costs.log_upper(search.bound) + problem.log_constant - board.log_upper
         return behind > board.gap
 

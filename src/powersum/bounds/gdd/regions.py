@@ -64,13 +64,16 @@ class JunctionGraph(NamedTuple):
     theta: FloatArray | None  # the clusters' tables where they are not the model's: impossible tuples are out of them
 
 
-def factor_graph(problem: Problem, order: IntArray) -> JunctionGraph:
+def factor_graph(problem: Problem, order: IntArray, *, at_seam: IntArray | None = None) -> JunctionGraph:
     """Clusters are the factors, separators the variables that at least two factors share (paper, eq. 5).
 
-    A variable of a single factor needs no separator: giving all its weight to that factor is never worse.
+    A variable of a single factor needs no separator: giving all its weight to that factor is never worse. Variables
+    ``at_seam`` have one in any case: other parts of the model share them.
     """
     model = problem.model
     degree = np.bincount(model.scope_variables, minlength=model.n_variables)
+    if at_seam is not None:
+        degree[at_seam] = np.maximum(degree[at_seam], 2)
     shared = np.flatnonzero(degree > 1)
     separator_of = positions_of(shared, model.n_variables)
     owner = np.repeat(np.arange(model.n_factors), np.diff(model.scope_starts))
