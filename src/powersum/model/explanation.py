@@ -130,7 +130,7 @@ class Explanation:
     def __str__(self) -> str:
         tables = []
         if self.evidence:
-            heads = ("without", "the answer is", "its probability", "this answer's")
+            heads: tuple[str, ...] = ("without", "the answer is", "its probability", "this answer's")
             tables.append(_table([heads, *map(_evidence_row, self.evidence)]))
         if self.alternatives:
             heads = ("variable", "instead", "log value lost", "times less probable")
