@@ -13,8 +13,7 @@ CELLS = np.arange(SIZE**2).reshape(SIZE, SIZE)
 WINDOWS = np.lib.stride_tricks.sliding_window_view(CELLS, (2, 2)).reshape(-1, 4)
 
 
-def main(seed: int = 1) -> None:
-    """Learn from some pictures, label as many others, and count wrong pixels."""
+def main(seed: int = 1) -> None:  # All ways but the first start from what the first has found.
     rng = np.random.default_rng(seed)
     truth = np.array([cloth(rng) for _ in range(2 * TRAINING)])
     seen = 2 * truth - 1 + NOISE * rng.normal(size=truth.shape)
@@ -23,27 +22,24 @@ def main(seed: int = 1) -> None:
     pictures = {"what is true": truth[-1], "what was seen": seen[-1], "each pixel by itself": seen[-1] > 0}
     print(f"each pixel by itself: {np.mean((seen > 0)[TRAINING:] != truth[TRAINING:]):.1%} wrong")
     for way in ("pseudo-likelihood", "joint margin", "margin", "likelihood"):
-        learned = ps.learn.fit(examples[:TRAINING], way, start=parameters, l2=0.01, ibound=6, iterations=60)
-        # All others start from the pseudo-likelihood's parameters.
-        parameters = learned.parameters if way == "pseudo-likelihood" else parameters
-        maximize = "all" if way == "joint margin" else CELLS.ravel().tolist()
-        models = [one.with_parameters(learned.parameters) for one in examples[TRAINING:]]
-        answers = [ps.solve(model, maximize, time_limit=3).assignment for model in models]
-        found = np.array([[answer[str(v)] for v in CELLS.flat] for answer in answers]).reshape(-1, SIZE, SIZE)
+        fit = ps.learn.fit(examples[:TRAINING], way, start=parameters, l2=0.01, ibound=6, iterations=60)
+        parameters = fit.parameters if way == "pseudo-likelihood" else parameters
+        asked = "all" if way == "joint margin" else range(SIZE**2)
+        answers = [ps.solve(one.with_parameters(fit.parameters), asked, time_limit=3) for one in examples[TRAINING:]]
+        found = np.array([[a.assignment[str(v)] for v in CELLS.flat] for a in answers]).reshape(-1, SIZE, SIZE)
         print(f"{way}: {np.mean(found != truth[TRAINING:]):.1%} wrong")
         pictures[way] = found[-1]
-    figure = Figure(figsize=(10.5, 1.9), layout="constrained")
-    for ax, (title, picture) in zip(figure.subplots(1, len(pictures)), pictures.items(), strict=True):
-        ax.imshow(picture, cmap="gray")
-        ax.set_title(title, fontsize=9)
-        ax.set_axis_off()
     PICTURE.parent.mkdir(exist_ok=True)
-    figure.savefig(PICTURE, dpi=120)
+    figure = Figure(figsize=(14, 2.4), layout="constrained")
+    for ax, title in zip(figure.subplots(1, len(pictures)), pictures, strict=True):
+        ax.set(title=title, xticks=[], yticks=[])
+        ax.imshow(pictures[title], cmap="gray")
+    figure.savefig(PICTURE, dpi=90)
 
 
 def cloth(rng: np.random.Generator) -> np.ndarray:
     """Threads down on one side of an edge, threads across on the other."""
-    y, x = np.mgrid[0:SIZE, 0:SIZE]
+    y, x = np.indices((SIZE, SIZE))
     beside = (x if rng.random() < 0.5 else y) < rng.integers(4, SIZE - 3)
     return np.where(beside, (x + rng.integers(2)) % 2, (y + rng.integers(2)) % 2)
 

@@ -31,7 +31,26 @@ def test_example(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert picture.stat().st_size > 5000
 
 
-@pytest.mark.parametrize("name", SAID)
+def test_learning_in_small(capsys: pytest.CaptureFixture[str]) -> None:
+    """As shipped it takes a minute: here with one picture to learn from, and smaller ones."""
+    source = (ROOT / "examples" / "learning.py").read_text(encoding="utf-8")
+    small = source.replace(
+        "SIZE, PATTERNS, NOISE, TRAINING = 12, 4, 1.8, 5", "SIZE, PATTERNS, NOISE, TRAINING = 8, 2, 0.5, 1"
+    )
+    assert small != source
+    picture = ROOT / "out" / "learning.png"
+    picture.unlink(missing_ok=True)
+    exec(
+        compile(small, "learning.py", "exec"),
+        {"__name__": "__main__", "__file__": str(ROOT / "examples" / "learning.py")},
+    )
+    out = capsys.readouterr().out
+    assert "likelihood: " in out
+    assert "margin: " in out
+    assert picture.stat().st_size > 2000
+
+
+@pytest.mark.parametrize("name", [*SAID, "learning"])
 def test_short_and_on_a_page(name: str) -> None:
     source = (ROOT / "examples" / f"{name}.py").read_text(encoding="utf-8")
     assert source.count("\n") < 60
