@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,8 +20,9 @@ import pytest
 import powersum as ps
 from powersum import Model
 from powersum.cli.app import run_app
-from powersum.explore.guard import MOST_BYTES
+from powersum.explore.guard import MOST_BYTES, Threads
 from powersum.explore.picture import MOST_STATES, Pictures
+from powersum.explore.runs import Runs
 from tests.explore.conftest import TOKEN, Served, serving
 from tests.interop.networks import CLINIC
 
@@ -172,6 +174,41 @@ def test_bodies_are_bounded(served: Served) -> None:
     assert served.ask("/api/beliefs", body=b"no json")[0] == 400
     assert served.ask("/api/beliefs", body=b"[" * 100_000)[0] == 400
     assert served.ask("/api/beliefs", [1])[0] == 400
+
+
+def test_a_body_that_does_not_arrive_is_given_up(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("powersum.explore.guard.BODY_SECONDS", 0.2)
+    with socket.create_connection(("127.0.0.1", served.port), timeout=60) as slow:
+        head = (
+            f"POST /api/beliefs HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Powersum-Token: {TOKEN}\r\nContent-Length: 9\r\n\r\n"
+        )
+        slow.sendall(head.encode())
+        assert b" 408 " in slow.recv(100)
+
+
+def test_work_that_does_not_end_is_given_up(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = threading.Event()
+    monkeypatch.setattr("powersum.explore.server.WAIT", 0.2)
+    monkeypatch.setattr(served.explorer._beliefs, "of", lambda *_: done.wait(60))
+    status, text = served.ask("/api/beliefs", {"question": {}, "of": [0]})
+    done.set()
+    assert status == 503
+    assert "longer than 0.2 s" in text
+
+
+def test_only_so_much_at_a_time(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(served.explorer, "runs", Runs(0))
+    monkeypatch.setattr(served.explorer, "_threads", Threads(1))
+    assert served.ask("/api/solve", {"question": QUESTION})[0] == 503
+    done = threading.Event()
+    monkeypatch.setattr(served.explorer._beliefs, "of", lambda *_: done.wait(60) and {})
+    first = threading.Thread(target=served.ask, args=("/api/beliefs", {"question": {}, "of": [0]}))
+    first.start()
+    while served.ask("/api/search?text=a")[0] != 503:
+        assert first.is_alive()
+    done.set()
+    first.join(60)
+    assert served.ask("/api/search?text=a")[0] == 200
 
 
 @pytest.mark.parametrize(

@@ -146,6 +146,7 @@ def bound(
         work=work,
     )
     function_of(callback, "callback")
+    automatic = method == DEFAULT_METHOD
     method = method_named(method)
     if work is not None:
         check_counted(method)
@@ -203,14 +204,23 @@ def bound(
             # A method is given the bytes that it may take itself.
             granted = given if memory is None else {**given, "memory": memory}
             tightener: Tightener
-            if executor is None:
-                tightener = start_method(
-                    method, problem, chosen, threads=limits.threads, seed=limits.seed, options=granted
-                )
-            else:
+            if executor is not None:
                 from powersum.bounds.huge.method import in_parts
 
                 tightener = stack.enter_context(in_parts(problem, chosen, executor, seed=limits.seed, options=given))
+            elif automatic:
+                from powersum.bounds.affordable import NAMES, affordable
+
+                tightener = affordable(
+                    problem, chosen, threads=limits.threads, seed=limits.seed, seconds=limits.seconds, **granted
+                )
+                method = NAMES[type(tightener)]
+            else:
+                tightener = start_method(
+                    method, problem, chosen, threads=limits.threads, seed=limits.seed, options=granted
+                )
+            if certificate and not isinstance(tightener, Provable):
+                raise InputError("there is too little memory for a bound that a certificate can express")
             outcome = run(
                 tightener,
                 limits,

@@ -16,6 +16,7 @@ from powersum.core.arrays import IntArray
 from powersum.core.clock import Clock
 from powersum.core.errors import InputError
 from powersum.core.interrupt import Interrupt, interruptible
+from powersum.core.machine import USUAL, budget_of
 from powersum.core.memory import memory_left, memory_usually_left
 from powersum.core.work_time import counted_by, metered
 from powersum.exact.small import small_elimination
@@ -32,7 +33,7 @@ _OVER = object()
 """What stands for the end of the work."""
 
 DEFAULT_TIME = 60.0
-DEFAULT_MEMORY = 2e9
+DEFAULT_MEMORY = USUAL
 DEFAULT_EVERY = 30.0
 
 SAME = 1e-6
@@ -56,7 +57,7 @@ def solve(
     k: int = 1,
     distinct: int = 1,
     time_limit: float | None = DEFAULT_TIME,
-    memory: float | str = DEFAULT_MEMORY,
+    memory: float | str | None = None,
     gap: float = 0.0,
     threads: int = 1,
     seed: int = 0,
@@ -90,7 +91,8 @@ def solve(
     time_limit
         Seconds after which to return the best so far; ``None`` for no limit. Compilation on first use does not count.
     memory
-        Bytes that the process may hold, or a size such as ``"2G"``; what it holds already is taken off.
+        Bytes that the process may hold, or a size such as ``"2G"``; what it holds already is taken off. By default half
+        of what is free on the machine, at least 2 GB where there is so much.
     gap
         Stop once upper and lower bound are this close (natural logs).
     threads
@@ -191,7 +193,7 @@ class Solver:
         *,
         query: Query | None = None,
         time_limit: float | None = DEFAULT_TIME,
-        memory: float | str = DEFAULT_MEMORY,
+        memory: float | str | None = None,
         gap: float = 0.0,
         threads: int = 1,
         seed: int = 0,
@@ -204,7 +206,8 @@ class Solver:
     ) -> None:
         if work is not None and time_limit == DEFAULT_TIME:
             time_limit = None
-        limits = Limits(time_limit=time_limit, memory=memory, gap=gap, threads=threads, seed=seed, work=work)
+        budget = budget_of(memory, measured=work is None and not metered())
+        limits = Limits(time_limit=time_limit, memory=budget, gap=gap, threads=threads, seed=seed, work=work)
         self.question = Question.of(model, maximize, evidence, query=query, limits=limits)
         self.question.only_sums_and_maxima("solve")
         every = number(every, "every")
@@ -262,6 +265,10 @@ class Solver:
         if self.question.query.task != "PR":
             self._clock.limit -= reserved(self._clock.limit)
 
+    def aim_above(self, log_floor: float) -> None:
+        """Look only for what is better than a value that is known elsewhere; ``log_upper`` may stop there."""
+        self._board.log_floor = log_floor
+
     def interrupt(self, reason: str) -> None:
         """End here; ``reason`` is the sentence that the result gives for it."""
         if self._finished:
@@ -274,11 +281,11 @@ class Solver:
     def _finish(self) -> None:
         """End the work and let go of trees, tables and threads: the answer needs none of them."""
         self._finished = True
-        if self._work is not None:
-            self._work.close()
-            self._work = None
-        # What is reported has been computed from scratch, at a point that is given up by that.
         with counted_by(self.meter):
+            if self._work is not None:
+                self._work.close()
+                self._work = None
+            # What is reported has been computed from scratch, at a point that is given up by that.
             self._board.confirm()
 
     def _advance(self) -> Snapshot | None:

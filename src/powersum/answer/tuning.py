@@ -76,6 +76,16 @@ class Schedule:
     most_variables: int = 10_000
     """With more variables than this left, neither branch and bound nor partial sums would get anywhere."""
 
+    # Full configurations
+
+    first_full: float = 1.0
+    first_full_share: float = 0.1
+    """Seconds of search for the best configuration of all variables, and share of the time that they take at most:
+    before anything else where everything is maximised, after a first assignment where some are summed."""
+
+    full_share: float = 0.2
+    """Time for it after an earlier stage, as a share of the time for tightening."""
+
     # Local search
 
     completion: float = 1.0
@@ -107,8 +117,18 @@ class Schedule:
     sum_share: float = 0.5
     """Time for partial sums after an earlier stage, as a share of the time for tightening."""
 
-    variational_share: float = 0.15
+    first_variational: float = 0.3
+    """Seconds for a first variational sum."""
+
+    variational_share: float = 0.3
     """Time for variational sums after each stage, as a share of the time for tightening."""
+
+    conditioning_share: float = 0.4
+    """Time for conditioning after each stage, as a share of the time for tightening; it gives up where it is too far
+    from its end."""
+
+    first_conditioning: float = 0.3
+    """Seconds for it at the very beginning."""
 
     first_share: float = 1e-3
     """Least share of the sum for a context to be kept in the very first pass."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator
 from dataclasses import replace
 
@@ -17,20 +18,26 @@ from powersum.answer.small import first_bound
 from powersum.answer.tuning import Schedule
 from powersum.answer.workers.branch_and_bound import BranchAndBound
 from powersum.answer.workers.components import Components
+from powersum.answer.workers.conditioning import Conditioning
 from powersum.answer.workers.elimination import ExactElimination
 from powersum.answer.workers.first_assignment import FirstAssignment
+from powersum.answer.workers.full_search import FullSearch
 from powersum.answer.workers.local_search import LocalSearch
 from powersum.answer.workers.partial_sums import PartialSums
 from powersum.answer.workers.task import Task
 from powersum.answer.workers.tightening import Tightening
 from powersum.answer.workers.variational import VariationalSums
 from powersum.assign.evaluator import Evaluator
+from powersum.bounds.affordable import HUGE
+from powersum.bounds.single import SingleFactors
 from powersum.core.clock import Clock
+from powersum.core.progress import Progress
 from powersum.core.work_time import metered
 from powersum.model.question import Question
 from powersum.prepare.ordering import elimination_order
 from powersum.prepare.simplify import simplified
 from powersum.prepare.sizes import order_sizes, question_sizes
+from powersum.search.costs import Costs
 
 
 def work(
@@ -68,6 +75,9 @@ def work(
         board.offer_exact(problem, 0.0, 0.0, nothing, "Simplification alone gave the exact value.", by_elimination)
         yield
         return
+    if board.log_upper == math.inf and problem.model.n_variables >= HUGE:
+        # Of very large models a bound with a point takes long; this one is there at once.
+        board.offer_upper(problem, (single := SingleFactors(problem)).log_upper, 0.0, single.bound)
     # Each part of the preparation takes long on a very large model: between them is a look at the outside.
     yield
     order = elimination_order(problem.model, problem.tau, seed=seed, time_limit=min(0.2, 0.05 * clock.limit))
@@ -88,32 +98,75 @@ def work(
     # Not where work is counted: what it finds in its own time would depend on the machine.
     beside = threads > 1 and not metered() and bool((components.problem.tau == 0.0).any())
     shares = replace(shares, beside=beside)
+    if components.problem.model.n_variables <= schedule.most_variables:
+        shares = replace(shares, full=shares.full_search(Costs.bytes_needed(components.problem.model)))
     task = Task(components.problem, components.order, board, clock, schedule, shares, threads, seed, resumed)
     if resumed is not None and resumed.proves_more:
         resumed.verify(board, task.problem)
         yield
-    scheduler = Scheduler(crew_of(task), board, clock, schedule, elimination)
+    full = FullSearch(task)
+    settled = yield from first_try(full, clock, schedule)
+    if settled:
+        return
+    scheduler = Scheduler(crew_of(task, full), board, clock, schedule, elimination)
     if fits:
         scheduler.late_seconds = elimination.seconds
     yield
     yield from scheduler.turns()
 
 
-def crew_of(task: Task) -> Crew:
+def first_try(full: FullSearch, clock: Clock, schedule: Schedule) -> Generator[None, None, bool]:
+    """Where everything is maximised, easy questions are settled before the first tree is built; True if this is."""
+    ends = clock.spent + _first_full(clock, schedule)
+    progress = Progress.MORE if full.maximises_all and full.begin(ends) else Progress.DONE
+    while progress is Progress.MORE and clock.spent < ends:
+        progress = full.run(clock.deadline(schedule.slice))
+        yield
+    full.end()
+    return full.settled
+
+
+def _first_full(clock: Clock, schedule: Schedule) -> float:
+    """Seconds for a first search of full configurations."""
+    return min(schedule.first_full, schedule.first_full_share * clock.limit)
+
+
+def crew_of(task: Task, full: FullSearch) -> Crew:
     """The workers on a task. A new one is a file in ``workers`` and a line among the spells."""
     schedule = task.schedule
     evaluator = Evaluator(task.problem, memory=task.shares.evaluation)
-    local = LocalSearch(task, evaluator)
+    full.local = local = LocalSearch(task, evaluator)
     tightening = Tightening(task, local)
     sums = PartialSums(task, tightening, local)
     search = BranchAndBound(task, evaluator, tightening, local)
+    conditioning = Conditioning(task, sums)
     return Crew(
         first=FirstAssignment(task, evaluator, tightening, local, sums),
         tightening=tightening,
         companion=local,
         spells=(
+            Spell(
+                full,
+                (schedule.full_share,) * 2,
+                first=_first_full(task.clock, schedule),
+                accompanied=False,
+                modest=True,
+            ),
+            Spell(
+                conditioning,
+                (schedule.conditioning_share,) * 2,
+                first=schedule.first_conditioning,
+                accompanied=False,
+                nearly_done=conditioning.nearly_done,
+            ),
             Spell(sums, (schedule.sum_share, schedule.sum_share), first=schedule.first_sum, accompanied=False),
-            Spell(VariationalSums(task, local, sums), (schedule.variational_share,) * 2, accompanied=False),
+            Spell(
+                VariationalSums(task, local, sums, full),
+                (schedule.variational_share,) * 2,
+                first=schedule.first_variational,
+                accompanied=False,
+                modest=True,
+            ),
             Spell(search, (schedule.hopeful_search, schedule.hopeless_search), tries=True),
         ),
     )

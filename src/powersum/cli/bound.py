@@ -26,6 +26,7 @@ from powersum.cli.files import (
     MaxNames,
     Memory,
     ModelFile,
+    NamesFile,
     OrderFile,
     PlotOutput,
     QueryFile,
@@ -53,6 +54,7 @@ def bound_command(
     max_names: MaxNames = None,
     evid: EvidenceFile = None,
     evidence: EvidencePairs = None,
+    names: NamesFile = None,
     likelihood: Likelihoods = None,
     order: OrderFile = None,
     method: Annotated[
@@ -124,6 +126,7 @@ def bound_command(
             max_names=max_names,
             evid=evid,
             evidence=evidence,
+            names=names,
             order=order,
             likelihoods=likelihood,
             limits=limits,
@@ -137,7 +140,7 @@ def bound_command(
     with interruptible():
         with (
             executor_of(workers, cluster) as executor,
-            progress(quiet=quiet, stream=stream, line=upper_line) as callback,
+            progress(quiet=quiet, stream=stream, line=upper_line, seconds=limits.seconds) as callback,
         ):
             result = bound(
                 question.model,

@@ -9,7 +9,7 @@ from typing import Annotated, TextIO
 import typer
 
 from powersum.answer.probability import with_probability
-from powersum.answer.solver import DEFAULT_EVERY, DEFAULT_MEMORY, DEFAULT_TIME, Solver
+from powersum.answer.solver import DEFAULT_EVERY, DEFAULT_TIME, Solver
 from powersum.cli.answer import (
     exit_if_interrupted,
     print_assignment,
@@ -28,6 +28,7 @@ from powersum.cli.files import (
     MaxNames,
     Memory,
     ModelFile,
+    NamesFile,
     PlotOutput,
     QueryFile,
     ReportOutput,
@@ -44,6 +45,7 @@ from powersum.cli.result_file import AnswerWriter
 from powersum.cli.terminal import console_on, log10_text, value_text
 from powersum.core.errors import InputError
 from powersum.core.interrupt import interruptible
+from powersum.core.machine import budget_of
 from powersum.core.work_time import counted_by
 from powersum.model.question import Question
 from powersum.model.result import Result, Status
@@ -56,6 +58,7 @@ def solve_command(
     max_names: MaxNames = None,
     evid: EvidenceFile = None,
     evidence: EvidencePairs = None,
+    names: NamesFile = None,
     likelihood: Likelihoods = None,
     time_limit: Annotated[
         float | None,
@@ -114,7 +117,7 @@ def solve_command(
         time_limit = DEFAULT_TIME
     limits = limits_of(
         time_limit=time_limit,
-        memory=DEFAULT_MEMORY if memory is None else memory,
+        memory=budget_of(memory, measured=work is None),
         gap=gap,
         threads=threads,
         seed=seed,
@@ -137,6 +140,7 @@ def solve_command(
             max_names=max_names,
             evid=evid,
             evidence=evidence,
+            names=names,
             likelihoods=likelihood,
             limits=limits,
         )
@@ -165,22 +169,25 @@ def solve_command(
         if best > 1:
             from powersum.answer.best import best_of
 
-            with progress(quiet=quiet, stream=stream, line=two_sided_line) as show:
+            with progress(quiet=quiet, stream=stream, line=two_sided_line, seconds=limits.seconds) as show:
                 result = best_of(question, k=best, distinct=distinct, callback=show)
         else:
             result = _solved(solver, question, uai, quiet=quiet, stream=stream)
         write_answer(result, json, plot, certificate)
+        told = None
+        if not quiet:
+            _print_answer(result, stream)
+        if explain and result.assignment and (report is not None or not quiet):
+            with counted_by(limits.meter()):
+                told = result.explain(
+                    question.model, time_limit=limits.seconds, memory=limits.bytes, threads=threads, seed=seed
+                )
         if report is not None:
             from powersum.cli.report import write_page
 
-            write_page(report, result, question, context.obj)
+            write_page(report, result, question, context.obj, told)
         if not quiet:
-            _print_answer(result, stream)
-            if explain and result.assignment:
-                with counted_by(limits.meter()):
-                    told = result.explain(
-                        question.model, time_limit=limits.seconds, memory=limits.bytes, threads=threads, seed=seed
-                    )
+            if told is not None:
                 print(f"\n{told}", file=stream)
             print_written((json, uai, plot, report, certificate), stream)
         elif json != "-":
@@ -191,7 +198,11 @@ def solve_command(
 
 def _solved(solver: Solver, question: Question, uai: Path | None, *, quiet: bool, stream: TextIO) -> Result:
     """Run the solver to its end, with every improvement on the screen and in the competition's file."""
-    with ExitStack() as open_files, progress(quiet=quiet, stream=stream, line=two_sided_line) as show:
+    seconds = question.limits.seconds
+    with (
+        ExitStack() as open_files,
+        progress(quiet=quiet, stream=stream, line=two_sided_line, seconds=seconds) as show,
+    ):
         writer = None if uai is None else open_files.enter_context(AnswerWriter(uai, question.query))
         for snapshot in solver:
             # First to the file: what a person has seen must survive a kill.

@@ -47,8 +47,20 @@ DECOMPOSED_SWEEP = 40e-9
 EXPECTATION = 10e-9
 """For each table entry in a round of variational updates, beside the sum over the core."""
 
+COST_SWEEP = 5e-9
+"""For each table entry in a sweep of moving costs in whole numbers."""
+
+COST_NODE = 1e-6
+"""For each variable at a node of the search that moves them."""
+
 ORDERING_STEP = 2e-9
 """For each step of min-fill, as it counts its own work."""
 
 DEGREE_STEP = 50e-9
 """For each variable and each of its neighbours in an order by minimum degree."""
+
+TREE_BUILDING = 3e-5
+"""For each variable, until a first covering tree of a very large model is there."""
+
+COUNTING_NODE = 25e-6
+"""For each variable that is set while a sum is found by conditioning."""

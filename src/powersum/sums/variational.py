@@ -70,7 +70,7 @@ class Variational:
         model = problem.model
         self._problem, self._model = problem, model
         self.states: IntArray = states.copy()
-        self.log_lower = -math.inf
+        self.log_lower = self._present = -math.inf
         self.core = _single_neighbours(model, core & (problem.tau > 0.0))
         self._starts = starts_of(model.cardinalities)
         self._q = np.zeros(int(self._starts[-1]))
@@ -103,7 +103,7 @@ class Variational:
     def run(self, deadline: float) -> bool:
         """Rounds until the deadline; False when nothing more is gained."""
         while self.possible and time.monotonic() < deadline:
-            before = self.log_lower
+            before = self._present
             moved = update_others(
                 self._others,
                 self._is_max,
@@ -119,9 +119,23 @@ class Variational:
             )
             time.spend(EXPECTATION * self._model.log_values.size)
             self._refresh()
-            if not moved or self.log_lower - before < ENOUGH:
+            if not moved or not self._present - before >= ENOUGH:
                 return False
         return self.possible
+
+    def restart(self, states: IntArray) -> None:
+        """Begin again at another configuration; the best bound so far is kept."""
+        self._q[:] = 0.0
+        self._q[self._starts[:-1] + states] = 1.0
+        self._refresh()
+
+    def leave(self, variables: IntArray, states: IntArray) -> None:
+        """Begin again at the best distributions, with these maximised variables in other states."""
+        self._q[:] = self.best_q
+        for v, state in zip(variables.tolist(), states.tolist(), strict=True):
+            self._q[self._starts[v] : self._starts[v + 1]] = 0.0
+            self._q[self._starts[v] + state] = 1.0
+        self._refresh()
 
     def core_forest(self, problem: Problem) -> Forest | None:
         """The elimination of the core, as a certificate has it; None where there is no core."""
@@ -189,6 +203,7 @@ class Variational:
             error += self._passes.error()
         # What is no number bounds nothing.
         log_lower = value - error if math.isfinite(value) and math.isfinite(error) else -math.inf
+        self._present = log_lower
         if log_lower > self.log_lower:
             self.log_lower = log_lower
             self.best_q = self._q.copy()

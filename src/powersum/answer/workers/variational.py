@@ -5,16 +5,24 @@ from __future__ import annotations
 import numpy as np
 
 from powersum.answer.proofs import by_distributions
+from powersum.answer.workers.full_search import FullSearch
 from powersum.answer.workers.local_search import LocalSearch
 from powersum.answer.workers.partial_sums import PartialSums
 from powersum.answer.workers.task import Task
 from powersum.assign.cutset import hold_cutset
+from powersum.core import work_time as time
+from powersum.core.arrays import IntArray
 from powersum.core.progress import Progress
+from powersum.model.graph import adjacency
 from powersum.sums.variational import Variational
+
+MOST_LEFT = 6
+"""Maximised variables that are set otherwise at once, at most."""
 
 
 class VariationalSums:
-    """Lower bounds by Jensen's inequality, from where local search or the first possible configuration stands.
+    """Lower bounds by Jensen's inequality, from several starts: the best full configuration, where local search stands,
+    the first possible configuration, and then from the best of them with a few maximised variables set otherwise.
 
     Parameters
     ----------
@@ -24,11 +32,18 @@ class VariationalSums:
         Has the assignment and the cutset, where one is held.
     sums
         Knows a possible configuration, where everything is summed.
+    full
+        Looks for the best configuration of all variables.
     """
 
-    def __init__(self, task: Task, local: LocalSearch, sums: PartialSums) -> None:
-        self._task, self._local, self._sums = task, local, sums
+    def __init__(self, task: Task, local: LocalSearch, sums: PartialSums, full: FullSearch) -> None:
+        self._task, self._local, self._sums, self._full = task, local, sums, full
         self._bound: Variational | None = None
+        self._best: IntArray | None = None
+        self._starts: list[IntArray] = []
+        self._rng = np.random.default_rng(task.seed)
+        model = task.problem.model
+        self._graph = adjacency(model.n_variables, model.scope_starts, model.scope_variables)
 
     @property
     def useful_seconds(self) -> float | None:
@@ -36,40 +51,69 @@ class VariationalSums:
         return None
 
     def begin(self, ends: float) -> bool:
-        """Begin from the best configuration known; False where sums are not too wide, or none is known."""
+        """Begin from the configurations known; False where sums are not too wide, or none is known."""
         del ends
-        task = self._task
+        task, full = self._task, self._full.configuration
+        starts = [states for states in (self._best, full) if states is not None]
         if self._local.holds:
-            held, states = self._local.held, self._local.portfolio.assignment
+            held = self._local.held
+            starts.append(self._local.portfolio.assignment)
         elif self._sums.possible is not None and not task.is_max.any():
             held = hold_cutset(task.problem, entries=task.schedule.held_table, seed=task.seed)
-            states = self._sums.possible
+            starts.append(self._sums.possible)
         else:
             return False
         core = held.tau > 0.0
-        if (states[~core] < 0).any():
-            return False
         # States of the core are summed over: which one it begins with does not matter.
-        begun = np.where(states >= 0, states, 0)
-        self._bound = Variational(task.problem, core, begun, memory=task.shares.variational, seed=task.seed)
+        self._starts = [np.where(states >= 0, states, 0) for states in starts if not (states[~core] < 0).any()]
+        if not self._starts:
+            return False
+        first = self._starts.pop()
+        self._bound = Variational(task.problem, core, first, memory=task.shares.variational, seed=task.seed)
         self._report()
         return self._bound.possible
 
     def run(self, deadline: float) -> Progress:
-        """Rounds of updates until the deadline."""
-        bound = self._bound
+        """Rounds of updates until the deadline, from one start after another."""
+        bound, is_max = self._bound, self._task.is_max
         assert bound is not None
-        more = bound.run(deadline)
+        while bound.run(deadline):
+            if time.monotonic() >= deadline:
+                self._report()
+                return Progress.MORE
         self._report()
-        return Progress.MORE if more else Progress.DONE
+        if self._starts:
+            bound.restart(self._starts.pop())
+        elif is_max.any():
+            self._leave(bound)
+        else:
+            return Progress.DONE
+        return Progress.MORE
 
     def end(self) -> None:
         """Local search goes on from the states that the distributions prefer."""
         bound, self._bound = self._bound, None
-        if bound is not None:
-            self._prove(bound)
-        if bound is not None and self._local.holds:
+        if bound is None:
+            return
+        self._best = bound.states.copy()
+        self._prove(bound)
+        if self._local.holds:
             self._local.suggest(bound.states)
+
+    def _leave(self, bound: Variational) -> None:
+        """Leave the best: a few maximised variables near one another take other states at random."""
+        task, rng = self._task, self._rng
+        cards = task.problem.model.cardinalities
+        some = np.flatnonzero(task.is_max)
+        chosen = [int(rng.choice(some))]
+        for _ in range(int(rng.integers(0, MOST_LEFT))):
+            v = chosen[int(rng.integers(len(chosen)))]
+            near = self._graph.neighbours[self._graph.starts[v] : self._graph.starts[v + 1]]
+            near = near[task.is_max[near]]
+            chosen.append(int(rng.choice(near)) if len(near) else int(rng.choice(some)))
+        variables = np.unique(np.asarray(chosen, dtype=np.int64))
+        steps = rng.integers(1, cards[variables])
+        bound.leave(variables, (bound.states[variables] + steps) % cards[variables])
 
     def _prove(self, bound: Variational) -> None:
         """Hand over the proof, if a certificate is wanted and nothing better is proven for the present assignment."""
@@ -78,7 +122,7 @@ class VariationalSums:
             return
         states = np.where(task.is_max, bound.states, -1)
         if np.array_equal(task.problem.restore(states), board.states):
-            step = by_distributions(board.ground, bound, task.problem)
+            step = by_distributions(board.ground, bound, task.problem, board.states)
             if step is not None:
                 board.offer_below(task.problem, bound.log_lower, 0.0, [step])
 

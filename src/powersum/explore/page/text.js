@@ -20,7 +20,8 @@ function percentOf(x) {
 }
 
 export function percent([lower, upper]) {
-  if (lower === upper) return percentOf(lower) + " %";
+  // Sides that only rounding has parted are one number to the digits shown.
+  if (upper - lower < 1e-4) return percentOf((lower + upper) / 2) + " %";
   if (lower === 0 && upper === 1) return "?";
   const a = Math.floor(100 * lower), b = Math.ceil(100 * upper);
   return a + "–" + b + " %";
