@@ -81,6 +81,9 @@ class Board:
         Original states under which the lower bound was found, -1 where a variable has none; None before there is one.
     below
         Steps that prove a lower bound, for where elimination of what the given states leave would be too wide.
+    log_floor
+        The value of an assignment that is known elsewhere: upper bounds are not wanted below it, and what cannot be
+        better need not be searched. It is no lower bound of this question.
     """
 
     def __init__(self, n_variables: int) -> None:
@@ -98,6 +101,7 @@ class Board:
         self.prover: Prover | None = None
         self.given: IntArray | None = None
         self.below = NOTHING_BELOW
+        self.log_floor = -math.inf
         self._proof, self._provable = Proof((), math.inf), math.inf
         self._draft: Prover | None = None
         self._draftable = math.inf
@@ -106,6 +110,11 @@ class Board:
     def gap(self) -> float:
         """Upper less lower bound; infinity as long as one of them is not known."""
         return self.log_upper - self.log_lower
+
+    def best_known(self, problem: Problem) -> float:
+        """The best value known here or elsewhere, without the problem's constant."""
+        log_floor = self.log_floor - problem.log_constant
+        return log_floor if self.incumbent is None else max(self.incumbent.log_value, log_floor)
 
     @property
     def contradicted(self) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from powersum.answer.restriction import restricted
+from powersum.answer.sensitivity import sensitivity
 from powersum.answer.shares import LEAST_SECONDS, UNLIMITED_SECONDS, sum_bounds
 from powersum.answer.solver import DEFAULT_MEMORY, DEFAULT_TIME, Solver
 from powersum.core.clock import working_time
@@ -56,7 +57,9 @@ class _Explainer:
         """Answer all of them."""
         evidence = tuple(self._without(v) for v in self._question.all_evidence)
         alternatives = sorted((self._alternative(v) for v in self._free), key=lambda one: one.log_loss_upper)
-        return Explanation(evidence, tuple(alternatives))
+        # Every other assignment differs in some variable: the best of them lies below this one by this much at least.
+        log_lead = min((one.log_loss_lower for one in alternatives), default=math.inf)
+        return Explanation(evidence, tuple(alternatives), sensitivity(self._question, self._states, log_lead))
 
     def _seconds(self) -> float:
         """What the next question may take."""

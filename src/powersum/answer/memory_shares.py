@@ -20,6 +20,9 @@ EVALUATION, BESIDE = 0.2, 0.1
 SEARCH = 0.2
 """Share for what branch and bound remembers, or for evaluation with a cutset held, where it is not done."""
 
+FULL, OPEN_NODES = 0.15, 0.02
+"""Shares for the search of full configurations, at most, and for its open nodes; what it does not take others have."""
+
 SUMS = 0.4
 """Share for partial sums: no second tree and no search are there then."""
 
@@ -34,10 +37,13 @@ class MemoryShares:
         Bytes to share out.
     beside
         True where local search runs beside the rest, with working memory of its own.
+    full
+        Bytes that the search of full configurations takes, all in all; 0 where it is not done.
     """
 
     whole: float
     beside: bool = False
+    full: float = 0.0
 
     @property
     def elimination(self) -> float:
@@ -72,7 +78,17 @@ class MemoryShares:
     @property
     def tree(self) -> float:
         """For one covering tree: the best of the stages before and the one at work are there together."""
-        return 0.5 * (self.whole - self.evaluation - self.local_search - self.search)
+        return 0.5 * (self.whole - self.evaluation - self.local_search - self.search - self.full)
+
+    @property
+    def open_nodes(self) -> float:
+        """For open nodes of the search of full configurations, and for its way back."""
+        return OPEN_NODES * self.whole
+
+    def full_search(self, tables: float) -> float:
+        """Bytes for the search of full configurations, whose tables take so many; 0 where that is too much."""
+        needed = tables + self.open_nodes
+        return needed if needed <= FULL * self.whole else 0.0
 
     @property
     def variational(self) -> float:
@@ -81,4 +97,4 @@ class MemoryShares:
 
     def sums(self, *, held: bool) -> float:
         """For partial sums; half of it where a cutset is held."""
-        return SUMS * self.whole * (0.5 if held else 1.0)
+        return (SUMS * self.whole - self.full) * (0.5 if held else 1.0)

@@ -34,7 +34,7 @@ MOST_CASES = 2000
 
 def by_elimination(ground: Ground, order: IntArray | None = None, log_value: float = -math.inf) -> Proof:
     """Elimination of everything along an order, or along one that is chosen here."""
-    return Proof([ground.tree([_eliminated(ground.problem, order)])], log_value)
+    return Proof([ground.tree([_eliminated(ground.problem, order)])], log_value, exact=True)
 
 
 def by_contradiction(ground: Ground) -> Proof:
@@ -83,9 +83,9 @@ def by_sums_given(
     return ground.tree(forests), Step("tree", box | contexts, {"tree": 0})
 
 
-def by_distributions(ground: Ground, bound: Variational, problem: Problem) -> Step | None:
-    """A variational bound, from below; None where the format cannot tell it."""
-    return variational_step(bound, problem, ground, _others(ground.problem, problem))
+def by_distributions(ground: Ground, bound: Variational, problem: Problem, states: IntArray) -> Step | None:
+    """A variational bound on the value of an assignment, from below; None where the format cannot tell it."""
+    return variational_step(bound, problem, ground, _others(ground.problem, problem), states)
 
 
 def by_cases(ground: Ground) -> Proof:

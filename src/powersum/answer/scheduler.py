@@ -33,6 +33,8 @@ class Spell:
         True where it has a try as soon as the bound has come near, before tightening goes on.
     accompanied
         False where the companion has no turns in between.
+    modest
+        True where it has no more than its share in the last stage, too, where others have all the time left.
     """
 
     worker: StageWorker
@@ -40,6 +42,7 @@ class Spell:
     first: float = 0.0
     tries: bool = False
     accompanied: bool = True
+    modest: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +131,8 @@ class Scheduler:
             crew.tightening.end()
             for spell in crew.spells:
                 hopeful = board.gap < self.schedule.hopeful
-                seconds = clock.left if stage.last else spell.share[0 if hopeful else 1] * stage.length
+                share = spell.share[0 if hopeful else 1] * stage.length
+                seconds = clock.left if stage.last and not spell.modest else share
                 yield from self._spell(crew, spell, seconds)
             while stage.last and not board.proven:
                 if crew.companion.idle:
@@ -186,12 +190,17 @@ class Scheduler:
         if self.board.proven or not spell.worker.begin(ends):
             return
         progress = Progress.MORE
-        while progress is Progress.MORE and self.clock.spent < ends and not self.board.proven:
-            if spell.accompanied:
-                progress = yield from self._by_turns(crew, spell.worker)
-            else:
-                progress = spell.worker.run(self.clock.deadline(self._slice))
-                yield
+        try:
+            while progress is Progress.MORE and self.clock.spent < ends and not self.board.proven:
+                if spell.accompanied:
+                    progress = yield from self._by_turns(crew, spell.worker)
+                else:
+                    progress = spell.worker.run(self.clock.deadline(self._slice))
+                    yield
+        except GeneratorExit:
+            # The run is over: what the worker has found may still have to be proven.
+            spell.worker.end()
+            raise
         spell.worker.end()
 
     def _by_turns(self, crew: Crew, worker: Worker) -> Generator[None, None, Progress]:

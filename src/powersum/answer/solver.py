@@ -262,6 +262,10 @@ class Solver:
         if self.question.query.task != "PR":
             self._clock.limit -= reserved(self._clock.limit)
 
+    def aim_above(self, log_floor: float) -> None:
+        """Look only for what is better than a value that is known elsewhere; ``log_upper`` may stop there."""
+        self._board.log_floor = log_floor
+
     def interrupt(self, reason: str) -> None:
         """End here; ``reason`` is the sentence that the result gives for it."""
         if self._finished:
@@ -274,11 +278,11 @@ class Solver:
     def _finish(self) -> None:
         """End the work and let go of trees, tables and threads: the answer needs none of them."""
         self._finished = True
-        if self._work is not None:
-            self._work.close()
-            self._work = None
-        # What is reported has been computed from scratch, at a point that is given up by that.
         with counted_by(self.meter):
+            if self._work is not None:
+                self._work.close()
+                self._work = None
+            # What is reported has been computed from scratch, at a point that is given up by that.
             self._board.confirm()
 
     def _advance(self) -> Snapshot | None:

@@ -76,6 +76,15 @@ class Schedule:
     most_variables: int = 10_000
     """With more variables than this left, neither branch and bound nor partial sums would get anywhere."""
 
+    # Full configurations
+
+    first_full: float = 1.0
+    """Seconds of search for the best configuration of all variables: before anything else where everything is
+    maximised, after a first assignment where sums are too wide. At most a tenth of the time."""
+
+    full_share: float = 0.2
+    """Time for it after an earlier stage, as a share of the time for tightening."""
+
     # Local search
 
     completion: float = 1.0

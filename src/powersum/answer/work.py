@@ -19,6 +19,7 @@ from powersum.answer.workers.branch_and_bound import BranchAndBound
 from powersum.answer.workers.components import Components
 from powersum.answer.workers.elimination import ExactElimination
 from powersum.answer.workers.first_assignment import FirstAssignment
+from powersum.answer.workers.full_search import FullSearch
 from powersum.answer.workers.local_search import LocalSearch
 from powersum.answer.workers.partial_sums import PartialSums
 from powersum.answer.workers.task import Task
@@ -26,11 +27,13 @@ from powersum.answer.workers.tightening import Tightening
 from powersum.answer.workers.variational import VariationalSums
 from powersum.assign.evaluator import Evaluator
 from powersum.core.clock import Clock
+from powersum.core.progress import Progress
 from powersum.core.work_time import metered
 from powersum.model.question import Question
 from powersum.prepare.ordering import elimination_order
 from powersum.prepare.simplify import simplified
 from powersum.prepare.sizes import order_sizes, question_sizes
+from powersum.search.costs import Costs
 
 
 def work(
@@ -88,18 +91,35 @@ def work(
     # Not where work is counted: what it finds in its own time would depend on the machine.
     beside = threads > 1 and not metered() and bool((components.problem.tau == 0.0).any())
     shares = replace(shares, beside=beside)
+    if components.problem.model.n_variables <= schedule.most_variables:
+        shares = replace(shares, full=shares.full_search(Costs.bytes_needed(components.problem.model)))
     task = Task(components.problem, components.order, board, clock, schedule, shares, threads, seed, resumed)
     if resumed is not None and resumed.proves_more:
         resumed.verify(board, task.problem)
         yield
-    scheduler = Scheduler(crew_of(task), board, clock, schedule, elimination)
+    full = FullSearch(task)
+    settled = yield from first_try(full, clock, schedule)
+    if settled:
+        return
+    scheduler = Scheduler(crew_of(task, full), board, clock, schedule, elimination)
     if fits:
         scheduler.late_seconds = elimination.seconds
     yield
     yield from scheduler.turns()
 
 
-def crew_of(task: Task) -> Crew:
+def first_try(full: FullSearch, clock: Clock, schedule: Schedule) -> Generator[None, None, bool]:
+    """Where everything is maximised, easy questions are settled before the first tree is built; True if this is."""
+    ends = clock.spent + min(schedule.first_full, 0.1 * clock.limit)
+    progress = Progress.MORE if full.begin(ends) else Progress.DONE
+    while progress is Progress.MORE and clock.spent < ends:
+        progress = full.run(clock.deadline(schedule.slice))
+        yield
+    full.end()
+    return full.settled
+
+
+def crew_of(task: Task, full: FullSearch) -> Crew:
     """The workers on a task. A new one is a file in ``workers`` and a line among the spells."""
     schedule = task.schedule
     evaluator = Evaluator(task.problem, memory=task.shares.evaluation)
@@ -108,10 +128,11 @@ def crew_of(task: Task) -> Crew:
     sums = PartialSums(task, tightening, local)
     search = BranchAndBound(task, evaluator, tightening, local)
     return Crew(
-        first=FirstAssignment(task, evaluator, tightening, local, sums),
+        first=FirstAssignment(task, evaluator, tightening, local, sums, full),
         tightening=tightening,
         companion=local,
         spells=(
+            Spell(full, (schedule.full_share,) * 2, first=schedule.first_full, accompanied=False, modest=True),
             Spell(sums, (schedule.sum_share, schedule.sum_share), first=schedule.first_sum, accompanied=False),
             Spell(VariationalSums(task, local, sums), (schedule.variational_share,) * 2, accompanied=False),
             Spell(search, (schedule.hopeful_search, schedule.hopeless_search), tries=True),

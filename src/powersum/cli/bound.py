@@ -26,6 +26,7 @@ from powersum.cli.files import (
     MaxNames,
     Memory,
     ModelFile,
+    NamesFile,
     OrderFile,
     PlotOutput,
     QueryFile,
@@ -52,6 +53,7 @@ def bound_command(
     max_names: MaxNames = None,
     evid: EvidenceFile = None,
     evidence: EvidencePairs = None,
+    names: NamesFile = None,
     likelihood: Likelihoods = None,
     order: OrderFile = None,
     method: Annotated[
@@ -121,6 +123,7 @@ def bound_command(
             max_names=max_names,
             evid=evid,
             evidence=evidence,
+            names=names,
             order=order,
             likelihoods=likelihood,
             limits=limits,
@@ -132,7 +135,7 @@ def bound_command(
 
     # The flag stays up while files are written: a signal that comes then must not cost the answer.
     with interruptible():
-        with progress(quiet=quiet, stream=stream, line=upper_line) as callback:
+        with progress(quiet=quiet, stream=stream, line=upper_line, seconds=limits.seconds) as callback:
             result = bound(
                 question.model,
                 evidence=question.all_evidence,

@@ -28,6 +28,7 @@ from powersum.cli.files import (
     MaxNames,
     Memory,
     ModelFile,
+    NamesFile,
     PlotOutput,
     QueryFile,
     ReportOutput,
@@ -56,6 +57,7 @@ def solve_command(
     max_names: MaxNames = None,
     evid: EvidenceFile = None,
     evidence: EvidencePairs = None,
+    names: NamesFile = None,
     likelihood: Likelihoods = None,
     time_limit: Annotated[
         float | None,
@@ -137,6 +139,7 @@ def solve_command(
             max_names=max_names,
             evid=evid,
             evidence=evidence,
+            names=names,
             likelihoods=likelihood,
             limits=limits,
         )
@@ -165,22 +168,25 @@ def solve_command(
         if best > 1:
             from powersum.answer.best import best_of
 
-            with progress(quiet=quiet, stream=stream, line=two_sided_line) as show:
+            with progress(quiet=quiet, stream=stream, line=two_sided_line, seconds=limits.seconds) as show:
                 result = best_of(question, k=best, distinct=distinct, callback=show)
         else:
             result = _solved(solver, question, uai, quiet=quiet, stream=stream)
         write_answer(result, json, plot, certificate)
+        told = None
+        if not quiet:
+            _print_answer(result, stream)
+        if explain and result.assignment and (report is not None or not quiet):
+            with counted_by(limits.meter()):
+                told = result.explain(
+                    question.model, time_limit=limits.seconds, memory=limits.bytes, threads=threads, seed=seed
+                )
         if report is not None:
             from powersum.cli.report import write_page
 
-            write_page(report, result, question, context.obj)
+            write_page(report, result, question, context.obj, told)
         if not quiet:
-            _print_answer(result, stream)
-            if explain and result.assignment:
-                with counted_by(limits.meter()):
-                    told = result.explain(
-                        question.model, time_limit=limits.seconds, memory=limits.bytes, threads=threads, seed=seed
-                    )
+            if told is not None:
                 print(f"\n{told}", file=stream)
             print_written((json, uai, plot, report, certificate), stream)
         elif json != "-":
@@ -191,7 +197,11 @@ def solve_command(
 
 def _solved(solver: Solver, question: Question, uai: Path | None, *, quiet: bool, stream: TextIO) -> Result:
     """Run the solver to its end, with every improvement on the screen and in the competition's file."""
-    with ExitStack() as open_files, progress(quiet=quiet, stream=stream, line=two_sided_line) as show:
+    seconds = question.limits.seconds
+    with (
+        ExitStack() as open_files,
+        progress(quiet=quiet, stream=stream, line=two_sided_line, seconds=seconds) as show,
+    ):
         writer = None if uai is None else open_files.enter_context(AnswerWriter(uai, question.query))
         for snapshot in solver:
             # First to the file: what a person has seen must survive a kill.

@@ -173,13 +173,14 @@ class Workers:
 
     def close(self) -> None:
         """Give up what is not done; end what is our own."""
-        for future in self._running:
-            future.cancel()
+        if self._own:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+        else:
+            for future in self._running:
+                future.cancel()
         self._running.clear()
         for shared in self._shared:
             forget(shared.key)
-        if self._own:
-            self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _start(self, task: Task, place: Any = None) -> None:
         shared = task.shared

@@ -48,6 +48,12 @@ DECOMPOSED_SWEEP = 40e-9
 EXPECTATION = 10e-9
 """For each table entry in a round of variational updates, beside the sum over the core."""
 
+COST_SWEEP = 5e-9
+"""For each table entry in a sweep of moving costs in whole numbers."""
+
+COST_NODE = 1e-6
+"""For each variable at a node of the search that moves them."""
+
 ORDERING_STEP = 2e-9
 """For each step of min-fill, as it counts its own work."""
 

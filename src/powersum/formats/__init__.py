@@ -16,6 +16,7 @@ from powersum.model.model import Model
 if TYPE_CHECKING:
     from powersum.formats.companion_files import Companions, companions
     from powersum.formats.evidence import read_evidence, write_evidence
+    from powersum.formats.names import read_names
     from powersum.formats.order import read_order, write_order
     from powersum.formats.query import read_query, write_query
     from powersum.formats.results import Answer, ResultWriter, read_result
@@ -28,6 +29,7 @@ __all__ = [
     "companions",
     "read",
     "read_evidence",
+    "read_names",
     "read_order",
     "read_query",
     "read_result",
@@ -44,6 +46,7 @@ _LAZY = MappingProxyType(
     {
         **dict.fromkeys(("Companions", "companions"), "companion_files"),
         **dict.fromkeys(("read_evidence", "write_evidence"), "evidence"),
+        "read_names": "names",
         **dict.fromkeys(("read_order", "write_order"), "order"),
         **dict.fromkeys(("read_query", "write_query"), "query"),
         **dict.fromkeys(("Answer", "ResultWriter", "read_result"), "results"),

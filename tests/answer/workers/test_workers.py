@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 
 from powersum.answer.board import Board
+from powersum.answer.certificate import ground_of
 from powersum.answer.memory_shares import MemoryShares
 from powersum.answer.tuning import Schedule
 from powersum.answer.work import crew_of
 from powersum.answer.workers.branch_and_bound import BranchAndBound
 from powersum.answer.workers.components import Components
 from powersum.answer.workers.elimination import ExactElimination
+from powersum.answer.workers.full_search import FullSearch
 from powersum.answer.workers.local_search import LocalSearch
 from powersum.answer.workers.partial_sums import PartialSums
 from powersum.answer.workers.task import Task
@@ -23,6 +25,7 @@ from powersum.core.clock import Clock
 from powersum.core.progress import Progress
 from powersum.model.model import Model
 from powersum.model.query import Query
+from powersum.model.question import Question
 from powersum.prepare.ordering import elimination_order
 from powersum.prepare.problem import Problem
 from powersum.prepare.simplify import simplify
@@ -35,7 +38,7 @@ SPLIT = Schedule(ibound=1, held_table=8.0)
 
 def task_of(problem: Problem, board: Board, *, schedule: Schedule = SPLIT, threads: int = 1) -> Task:
     order = elimination_order(problem.model, problem.tau)
-    shares = MemoryShares(2e8, threads > 1)
+    shares = MemoryShares(2e8, threads > 1, full=1e7)
     return Task(problem, order, board, Clock(60.0), schedule, shares, threads, 0)
 
 
@@ -204,7 +207,55 @@ def test_partial_sums_prove_where_nothing_is_dropped(seed: int) -> None:
 
 def test_a_crew_has_all_workers() -> None:
     task = task_of(hard_case(1).problem(), Board(hard_case(1).model.n_variables))
-    crew = crew_of(task)
+    crew = crew_of(task, FullSearch(task))
     workers = [type(spell.worker).__name__ for spell in crew.spells]
-    assert workers == ["PartialSums", "VariationalSums", "BranchAndBound"]
+    assert workers == ["FullSearch", "PartialSums", "VariationalSums", "BranchAndBound"]
     crew.companion.close()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_full_search_proves_where_everything_is_maximised(seed: int) -> None:
+    model = hard_case(seed, zeros=0.2).model
+    problem = simplify(model, Query.of(model, "all"))
+    board = Board(model.n_variables)
+    worker = FullSearch(task_of(problem, board))
+    truth = exact_value(model, np.zeros(model.n_variables))
+    assert worker.begin(math.inf)
+    while worker.run(-math.inf) is Progress.MORE:
+        assert board.log_lower <= truth <= board.log_upper
+    assert board.proven
+    assert board.log_lower <= truth <= board.log_upper
+    assert not worker.begin(math.inf)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_full_search_gives_a_lower_bound_where_sums_are_wide(seed: int) -> None:
+    case = hard_case(seed, zeros=0.2)
+    board = Board(case.model.n_variables)
+    worker = FullSearch(task_of(case.problem(), board))
+    assert not worker.begin(math.inf)
+    worker.wanted = True
+    assert worker.begin(math.inf)
+    while worker.run(-math.inf) is Progress.MORE:
+        pass
+    largest_term = exact_value(case.model, np.zeros(case.model.n_variables))
+    assert not board.proven
+    assert board.log_upper == math.inf
+    assert board.log_lower == pytest.approx(largest_term, abs=1e-6)
+    assert board.log_lower <= largest_term <= exact_value(case.model, case.query.weights)
+    assert not worker.begin(math.inf)
+
+
+def test_full_search_leaves_proofs_to_others_where_a_certificate_is_wanted() -> None:
+    model = hard_case(0).model
+    query = Query.of(model, "all")
+    problem = simplify(model, query)
+    board = Board(model.n_variables)
+    board.ground = ground_of(Question.of(model, "all"), problem)
+    worker = FullSearch(task_of(problem, board))
+    assert worker.begin(math.inf)
+    while worker.run(-math.inf) is Progress.MORE:
+        pass
+    assert not board.proven
+    assert board.log_upper == math.inf
+    assert board.log_lower == pytest.approx(exact_value(model, query.weights), abs=1e-6)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from powersum.answer.proofs import by_cases, by_elimination
+from powersum.answer.workers.full_search import FullSearch
 from powersum.answer.workers.local_search import LocalSearch
 from powersum.answer.workers.partial_sums import PartialSums
 from powersum.answer.workers.task import Task
@@ -30,13 +31,21 @@ class FirstAssignment:
         Has the tree to begin with.
     local, sums
         Local search and partial sums, which begin where this ends.
+    full
+        Search of full configurations, told where sums are too wide for anything better.
     """
 
     def __init__(
-        self, task: Task, evaluator: Evaluator, tightening: Tightening, local: LocalSearch, sums: PartialSums
+        self,
+        task: Task,
+        evaluator: Evaluator,
+        tightening: Tightening,
+        local: LocalSearch,
+        sums: PartialSums,
+        full: FullSearch,
     ) -> None:
         self._task, self._evaluator, self._tightening = task, evaluator, tightening
-        self._local, self._sums = local, sums
+        self._local, self._sums, self._full = local, sums, full
         self._decoded: IntArray | None = None
 
     def run(self, deadline: float) -> Progress:
@@ -81,6 +90,7 @@ class FirstAssignment:
                 prover = _by_elimination(value + task.problem.log_constant)
                 task.board.offer_exact(task.problem, value, task.log_error, nothing, reason, prover)
             return
+        self._full.wanted = True
         sums_apply = len(states) <= task.schedule.most_variables
         if sums_apply:
             self._sums.possible = states

@@ -42,8 +42,7 @@ class Tightening:
     @property
     def gap(self) -> float:
         """How far the tree at work is above the best value known."""
-        incumbent = self._task.board.incumbent
-        return math.inf if incumbent is None else self.tree.log_upper - incumbent.log_value
+        return self.tree.log_upper - self._task.board.best_known(self._task.problem)
 
     def begin(self, stage: int, ends: float) -> None:
         """Another tree, to be tightened until a moment of the clock."""

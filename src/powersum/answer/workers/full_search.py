@@ -1,0 +1,127 @@
+"""The best configuration of all variables: the answer where everything is maximised, a lower bound where sums are wide.
+
+A sum is at least its largest term, so the value of one configuration bounds every question about the model from below.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from powersum.answer.workers.task import Task
+from powersum.core.arrays import IntArray
+from powersum.core.progress import Progress
+from powersum.search.costs import Costs, CostSearch
+
+WORST_SLACK = 1e-6
+"""Where whole numbers would be coarser than this (natural logs) the model is too large: nothing is searched."""
+
+
+class FullSearch:
+    """A search by soft arc consistency.
+
+    Parameters
+    ----------
+    task
+        What to work on.
+
+    Attributes
+    ----------
+    configuration
+        The best configuration found, of all variables; None before there is one.
+    wanted
+        False where nothing is to be gained by it, in the question as it is. Set where it is found out that sums are
+        wide.
+    """
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+        self._search: CostSearch | None = None
+        self._reported: float = math.inf
+        self._found = False
+        self.configuration: IntArray | None = None
+        self.maximises_all = bool(task.is_max.all())
+        self.wanted = self.maximises_all
+
+    @property
+    def useful_seconds(self) -> float | None:
+        """Nobody knows."""
+        return None
+
+    @property
+    def done(self) -> bool:
+        """True once nothing better is left."""
+        return self._search is not None and self._search.done
+
+    @property
+    def settled(self) -> bool:
+        """True once the answer is proven."""
+        return self._task.board.proven
+
+    def begin(self, ends: float) -> bool:
+        """Go on; False where it is not wanted, has ended, or leads nowhere."""
+        del ends
+        if not self.wanted or self.done or not self._task.shares.full or not self._task.schedule.first_full:
+            return False
+        if self._search is not None and self._hopeless():
+            return False
+        self._found = False
+        return True
+
+    def run(self, deadline: float) -> Progress:
+        """Search until the deadline."""
+        task = self._task
+        if self._search is None:
+            costs = Costs(task.problem.model)
+            if costs.log_slack > WORST_SLACK:
+                self.wanted = False
+                return Progress.DONE
+            # Costs move towards the variables of most tables, which then are set first.
+            degrees = np.diff(costs.tables.incident_starts)
+            order = np.argsort(-degrees, kind="stable")
+            self._search = CostSearch(costs, order, memory=task.shares.open_nodes)
+        search = self._search
+        incumbent = task.board.incumbent
+        if self.maximises_all and incumbent is not None:
+            search.offer(incumbent.states)
+        progress = search.run(deadline)
+        self._report(search)
+        return progress
+
+    def end(self) -> None:
+        """It is kept: the next stage goes on with it."""
+
+    def _hopeless(self) -> bool:
+        """Whether others have left it behind; where it only gives a start, whether it has found nothing of late."""
+        search, board, problem = self._search, self._task.board, self._task.problem
+        assert search is not None
+        if not self.maximises_all:
+            return not self._found
+        behind = search.costs.log_upper(search.bound) + problem.log_constant - board.log_upper
+        return behind > board.gap
+
+    def _report(self, search: CostSearch) -> None:
+        task, board = self._task, self._task.board
+        states = search.states
+        if states is not None and search.best < self._reported:
+            self._reported, self._found = search.best, True
+            self.configuration = states
+            board.offer_lower(task.problem, log_value_of(states, search.costs), 2.0 * task.log_error, states)
+        # There is no certificate of this search: where one is wanted, others prove the bound.
+        if self.maximises_all and board.ground is None:
+            log_upper = search.costs.log_upper(search.bound)
+            if search.done and log_upper == -math.inf:
+                board.impossible()
+                return
+            board.offer_upper(task.problem, log_upper, search.costs.log_error)
+            if search.proven:
+                board.prove("Branch and bound with soft arc consistency: nothing better is left.")
+
+
+def log_value_of(states: IntArray, costs: Costs) -> float:
+    """The value of a configuration, added up exactly."""
+    model, tables = costs.model, costs.tables
+    terms = tables.strides * states[model.scope_variables]
+    places = model.table_starts[:-1] + np.add.reduceat(terms, model.scope_starts[:-1])
+    return math.fsum(model.log_values[places])
