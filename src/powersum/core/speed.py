@@ -14,7 +14,7 @@ SLOW_ELIMINATION = 15e-9
 SLOW_EVALUATION = 1.0 / 7e7
 """For each table entry of the sum that an assignment leaves, at worst."""
 
-TREE_PASS = 5e-9
+TREE_PASS = 6e-9
 """For each table entry of a covering tree in a pass of its descent, at least: bound and all gradients in single
 precision, the step, and its share of the evaluation in double precision that follows a few of them."""
 
@@ -24,7 +24,7 @@ FIRST_TREE_PASS = 10e-9
 TREE_NODE = 0.5e-6
 """For each mini-bucket of a covering tree in a pass, whatever its size."""
 
-VALUE_SHARE = 0.5
+VALUE_SHARE = 0.4
 """What a pass for the bound alone, in double precision, takes as a share of one with gradients in single precision."""
 
 ANNEALING_LOOK = 10e-9
