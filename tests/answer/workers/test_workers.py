@@ -21,6 +21,7 @@ from powersum.answer.workers.partial_sums import PartialSums
 from powersum.answer.workers.task import Task
 from powersum.answer.workers.tightening import Tightening
 from powersum.assign.evaluator import Evaluator
+from powersum.core.arrays import IntArray
 from powersum.core.clock import Clock
 from powersum.core.progress import Progress
 from powersum.model.model import Model
@@ -231,10 +232,12 @@ def test_full_search_proves_where_everything_is_maximised(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_full_search_gives_a_lower_bound_where_some_are_summed(seed: int) -> None:
+def test_full_search_gives_a_lower_bound_where_sums_are_wide(seed: int) -> None:
     case = hard_case(seed, zeros=0.2)
-    board = Board(case.model.n_variables)
-    worker = FullSearch(task_of(case.problem(), board))
+    desk = Desk(case)
+    board, worker = desk.board, FullSearch(desk.task)
+    worker.local = desk.local
+    desk.local.holds = True
     assert worker.begin(math.inf)
     while worker.run(-math.inf) is Progress.MORE:
         pass
@@ -244,6 +247,22 @@ def test_full_search_gives_a_lower_bound_where_some_are_summed(seed: int) -> Non
     assert board.log_lower == pytest.approx(largest_term, abs=1e-6)
     assert board.log_lower <= largest_term <= exact_value(case.model, case.query.weights)
     assert not worker.begin(math.inf)
+
+
+def test_full_search_is_a_start_where_sums_can_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The value of the assignment is more than that of one configuration: local search is to evaluate it."""
+    desk = Desk(hard_case(3))
+    worker = FullSearch(desk.task)
+    worker.local = desk.local
+    told: list[IntArray] = []
+    monkeypatch.setattr(desk.local, "suggest", told.append)
+    assert worker.begin(math.inf)
+    while worker.run(-math.inf) is Progress.MORE:
+        pass
+    worker.end()
+    assert desk.board.incumbent is None
+    assert worker.configuration is not None
+    assert [states.tolist() for states in told] == [worker.configuration.tolist()]
 
 
 def test_full_search_leaves_proofs_to_others_where_a_certificate_is_wanted() -> None:

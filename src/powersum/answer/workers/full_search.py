@@ -110,7 +110,9 @@ class FullSearch:
         if states is not None and search.best < self._reported:
             self._reported, self._found = search.best, True
             self.configuration = states
-            board.offer_lower(task.problem, log_value_of(states, search.costs), 2.0 * task.log_error, states)
+            # Where the sum that the assignment leaves can be had, its value counts, and local search finds that.
+            if self.maximises_all or (self.local is not None and self.local.holds):
+                board.offer_lower(task.problem, log_value_of(states, search.costs), 2.0 * task.log_error, states)
         # There is no certificate of this search: where one is wanted, others prove the bound.
         if self.maximises_all and board.ground is None:
             log_upper = search.costs.log_upper(search.bound)
