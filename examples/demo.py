@@ -13,13 +13,12 @@ PICTURE = HERE.parent / "out" / "demo.png"
 
 def main() -> None:
     """Read, bound, report."""
-    names = (HERE / "clinic.names").read_text(encoding="utf-8").split()
-    model = ps.read(HERE / "clinic.uai.gz").with_names(names)
-    diseases = ps.read_query(HERE / "clinic.uai.query", model)
+    names = (HERE / "hospital.names").read_text(encoding="utf-8").split()
+    model = ps.read(HERE / "hospital.uai.gz").with_names(names)
+    diseases = ps.read_query(HERE / "hospital.uai.query", model)
     known = sum(name.startswith("finding") and model.cardinalities[i] == 1 for i, name in enumerate(names))
-    print(
-        f"A clinic's network: {model.n_variables} variables, {len(diseases)} of them diseases, {known} findings known."
-    )
+    kinds = f"{len(diseases)} of them diseases, {known} findings known"
+    print(f"A hospital's network: {model.n_variables} variables, {kinds}.")
     print("Question: which joint state of all diseases is the most probable, summed over everything else unknown?")
     print("(The first run ever compiles; later ones start at once.)\n")
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import powersum as ps
+
 ROOT = Path(__file__).resolve().parents[1]
 
 SAID = {
@@ -29,7 +31,26 @@ def test_example(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert picture.stat().st_size > 5000
 
 
-@pytest.mark.parametrize("name", SAID)
+def test_learning_in_small(capsys: pytest.CaptureFixture[str]) -> None:
+    """As shipped it takes a minute: here with one picture to learn from, and smaller ones."""
+    source = (ROOT / "examples" / "learning.py").read_text(encoding="utf-8")
+    small = source.replace(
+        "SIZE, PATTERNS, NOISE, TRAINING = 12, 4, 1.8, 5", "SIZE, PATTERNS, NOISE, TRAINING = 8, 2, 0.5, 1"
+    )
+    assert small != source
+    picture = ROOT / "out" / "learning.png"
+    picture.unlink(missing_ok=True)
+    exec(
+        compile(small, "learning.py", "exec"),
+        {"__name__": "__main__", "__file__": str(ROOT / "examples" / "learning.py")},
+    )
+    out = capsys.readouterr().out
+    assert "likelihood: " in out
+    assert "margin: " in out
+    assert picture.stat().st_size > 2000
+
+
+@pytest.mark.parametrize("name", [*SAID, "learning"])
 def test_short_and_on_a_page(name: str) -> None:
     source = (ROOT / "examples" / f"{name}.py").read_text(encoding="utf-8")
     assert source.count("\n") < 60
@@ -37,3 +58,21 @@ def test_short_and_on_a_page(name: str) -> None:
     assert f'"examples/{name}.py"' in page
     assert f"../images/{name}.png" in page
     assert (ROOT / "docs" / "images" / f"{name}.png").is_file()
+
+
+def test_the_notebook_runs_as_shipped() -> None:
+    """Every cell, in a kernel of its own; it is shipped without outputs, so that none can be old."""
+    nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
+    pytest.importorskip("ipykernel")
+    path = ROOT / "examples" / "first_look.ipynb"
+    notebook = nbformat.read(path, as_version=4)
+    nbformat.validate(notebook)
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert not any(cell.outputs for cell in cells)
+    nbclient.NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(path.parent)}}).execute()
+    said = "".join(output.get("text", "") for cell in cells for output in cell.outputs)
+    model = ps.read(ROOT / "examples" / "clinic.bif")
+    answer = ps.solve(model, ["cancer", "bronchitis", "asthma"], {"dyspnoea": "yes", "smoker": "yes"})
+    assert f"{dict(answer.assignment)} {answer.probability} optimal" in said
+    assert "≤ log value ≤" in said
+    assert any("image/png" in output.get("data", {}) for output in cells[-1].outputs)

@@ -24,11 +24,13 @@ BELOW: dict[str, tuple[str, ...]] = {
     "search": ("bounds", "assign"),
     "sums": ("bounds", "assign"),
     "answer": ("search", "sums"),
+    "learn": ("answer",),
     "jax": ("answer",),
     "torch": ("answer",),
     "report": ("answer", "formats", "generate"),
     "reproduce": ("report",),
-    "cli": ("reproduce",),
+    "explore": ("report",),
+    "cli": ("reproduce", "explore"),
 }
 """The rooms that each room is built on, directly; it may import from them and from all that they are built on."""
 
@@ -36,6 +38,7 @@ LAZY_EDGES = {
     ("model/model.py", "interop"): "Model.from_tables hands over to the reader of tables",
     ("model/model.py", "report"): "Model.plot and the notebook form draw",
     ("model/certificate.py", "formats"): "Certificate.save writes a file whole or not at all",
+    ("model/explanation.py", "report"): "Explanation.plot draws",
     ("model/question.py", "formats"): "a question about a path reads the file",
     ("model/result.py", "answer"): "Result.explain asks more questions",
     ("model/result.py", "report"): "Result.plot and the notebook form draw",

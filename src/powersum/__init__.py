@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from powersum._version import __version__
 
 if TYPE_CHECKING:
-    from powersum import generate
+    from powersum import generate, learn
     from powersum.answer.bounding import bound
     from powersum.answer.engine import Engine
     from powersum.answer.gradient import Gradient, bound_and_gradient
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from powersum.answer.solver import Solver, solve
     from powersum.answer.stream import Answer, solve_each
     from powersum.core.errors import InputError
-    from powersum.formats import read, read_evidence, read_order, read_query, to_uai, write
+    from powersum.formats import read, read_evidence, read_names, read_order, read_query, to_uai, write
     from powersum.interop import from_arrays, from_networkx, from_pgmpy, from_pyagrum, to_pyagrum
     from powersum.model.model import Model
     from powersum.model.query import Query
@@ -45,9 +45,11 @@ __all__ = [
     "from_pgmpy",
     "from_pyagrum",
     "generate",
+    "learn",
     "marginals",
     "read",
     "read_evidence",
+    "read_names",
     "read_order",
     "read_query",
     "solve",
@@ -66,6 +68,7 @@ _LAZY = MappingProxyType(
         "Engine": "powersum.answer.engine",
         **dict.fromkeys(("Gradient", "bound_and_gradient"), "powersum.answer.gradient"),
         "generate": "powersum.generate",
+        "learn": "powersum.learn",
         "bound": "powersum.answer.bounding",
         "solve_many": "powersum.answer.many",
         "InputError": "powersum.core.errors",
@@ -76,7 +79,9 @@ _LAZY = MappingProxyType(
         **dict.fromkeys(("Answer", "solve_each"), "powersum.answer.stream"),
         **dict.fromkeys(("Residuals", "Result", "Snapshot", "Status"), "powersum.model.result"),
         "write_report": "powersum.report.html",
-        **dict.fromkeys(("read", "read_evidence", "read_order", "read_query", "to_uai", "write"), "powersum.formats"),
+        **dict.fromkeys(
+            ("read", "read_evidence", "read_names", "read_order", "read_query", "to_uai", "write"), "powersum.formats"
+        ),
         **dict.fromkeys(
             ("from_arrays", "from_networkx", "from_pgmpy", "from_pyagrum", "to_pyagrum"), "powersum.interop"
         ),

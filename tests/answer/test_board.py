@@ -124,6 +124,30 @@ def test_nothing_possible() -> None:
     assert other.log_upper == -math.inf
 
 
+def test_an_exact_answer_always_has_an_upper_bound() -> None:
+    """The rounding of a very large model is beyond what a point of a bound may have, yet elimination is a proof."""
+    board = Board(3)
+    board.offer_exact(problem_with(-1.0, 2e-6), 0.0, 2e-6, STATES, "Eliminated.")
+    assert board.proven
+    assert (board.log_lower, board.log_upper) == pytest.approx((-1.0 - 4e-6, -1.0 + 4e-6), abs=1e-12)
+
+
+@pytest.mark.parametrize("log_value", [math.inf, NAN])
+def test_no_value_proves_nothing(log_value: float) -> None:
+    board = Board(3)
+    board.offer_exact(PLAIN, log_value, 0.0, STATES, "Eliminated.")
+    assert not board.proven
+    assert (board.log_lower, board.log_upper) == (-math.inf, math.inf)
+
+
+def test_a_value_that_rounding_may_have_moved_far_proves_nothing() -> None:
+    board = Board(3)
+    board.offer_exact(PLAIN, -1.0, 0.5, STATES, "Eliminated.")
+    assert not board.proven
+    assert (board.log_lower, board.log_upper) == (-1.5, -0.5)
+    assert board.exhausted
+
+
 def test_an_exact_answer_takes_back_notes() -> None:
     board = board_with(-3.0, -1.0)
     board.notes = ("Summing is too wide.", "Yes.")

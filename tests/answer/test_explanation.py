@@ -8,8 +8,37 @@ import numpy as np
 import pytest
 
 import powersum as ps
+from powersum.answer import sensitivity
+from powersum.model.explanation import Explanation
+from powersum.model.limits import Limits
+from powersum.model.question import asked_again
 from tests.cases import case
 from tests.oracle import assignment_value, exact_value
+
+
+def check_entries(
+    found: Explanation, model: ps.Model, query: ps.Query, evidence: dict[int, int], states: dict[int, int]
+) -> None:
+    """Slopes against differences, and the answer with each entry moved as far as it is said that it may."""
+    for entry in found.entries:
+        scope = [int(name) for name in entry.states]
+        assert scope == model.scope(entry.factor).tolist()
+        place = int(model.table_starts[entry.factor]) + int(
+            np.ravel_multi_index([int(s) for s in entry.states.values()], model.cardinalities[scope])
+        )
+        assert entry.log_value == model.log_values[place]
+
+        def moved(by: float, place: int = place) -> ps.Model:
+            values = model.log_values.copy()
+            values[place] += by
+            return model.with_log_values(values)
+
+        sides = [assignment_value(moved(by), states, evidence=evidence) for by in (1e-5, -1e-5)]
+        assert entry.slope == pytest.approx((sides[0] - sides[1]) / 2e-5, abs=1e-5)
+        for by in (entry.log_factor_lower, entry.log_factor_upper):
+            there = moved(min(max(by, -30.0), 30.0))
+            best = exact_value(there, query.weights, evidence=evidence)
+            assert assignment_value(there, states, evidence=evidence) == pytest.approx(best, abs=1e-6)
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -49,6 +78,7 @@ def test_against_brute_force(seed: int) -> None:
             assert alternative.other is None
     losses = [one.log_loss_upper for one in found.alternatives]
     assert losses == sorted(losses)
+    check_entries(found, model, query, evidence, states)
     assert str(found).count("\n") >= len(found.evidence) + len(found.alternatives) - 1
     assert len(found.to_dict()["evidence"]) == len(found.evidence)
 
@@ -81,3 +111,49 @@ def test_another_model_is_refused() -> None:
         ps.solve(RAIN, ["rain"]).explain(ps.Model.from_tables({"a": [0.5, 0.5]}))
     with pytest.raises(ps.InputError, match="nothing to explain"):
         ps.solve(RAIN).explain(RAIN)
+
+
+def test_an_entry_has_room_up_to_where_the_answer_changes() -> None:
+    """With nothing summed out and two states the range is the whole of it: 0.3 against 0.7 at the middle."""
+    coin = ps.Model.from_tables({"a": [0.3, 0.7]})
+    found = ps.solve(coin, ["a"]).explain(coin)
+    room = {entry.states["a"]: entry for entry in found.entries}
+    assert math.exp(room[0].log_factor_upper) * 0.3 == pytest.approx(0.7, abs=1e-6)
+    assert math.exp(room[1].log_factor_lower) * 0.7 == pytest.approx(0.3, abs=1e-6)
+    assert [room[0].slope, room[1].slope] == pytest.approx([0.0, 1.0])
+    assert "0.3  0      0                 0.7" in str(found)
+
+
+def test_large_questions_have_slopes_too() -> None:
+    """Beyond what plain NumPy does, by the compiled tree: the same numbers."""
+    model, _ = ps.generate.grid(5, 5, seed=2)
+    result = ps.solve(model, list(range(10)), {24: 0})
+    question = asked_again(result.question, model, Limits(memory=1e9))  # type: ignore[arg-type]
+    states = {int(name): int(state) for name, state in result.assignment.items()}
+    quick = sensitivity.sensitivity(question, states, 0.5)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sensitivity, "small_elimination", lambda *_, **__: None)
+        slow = sensitivity.sensitivity(question, states, 0.5)
+    assert [entry.states for entry in quick] == [entry.states for entry in slow]
+    for one, other in zip(quick, slow, strict=True):
+        assert one.slope == pytest.approx(other.slope, abs=1e-9)
+        assert one.log_factor_upper == pytest.approx(other.log_factor_upper, abs=1e-6)
+
+
+def test_without_a_lead_nothing_is_proven() -> None:
+    tie = ps.Model.from_tables({"a": [0.5, 0.5]})
+    found = ps.solve(tie, ["a"]).explain(tie)
+    assert all(entry.log_factor_lower == entry.log_factor_upper == 0.0 for entry in found.entries)
+    assert "not proven" in str(found)
+
+
+def test_the_picture_has_a_bar_for_each_variable() -> None:
+    from matplotlib.figure import Figure
+
+    found = ps.solve(RAIN, ["rain"], {"wet": 1}).explain(RAIN)
+    ax = found.plot(Figure().subplots())
+    assert [word.get_text() for word in ax.get_yticklabels()] == ["rain=yes, else no"]
+    assert ax.patches[0].get_width() == pytest.approx(found.alternatives[0].log_loss_lower)  # type: ignore[attr-defined]
+    sure = ps.Model.from_tables({"a": [0.0, 1.0]})
+    with pytest.raises(ps.InputError, match="nothing to draw"):
+        ps.solve(sure, ["a"]).explain(sure).plot()

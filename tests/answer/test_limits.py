@@ -10,7 +10,7 @@ import pytest
 
 import powersum as ps
 from powersum.assign.evaluator import Evaluator
-from powersum.bounds.buckets.passes import shares_of
+from powersum.bounds.buckets.sweeps import shares_of
 from powersum.bounds.gdd.regions import factor_graph
 from powersum.bounds.registry import METHODS
 from powersum.core.arrays import FloatArray

@@ -14,9 +14,14 @@ def test_those_that_are_there_together_fit_the_whole(beside: bool, full: float) 
     evaluation = shares.evaluation + shares.local_search + full
     together = {
         "tightening beside the best tree, with a try of search": evaluation + 2.0 * shares.tree + shares.search,
-        "tightening with a cutset held": evaluation + 2.0 * shares.tree + shares.held,
-        "partial sums": evaluation + shares.tree + shares.sums(held=False),
-        "partial sums with a cutset held": evaluation + shares.tree + shares.held + shares.sums(held=True),
+        "a bound that is alone": evaluation + shares.alone + shares.search,
+        "tightening with a cutset held": evaluation + 2.0 * shares.tree + shares.held + shares.conditioning,
+        "partial sums": evaluation + shares.tree + shares.sums(held=False) + shares.conditioning,
+        "partial sums with a cutset held": evaluation
+        + shares.tree
+        + shares.held
+        + shares.sums(held=True)
+        + shares.conditioning,
         "elimination": shares.elimination,
         "components": shares.components,
     }

@@ -345,3 +345,14 @@ def test_elimination_is_done_late_where_nothing_else_proves_the_answer(monkeypat
     assert result.reason.startswith("Exact elimination, of constrained width")
     assert result.notes == ()
     assert result.log_lower == pytest.approx(exact_value(model, np.ones(model.n_variables)), abs=1e-9)
+
+
+def test_optimal_on_a_very_large_model_has_both_bounds() -> None:
+    """Rounding is counted for the whole model, and once was too much for an upper bound beside «optimal»."""
+    length = 20_000
+    chain = [((0,), [0.3, 0.7]), *(((v - 1, v), [[0.9, 0.1], [0.4, 0.6]]) for v in range(1, length))]
+    model = Model.from_factors([2] * length, chain, directed=True)
+    result = solve(model, [1], {0: 1})
+    assert result.status is Status.OPTIMAL
+    assert result.log_lower <= math.log(0.7 * 0.6) <= result.log_upper
+    assert result.gap < 1e-4

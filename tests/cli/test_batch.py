@@ -252,7 +252,7 @@ def test_a_killed_scheduler(model: Path, tmp_path: Path) -> None:
         batch.wait_for_lines(20)
         kill(here.scheduler)
         code, said = batch.end()
-    assert code == 2
+    assert code == 2, said
     assert "the cluster is gone" in said
     assert "with --resume goes on" in said
     assert len(said.splitlines()) == 1

@@ -100,11 +100,24 @@ def test_in_a_real_bash(folder: Path) -> None:
 COMP_WORDS=(powersum solve clinic.bif --max ca); COMP_CWORD=4
 _powersum_completion powersum
 echo "${{COMPREPLY[*]}}"
+# To bash a = ends a word, and what is offered takes the place of what follows it.
+COMP_WORDS=(powersum solve clinic.bif --evidence cough = s); COMP_CWORD=6
+_powersum_completion powersum
+echo "${{COMPREPLY[*]}}"
+COMP_WORDS=(powersum solve clinic.bif --evidence cough =); COMP_CWORD=5
+_powersum_completion powersum
+echo ${{COMPREPLY[*]}}
+COMP_WORDS=(powersum solve clinic.bif --evidence = cough = often,can); COMP_CWORD=7
+_powersum_completion powersum
+echo "${{COMPREPLY[*]}}"
 complete -p powersum
 """
     done = subprocess.run(["bash", "-c", asked], capture_output=True, text=True, check=False, cwd=folder)
     assert done.stderr == ""
-    reply, installed = done.stdout.splitlines()
+    reply, state, states, name, installed = done.stdout.splitlines()
     assert reply == "cancer"
+    assert state == "seldom"
+    assert states == "never seldom often"
+    assert name == "often,cancer="
     # Where nothing is offered, bash goes on to files by itself.
     assert "-o default" in installed

@@ -230,3 +230,27 @@ def test_an_explanation(command: Command, model_file: Path) -> None:
     told = ps.solve(ps.read(model_file), ["0", "1"], {5: 1}).explain(model_file)
     assert ran.out.endswith(f"\n\n{told}\n")
     assert "without" not in command("solve", model_file, "--explain").out
+
+
+def test_the_page_has_the_explanation(model_file: Path, command: Command, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    command("solve", model_file, "--max", "0,1", "--evidence", "5=1", "--explain", "--report", page, "--quiet")
+    text = page.read_text(encoding="utf-8")
+    assert "What it rests on" in text
+    assert "same answer if multiplied by" in text
+    command("solve", model_file, "--max", "0,1", "--evidence", "5=1", "--report", page, "--quiet")
+    assert "What it rests on" not in page.read_text(encoding="utf-8")
+
+
+def test_names_of_a_file_without_any(command: Command, model_file: Path, tmp_path: Path) -> None:
+    model = ps.read(model_file)
+    lines = [f"v{v} {' '.join(f's{s}' for s in range(int(size)))}" for v, size in enumerate(model.cardinalities)]
+    names = tmp_path / "names"
+    names.write_text("\n".join(lines), encoding="utf-8")
+    ran = command("solve", model_file, "--names", names, "--max", "v1,v0", "--evidence", "v5=s1", "--json", "-")
+    found = ps.Result.from_json(ran.out)
+    plain = ps.solve(model, [1, 0], {5: 1})
+    assert found.assignment == {f"v{name}": f"s{state}" for name, state in plain.assignment.items()}
+    for name in ("bound", "info", "compare"):
+        assert command(name, model_file, "--names", names, "--max", "v1,v0", "--evidence", "v5=s1").code == 0
+    assert "v0" in command("marginals", model_file, "--names", names, "--evidence", "v5=s1").out

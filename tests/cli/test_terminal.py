@@ -12,7 +12,7 @@ import pytest
 from typer.main import get_command
 
 from powersum.cli.app import app
-from powersum.cli.progress import two_sided_line, upper_line
+from powersum.cli.progress import two_sided_line, upper_line, with_time_left
 from powersum.cli.terminal import value_text, wrapped
 from powersum.model.result import Snapshot
 from tests.cli.conftest import Command
@@ -128,3 +128,10 @@ def test_a_bare_command_shows_its_help(command: Command, words: tuple[str, ...])
     ran = command(*words)
     assert (ran.code, ran.err) == (0, "")
     assert "Usage:" in ran.out
+
+
+def test_what_is_left_of_the_time_limit() -> None:
+    line = with_time_left(two_sided_line, 20.0)
+    assert line(Snapshot(3.5, 1, -1.0, -2.0), 0.0).endswith("3.50 s, 16.5 s left")
+    assert line(Snapshot(21.0, 1, -1.0, -2.0), 0.0).endswith("21.00 s, 0 s left")
+    assert with_time_left(two_sided_line, math.inf) is two_sided_line

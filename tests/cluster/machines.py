@@ -48,7 +48,7 @@ class Machines:
         self.environment = environment()
         self.workers: list[subprocess.Popen[bytes]] = []
         self.scheduler = self._start("dask_scheduler", "--port", "0", "--scheduler-file", str(self._file))
-        eventually(self._file.exists, "a scheduler")
+        eventually(lambda: self._file.exists() and self._file.read_text().endswith("}"), "a scheduler")
         self.address: str = json.loads(self._file.read_text())["address"]
 
     def worker(self, *options: str) -> subprocess.Popen[bytes]:

@@ -127,3 +127,12 @@ class TestClock:
             time_now[0] += 60.0
             compiler.seconds += 50.0
         assert clock.spent == 10.0
+
+
+def test_no_clock_goes_back_for_what_another_thread_compiled(clock: CompilationClock) -> None:
+    own = Clock(10.0)
+    with own.running():
+        clock.seconds += 1000.0
+        assert own.spent == 0.0
+    assert own.spent == 0.0
+    assert own.left == 10.0

@@ -156,6 +156,27 @@ def test_nothing_comes_from_elsewhere(page: str) -> None:
     assert page.count("http") == page.count("http://www.w3.org/2000/svg")
 
 
+def test_several_answers_are_all_there() -> None:
+    result = ps.solve(CLINIC, ["cancer", "bronchitis"], EVIDENCE, k=3)
+    page = report_html(result, CLINIC)
+    listed = page[page.index('<ol class="best">') : page.index("</ol>")]
+    assert listed.count("<li>") == 3
+    for one in result.best:
+        assert f"cancer = {one.assignment['cancer']}, bronchitis = {one.assignment['bronchitis']}" in listed
+        assert f'<data value="{one.log_lower!r}">' in listed
+    assert "Any other has a log value of at most" in page
+    assert "There are no more." in report_html(ps.solve(CLINIC, ["cancer"], k=5), CLINIC)
+    assert '<ol class="best">' not in report_html(ps.solve(CLINIC, ["cancer"]), CLINIC)
+
+
+def test_why_there_are_no_beliefs() -> None:
+    model = Model.from_tables({"a": {"x": 0.0, "y": 1.0}})
+    page = report_html(ps.solve(model, evidence={"a": "x"}), model)
+    assert "There are none: the evidence has probability 0: there are no marginals." in page
+    large, query = ps.generate.grid(40, 40)
+    assert "more than 1000 variables" in report_html(ps.bound(large, query, method="gdd", sweeps=1), large)
+
+
 def test_text_from_outside_is_text(page: str) -> None:
     assert "<clinic>" not in page
     assert "powersum solve &#x27;a b.bif&#x27;" in page
@@ -176,7 +197,7 @@ def test_the_result_knows_its_question(answer: Result) -> None:
 
 def test_the_page_computes_no_sizes_again(monkeypatch: pytest.MonkeyPatch) -> None:
     result, model, query = bounded()
-    monkeypatch.setattr("powersum.report.html._beliefs", lambda _: None)
+    monkeypatch.setattr("powersum.report.html._beliefs", lambda _: "Not computed.")
     for work in ("simplify.simplified", "simplify.simplify", "ordering.elimination_order", "ordering.order_cost"):
         monkeypatch.setattr(f"powersum.prepare.{work}", None)
     page = report_html(result, model)

@@ -20,6 +20,13 @@ from powersum.model.rounding import certain
 from powersum.prepare.problem import Problem
 from powersum.prepare.proof import Ground, Proof, Prover, Step
 
+IMPOSSIBLE_REASON = "Nothing has positive probability: zeros and evidence exclude every state."
+
+
+def proven(reason: str, gap: float) -> str:
+    """What a result says of a proven answer."""
+    return f"{reason} Proven to {max(gap, 1e-16):.1g}."
+
 
 @dataclass(frozen=True, slots=True)
 class Incumbent:
@@ -40,6 +47,9 @@ class Below(NamedTuple):
 
 
 NOTHING_BELOW = Below((), -math.inf)
+
+MOST_ROUNDING = 1e-4
+"""Share of a value (or of 1) that rounding may have moved while it still counts as exact: the gap tells how far."""
 
 
 class Board:
@@ -78,6 +88,9 @@ class Board:
         Original states under which the lower bound was found, -1 where a variable has none; None before there is one.
     below
         Steps that prove a lower bound, for where elimination of what the given states leave would be too wide.
+    log_floor
+        The value of an assignment that is known elsewhere: upper bounds are not wanted below it, and what cannot be
+        better need not be searched. It is no lower bound of this question.
     """
 
     def __init__(self, n_variables: int) -> None:
@@ -95,6 +108,7 @@ class Board:
         self.prover: Prover | None = None
         self.given: IntArray | None = None
         self.below = NOTHING_BELOW
+        self.log_floor = -math.inf
         self._proof, self._provable = Proof((), math.inf), math.inf
         self._draft: Prover | None = None
         self._draftable = math.inf
@@ -103,6 +117,11 @@ class Board:
     def gap(self) -> float:
         """Upper less lower bound; infinity as long as one of them is not known."""
         return self.log_upper - self.log_lower
+
+    def best_known(self, problem: Problem) -> float:
+        """The best value known here or elsewhere, without the problem's constant."""
+        log_floor = self.log_floor - problem.log_constant
+        return log_floor if self.incumbent is None else max(self.incumbent.log_value, log_floor)
 
     @property
     def contradicted(self) -> bool:
@@ -136,6 +155,17 @@ class Board:
             Proves it, too, and can be asked at any time, while work goes on undisturbed: for checkpoints.
         """
         log_upper = certain(log_value + problem.log_constant, log_error + problem.log_error)
+        return self._take_upper(problem, log_upper, compute_again, prover, draft)
+
+    def _take_upper(
+        self,
+        problem: Problem,
+        log_upper: float,
+        compute_again: Callable[[], float] | None,
+        prover: Prover | None,
+        draft: Prover | None,
+    ) -> bool:
+        """A bound with the constant and all rounding in it; True if it is the best so far."""
         if self.ground is not None and prover is not None and log_upper < self._provable:
             # Better bounds may have come from where there is no proof.
             self.prover, self._provable = prover, log_upper
@@ -189,13 +219,24 @@ class Board:
         reason: str,
         prover: Prover | None = None,
     ) -> None:
-        """The value itself and a best assignment: that is the answer, or ``-inf`` the proof that there is none."""
+        """The value itself and a best assignment: that is the answer, or ``-inf`` the proof that there is none.
+
+        What is no number, or infinity, proves nothing; neither does a value that rounding may have moved far.
+        """
         if log_value == -math.inf:
             self.impossible(prover)
             return
-        self.offer_upper(problem, log_value, log_error, prover=prover)
+        # Elimination has no point that could be a bad one: its error counts as it is, however large the model made it.
+        error = log_error + problem.log_error
+        log_upper = log_value + problem.log_constant + error
+        if not math.isfinite(log_upper):
+            return
+        self._take_upper(problem, log_upper, None, prover, None)
         self.offer_lower(problem, log_value, log_error, states)
-        self.prove(reason)
+        if error <= MOST_ROUNDING * max(1.0, abs(log_upper)):
+            self.prove(reason)
+        else:
+            self.give_up(f"{reason} Rounding may have moved the value by {error:.1g}: nothing is proven.")
 
     def impossible(self, prover: Prover | None = None) -> None:
         """Nothing has positive probability, as was proven."""

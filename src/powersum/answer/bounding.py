@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from powersum.assign.repair import repaired
-from powersum.bounds.protocol import Provable
+from powersum.bounds.protocol import Provable, Tightener
 from powersum.bounds.registry import (
     DEFAULT_METHOD,
     check_counted,
@@ -21,12 +22,15 @@ from powersum.bounds.registry import (
     start_method,
 )
 from powersum.bounds.run import Callback, Outcome, run
+from powersum.cluster.executor import ExecutorLike, check_executor
 from powersum.core.clock import working_time
+from powersum.core.errors import InputError
 from powersum.core.interrupt import interruptible
 from powersum.core.memory import memory_left, memory_usually_left
 from powersum.core.work_time import counted_by, metered
 from powersum.model.certificate import Certificate
 from powersum.model.limits import Limits, flag, whole_number
+from powersum.model.mapped import mapped_file
 from powersum.model.model import VariableKey
 from powersum.model.query import Query
 from powersum.model.question import EvidenceLike, ModelLike, Question, function_of
@@ -44,6 +48,9 @@ DEFAULT_CHANGE = 1e-6
 DEFAULT_SWEEPS = 500
 # Options of methods that are whole numbers, and the least they may be.
 WHOLE_OPTIONS = MappingProxyType({"ibound": 0, "inner_steps": 1})
+
+PARTED_LACKS = ("ibound", "memory", "wiring")
+"""Options of ``gdd`` that it does not have in parts."""
 
 
 def bound(
@@ -63,6 +70,7 @@ def bound(
     work: float | None = None,
     certificate: bool = False,
     callback: Callback | None = None,
+    executor: ExecutorLike = None,
     **options: Any,
 ) -> Result:
     """Bound the largest sum, the partition function or the most probable state from above.
@@ -100,6 +108,10 @@ def bound(
         Whether the result shall have a ``certificate``, which ``powersum-check`` verifies; not every method can.
     callback
         Called with a :class:`~powersum.model.result.Snapshot` after every sweep.
+    executor
+        With method ``gdd``, workers that each take a part of the model: a number of processes, a
+        :class:`concurrent.futures.Executor`, or a ``dask.distributed.Client``. A model from a ``.psm`` file is then
+        neither read as a whole nor simplified, unless there is evidence.
     **options
         Options of the method, such as ``start="share"`` of ``gdd`` or ``memory="2G"`` of ``tree``; ``None`` means the
         method's default.
@@ -134,6 +146,7 @@ def bound(
         work=work,
     )
     function_of(callback, "callback")
+    automatic = method == DEFAULT_METHOD
     method = method_named(method)
     if work is not None:
         check_counted(method)
@@ -144,6 +157,8 @@ def bound(
     if limits.memory is not None:
         memory = int(memory_left(limits.bytes) if work is None else memory_usually_left(limits.bytes))
         given["memory"] = int(limits.bytes)
+    if executor is not None:
+        _check_parted(method, executor, given, certificate=certificate, counted=work is not None)
     for name in given.keys() & WHOLE_OPTIONS.keys():
         given[name] = whole_number(given[name], name, WHOLE_OPTIONS[name])
     question = Question.of(model, maximize, evidence, query=query, order=order, limits=limits)
@@ -159,27 +174,53 @@ def bound(
         "order": "automatic" if order is None else "given",
         **given,
     }
-    with interruptible() as interrupt, counted_by(limits.meter()):
+    with interruptible() as interrupt, counted_by(limits.meter()), ExitStack() as stack:
         if metered():
             started = working_time()
         # Compiled modules are imported where they are used, so that ``import powersum`` stays quick.
         from powersum.prepare.ordering import order_cost
+        from powersum.prepare.problem import Problem
         from powersum.prepare.simplify import simplified
         from powersum.prepare.sizes import order_sizes, question_sizes
 
-        problem = simplified(question)
+        as_it_is = executor is not None and not question.all_evidence and mapped_file(question.model) is not None
+        if as_it_is:
+            problem = Problem.whole(question.model, question.query.weights, {})
+        else:
+            problem = simplified(question)
         sizes = question_sizes(question, problem)
         log_error = problem.log_error
         forest, log_proven = None, math.inf
         if not problem.feasible or problem.model.n_variables == 0:
             outcome, states, residuals = _without_search(problem, started, callback), np.empty(0, dtype=np.int64), None
         else:
-            chosen = reduced_order(problem, eliminated, seed=limits.seed, time_limit=limits.seconds)
-            cost = order_cost(problem.model, chosen)
-            sizes.update(order_sizes(cost.width, cost.log2_total))
+            if as_it_is and eliminated is None:
+                # Any order will do, and to look for a good one would be to hold the graph of the whole.
+                chosen = np.argsort(problem.tau == 0, kind="stable")
+            else:
+                chosen = reduced_order(problem, eliminated, seed=limits.seed, time_limit=limits.seconds)
+                cost = order_cost(problem.model, chosen)
+                sizes.update(order_sizes(cost.width, cost.log2_total))
             # A method is given the bytes that it may take itself.
             granted = given if memory is None else {**given, "memory": memory}
-            tightener = start_method(method, problem, chosen, threads=limits.threads, seed=limits.seed, options=granted)
+            tightener: Tightener
+            if executor is not None:
+                from powersum.bounds.huge.method import in_parts
+
+                tightener = stack.enter_context(in_parts(problem, chosen, executor, seed=limits.seed, options=given))
+            elif automatic:
+                from powersum.bounds.affordable import NAMES, affordable
+
+                tightener = affordable(
+                    problem, chosen, threads=limits.threads, seed=limits.seed, seconds=limits.seconds, **granted
+                )
+                method = NAMES[type(tightener)]
+            else:
+                tightener = start_method(
+                    method, problem, chosen, threads=limits.threads, seed=limits.seed, options=granted
+                )
+            if certificate and not isinstance(tightener, Provable):
+                raise InputError("there is too little memory for a bound that a certificate can express")
             outcome = run(
                 tightener,
                 limits,
@@ -194,7 +235,13 @@ def bound(
             # An exact method decodes an optimum, which needs no repair.
             decoded = tightener.decode()
             seconds = min(1.0, 0.02 * limits.seconds)
-            repair = None if tightener.exact else repaired(problem, decoded, seconds=seconds, seed=limits.seed)
+            if tightener.exact:
+                repair = None
+            elif as_it_is:
+                # Its zeros are known to the parts only: the assignment is the decoded one, and may be impossible.
+                repair = decoded
+            else:
+                repair = repaired(problem, decoded, seconds=seconds, seed=limits.seed)
             if tightener.exact:
                 log_error += tightener.log_error
                 outcome = replace(outcome, exact=True, reason="One table holds every bucket: the value is exact.")
@@ -232,6 +279,18 @@ def bound(
         question=question.asked(),
         certificate=proof,
     )
+
+
+def _check_parted(
+    method: str, executor: ExecutorLike, given: Mapping[str, Any], *, certificate: bool, counted: bool
+) -> None:
+    """Refuse what a bound in parts cannot have."""
+    check_executor(executor)
+    if method != "gdd":
+        raise InputError(f"an executor works on method gdd, not on {method}: give method='gdd'")
+    for name, wanted in (("certificate", certificate), ("work", counted), *((n, n in given) for n in PARTED_LACKS)):
+        if wanted:
+            raise InputError(f"{name} is not there for a bound in parts: give it without an executor")
 
 
 def _certificate(

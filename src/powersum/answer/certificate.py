@@ -65,8 +65,11 @@ def certificate_of(
         Steps that prove another lower bound for the same assignment, where that elimination is too wide.
     """
     steps = list(proof.steps)
-    if states is not None and log_lower > -math.inf:
-        value = value_step(ground, {int(v): int(states[v]) for v in np.flatnonzero(states >= 0)})
+    unproven = bool(assignment) or not proof.exact
+    if states is not None and log_lower > -math.inf and unproven:
+        value = None
+        if shorter(log_below, log_lower):
+            value = value_step(ground, {int(v): int(states[v]) for v in np.flatnonzero(states >= 0)})
         if value is not None:
             steps.append(value)
         else:
@@ -103,11 +106,16 @@ def certificate_on(board: Board, question: Question, proof: Proof) -> Certificat
         proof,
         log_lower=board.log_lower,
         log_upper=board.log_upper,
-        states=board.given if chosen or not board.proven else None,
+        states=board.given,
         assignment={v: int(board.states[v]) for v in chosen} if found else None,
         below=board.below.steps,
         log_below=board.below.log_lower,
     )
+
+
+def shorter(log_proven: float, log_claimed: float) -> bool:
+    """Whether a lower bound that is proven is short of one that is claimed by more than rounding."""
+    return log_claimed - log_proven > UNPROVEN * max(1.0, abs(log_claimed))
 
 
 def shortfall(certificate: Certificate, log_lower: float, log_upper: float) -> tuple[str, ...]:
@@ -116,7 +124,7 @@ def shortfall(certificate: Certificate, log_lower: float, log_upper: float) -> t
     for side, name, claimed in ((1.0, "upper", log_upper), (-1.0, "lower", log_lower)):
         number = certificate.head["claim"][f"log_{name}"]
         proven = side * math.inf if number is None else float(number)
-        if side * (proven - claimed) > UNPROVEN * max(1.0, abs(claimed)):
+        if shorter(-side * proven, -side * claimed):
             text = f"log_{name} = {proven:.6f}" if math.isfinite(proven) else f"no {name} bound"
             notes.append(f"The certificate proves less than the answer says: {text}.")
     return tuple(notes)

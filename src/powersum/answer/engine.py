@@ -7,11 +7,13 @@ import threading
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from powersum.answer.board import IMPOSSIBLE_REASON, proven
 from powersum.answer.distribution import Marginals
 from powersum.answer.marginals import marginals
 from powersum.answer.probability import share_of
-from powersum.answer.solver import DEFAULT_MEMORY, DEFAULT_TIME, IMPOSSIBLE_REASON, proven, solve
+from powersum.answer.solver import DEFAULT_TIME, solve
 from powersum.core.clock import working_time
+from powersum.core.machine import budget_of
 from powersum.exact.small import small_elimination
 from powersum.model.limits import Limits
 from powersum.model.model import Model, VariableKey
@@ -59,12 +61,12 @@ class Engine:
         model: ModelLike,
         *,
         time_limit: float | None = DEFAULT_TIME,
-        memory: float | str = DEFAULT_MEMORY,
+        memory: float | str | None = None,
         threads: int = 1,
         seed: int = 0,
     ) -> None:
         self.model: Model = model_of(model)
-        self._limits = Limits(time_limit=time_limit, memory=memory, threads=threads, seed=seed)
+        self._limits = Limits(time_limit=time_limit, memory=budget_of(memory), threads=threads, seed=seed)
         self._options: dict[str, Any] = {
             name: getattr(self._limits, name) for name in ("time_limit", "memory", "gap", "threads", "seed")
         }

@@ -7,11 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 from powersum.answer.restriction import restricted
+from powersum.answer.sensitivity import sensitivity
 from powersum.answer.shares import LEAST_SECONDS, UNLIMITED_SECONDS, sum_bounds
-from powersum.answer.solver import DEFAULT_MEMORY, DEFAULT_TIME, Solver
+from powersum.answer.solver import DEFAULT_TIME, Solver
 from powersum.core.clock import working_time
 from powersum.core.errors import InputError
 from powersum.core.interrupt import Interrupt, interruptible
+from powersum.core.machine import budget_of
 from powersum.model.explanation import Alternative, Explanation, Without
 from powersum.model.interval import Interval
 from powersum.model.limits import Limits
@@ -24,12 +26,12 @@ def explain(
     model: ModelLike,
     *,
     time_limit: float | None = DEFAULT_TIME,
-    memory: float | str = DEFAULT_MEMORY,
+    memory: float | str | None = None,
     threads: int = 1,
     seed: int = 0,
 ) -> Explanation:
     """Explain an answer: see :meth:`powersum.Result.explain`."""
-    limits = Limits(time_limit=time_limit, memory=memory, threads=threads, seed=seed)
+    limits = Limits(time_limit=time_limit, memory=budget_of(memory), threads=threads, seed=seed)
     if result.question is None or not result.assignment:
         raise InputError("there is nothing to explain: the result has no assignment, or does not know its question")
     question = asked_again(result.question, model_of(model), limits)
@@ -56,7 +58,9 @@ class _Explainer:
         """Answer all of them."""
         evidence = tuple(self._without(v) for v in self._question.all_evidence)
         alternatives = sorted((self._alternative(v) for v in self._free), key=lambda one: one.log_loss_upper)
-        return Explanation(evidence, tuple(alternatives))
+        # Every other assignment differs in some variable: the best of them lies below this one by this much at least.
+        log_lead = min((one.log_loss_lower for one in alternatives), default=math.inf)
+        return Explanation(evidence, tuple(alternatives), sensitivity(self._question, self._states, log_lead))
 
     def _seconds(self) -> float:
         """What the next question may take."""

@@ -86,7 +86,7 @@ class Gradient:
     ) -> None:
         # Compiled modules are imported where they are used, so that ``import powersum`` stays quick.
         from powersum.answer.warm_tree import WarmTree
-        from powersum.bounds.buckets.passes import LEAST_WEIGHT_SHARE
+        from powersum.bounds.buckets.sweeps import LEAST_WEIGHT_SHARE
 
         limits = Limits(sweeps=sweeps, time_limit=time_limit, memory=memory, threads=threads, seed=seed)
         if ibound is not None:

@@ -10,12 +10,13 @@ from contextlib import contextmanager
 from typing import Any
 
 from powersum.answer.probability import with_probability
-from powersum.answer.solver import DEFAULT_MEMORY, DEFAULT_TIME, Solver
+from powersum.answer.solver import DEFAULT_TIME, Solver
 from powersum.answer.stream import check_question, solve_each
 from powersum.answer.tuning import DEFAULT_SCHEDULE, Schedule
 from powersum.cluster.executor import ExecutorLike, check_executor
 from powersum.core.errors import InputError
 from powersum.core.interrupt import Interrupt, interruptible
+from powersum.core.machine import budget_of
 from powersum.core.memory import bytes_held
 from powersum.model.keys import listed
 from powersum.model.limits import Limits, whole_number
@@ -35,7 +36,7 @@ def solve_many(
     executor: ExecutorLike = None,
     checkpoint: str | os.PathLike[str] | None = None,
     time_limit: float | None = DEFAULT_TIME,
-    memory: float | str = DEFAULT_MEMORY,
+    memory: float | str | None = None,
     gap: float = 0.0,
     seed: int = 0,
     progress: bool | None = None,
@@ -64,7 +65,7 @@ def solve_many(
     time_limit
         Seconds for each question.
     memory
-        Bytes that all jobs together may use, or a size such as ``"2G"``.
+        Bytes that all jobs together may use, or a size such as ``"2G"``; by default as in :func:`powersum.solve`.
     gap, seed, schedule
         As in :func:`powersum.solve`.
     progress
@@ -87,7 +88,7 @@ def solve_many(
     n_jobs = whole_number(n_jobs, "n_jobs", 1)
     check_executor(executor)
     # What is wrong with the limits is not the fault of the first question.
-    limits = Limits(time_limit=time_limit, memory=memory, gap=gap, seed=seed)
+    limits = Limits(time_limit=time_limit, memory=budget_of(memory), gap=gap, seed=seed)
     model = model_of(model)
     if executor is not None or checkpoint is not None:
         for name, differs in (

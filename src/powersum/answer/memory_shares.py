@@ -71,11 +71,6 @@ class MemoryShares:
         return SEARCH * self.whole
 
     @property
-    def held(self) -> float:
-        """For evaluation with a cutset held, in place of search."""
-        return self.search
-
-    @property
     def tree(self) -> float:
         """For one covering tree: the best of the stages before and the one at work are there together."""
         return 0.5 * (self.whole - self.evaluation - self.local_search - self.search - self.full)
@@ -89,6 +84,21 @@ class MemoryShares:
         """Bytes for the search of full configurations, whose tables take so many; 0 where that is too much."""
         needed = tables + self.open_nodes
         return needed if needed <= FULL * self.whole else 0.0
+
+    @property
+    def alone(self) -> float:
+        """For a bound that is the same in all stages, where no two trees fit."""
+        return 2.0 * self.tree
+
+    @property
+    def conditioning(self) -> float:
+        """For conditioning, which is done where sums are too wide, and so in place of search."""
+        return 0.5 * (self.search - self.local_search)
+
+    @property
+    def held(self) -> float:
+        """For evaluation with a cutset held, in place of search."""
+        return 0.5 * self.search
 
     @property
     def variational(self) -> float:

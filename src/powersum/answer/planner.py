@@ -115,7 +115,7 @@ class Planner:
         board.offer_exact(self._whole, log_value + plan.log_constant, error, states, reason)
         log_sum += plan.log_constant
         sides = log_sum - error, certain(log_sum, error)
-        return None if math.inf in (board.log_upper, sides[1]) else (board, sides, self._sizes(question, plan))
+        return (board, sides, self._sizes(question, plan)) if board.proven and sides[1] < math.inf else None
 
     def marginals(self, question: Question) -> Marginals | None:
         """The distributions of all variables; None where they would take too much. The question has no likelihoods."""

@@ -34,7 +34,7 @@ MOST_CASES = 2000
 
 def by_elimination(ground: Ground, order: IntArray | None = None, log_value: float = -math.inf) -> Proof:
     """Elimination of everything along an order, or along one that is chosen here."""
-    return Proof([ground.tree([_eliminated(ground.problem, order)])], log_value)
+    return Proof([ground.tree([_eliminated(ground.problem, order)])], log_value, exact=True)
 
 
 def by_contradiction(ground: Ground) -> Proof:
@@ -52,9 +52,12 @@ def by_tree(ground: Ground, tree: FixedTree, problem: Problem, *, evaluate: bool
 
     Without ``evaluate`` its bound is taken as it was found: to compute it again would disturb its descent.
     """
-    forests = [tree_forest(tree, problem), *_others(ground.problem, problem)]
-    log_upper = tree.bound() if evaluate else tree.log_upper
-    return Proof([ground.tree(forests)], log_upper + problem.log_constant)
+    return by_forest(ground, tree_forest(tree, problem), tree.bound() if evaluate else tree.log_upper, problem)
+
+
+def by_forest(ground: Ground, forest: Forest, log_upper: float, problem: Problem) -> Proof:
+    """Another bound of mini-buckets on a problem that easy components may have been taken out of."""
+    return Proof([ground.tree([forest, *_others(ground.problem, problem)])], log_upper + problem.log_constant)
 
 
 def by_search(ground: Ground, search: AndOr, problem: Problem, seconds: float, memory: float) -> Proof:
@@ -83,9 +86,9 @@ def by_sums_given(
     return ground.tree(forests), Step("tree", box | contexts, {"tree": 0})
 
 
-def by_distributions(ground: Ground, bound: Variational, problem: Problem) -> Step | None:
-    """A variational bound, from below; None where the format cannot tell it."""
-    return variational_step(bound, problem, ground, _others(ground.problem, problem))
+def by_distributions(ground: Ground, bound: Variational, problem: Problem, states: IntArray) -> Step | None:
+    """A variational bound on the value of an assignment, from below; None where the format cannot tell it."""
+    return variational_step(bound, problem, ground, _others(ground.problem, problem), states)
 
 
 def by_cases(ground: Ground) -> Proof:

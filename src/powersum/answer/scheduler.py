@@ -7,7 +7,7 @@ all the while. Between two turns the caller can look at the board, at the clock 
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from powersum.answer.board import Board
@@ -35,6 +35,8 @@ class Spell:
         False where the companion has no turns in between.
     modest
         True where it has no more than its share in the last stage, too, where others have all the time left.
+    nearly_done
+        Asked when its time is over: True where it is about to end the whole run, and goes on.
     """
 
     worker: StageWorker
@@ -43,6 +45,7 @@ class Spell:
     tries: bool = False
     accompanied: bool = True
     modest: bool = False
+    nearly_done: Callable[[], bool] = field(default=lambda: False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,12 +193,19 @@ class Scheduler:
         if self.board.proven or not spell.worker.begin(ends):
             return
         progress = Progress.MORE
-        while progress is Progress.MORE and self.clock.spent < ends and not self.board.proven:
-            if spell.accompanied:
-                progress = yield from self._by_turns(crew, spell.worker)
-            else:
-                progress = spell.worker.run(self.clock.deadline(self._slice))
-                yield
+        try:
+            while progress is Progress.MORE and not self.board.proven:
+                if self.clock.spent >= ends and not spell.nearly_done():
+                    break
+                if spell.accompanied:
+                    progress = yield from self._by_turns(crew, spell.worker)
+                else:
+                    progress = spell.worker.run(self.clock.deadline(self._slice))
+                    yield
+        except GeneratorExit:
+            # The run is over: what the worker has found may still have to be proven.
+            spell.worker.end()
+            raise
         spell.worker.end()
 
     def _by_turns(self, crew: Crew, worker: Worker) -> Generator[None, None, Progress]:

@@ -7,15 +7,17 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from powersum.answer.board import Board
+from powersum.answer.board import IMPOSSIBLE_REASON, Board, proven
 from powersum.answer.checkpoint import Checkpoints
 from powersum.answer.probability import reserved, with_probability
 from powersum.answer.small import small_work
 from powersum.answer.tuning import DEFAULT_SCHEDULE, Schedule
+from powersum.cluster.executor import ExecutorLike, refuse_beside
 from powersum.core.arrays import IntArray
 from powersum.core.clock import Clock
 from powersum.core.errors import InputError
 from powersum.core.interrupt import Interrupt, interruptible
+from powersum.core.machine import USUAL, budget_of
 from powersum.core.memory import memory_left, memory_usually_left
 from powersum.core.work_time import counted_by, metered
 from powersum.exact.small import small_elimination
@@ -32,19 +34,11 @@ _OVER = object()
 """What stands for the end of the work."""
 
 DEFAULT_TIME = 60.0
-DEFAULT_MEMORY = 2e9
+DEFAULT_MEMORY = USUAL
 DEFAULT_EVERY = 30.0
 
 SAME = 1e-6
 """Bounds this close count as equal: the answer is then optimal. How close they are, the result says."""
-
-
-IMPOSSIBLE_REASON = "Nothing has positive probability: zeros and evidence exclude every state."
-
-
-def proven(reason: str, gap: float) -> str:
-    """What a result says of a proven answer."""
-    return f"{reason} Proven to {max(gap, 1e-16):.1g}."
 
 
 def solve(
@@ -56,7 +50,7 @@ def solve(
     k: int = 1,
     distinct: int = 1,
     time_limit: float | None = DEFAULT_TIME,
-    memory: float | str = DEFAULT_MEMORY,
+    memory: float | str | None = None,
     gap: float = 0.0,
     threads: int = 1,
     seed: int = 0,
@@ -65,6 +59,7 @@ def solve(
     checkpoint: str | PathLike[str] | None = None,
     every: float = DEFAULT_EVERY,
     resume: str | PathLike[str] | None = None,
+    executor: ExecutorLike = None,
     callback: Callable[[Snapshot], None] | None = None,
     schedule: Schedule = DEFAULT_SCHEDULE,
 ) -> Result:
@@ -90,7 +85,8 @@ def solve(
     time_limit
         Seconds after which to return the best so far; ``None`` for no limit. Compilation on first use does not count.
     memory
-        Bytes that the process may hold, or a size such as ``"2G"``; what it holds already is taken off.
+        Bytes that the process may hold, or a size such as ``"2G"``; what it holds already is taken off. By default half
+        of what is free on the machine, at least 2 GB where there is so much.
     gap
         Stop once upper and lower bound are this close (natural logs).
     threads
@@ -109,6 +105,9 @@ def solve(
     resume
         A checkpoint to go on from: the assignment, the tree and what was proven, all of it computed anew. It may be
         about another question on the same model, with other evidence or other variables to maximise.
+    executor
+        Who works on cubes of the question: a number of processes, a ``concurrent.futures.Executor``, or a
+        ``dask.distributed.Client``; each process has ``memory`` of its own. See ``docs/cluster.md``.
     callback
         Called with a :class:`~powersum.model.result.Snapshot` whenever a bound has moved.
     schedule
@@ -135,6 +134,8 @@ def solve(
     """
     function_of(callback, "callback")
     k, distinct = whole_number(k, "k", 1), whole_number(distinct, "distinct", 1)
+    checkpoints = checkpoint is not None or resume is not None
+    refuse_beside(executor, k=k > 1, certificate=certificate, checkpoint=checkpoints, work=work is not None)
     solver = Solver(
         model,
         maximize,
@@ -156,12 +157,16 @@ def solve(
         if k > 1:
             if certificate:
                 raise InputError("give k or certificate, not both: a certificate is about one answer")
-            if checkpoint is not None or resume is not None:
+            if checkpoints:
                 raise InputError("give k or a checkpoint, not both: a checkpoint is about one answer")
             from powersum.answer.best import best_of
 
             return best_of(solver.question, k=k, distinct=distinct, schedule=schedule, callback=callback)
         solver.watch(interrupt)
+        if executor is not None and not solver.small:
+            from powersum.answer.cubes import solve_by_cubes
+
+            return solve_by_cubes(solver, executor, callback=callback)
         solver.spare_for_probability()
         for snapshot in solver:
             if callback is not None:
@@ -191,7 +196,7 @@ class Solver:
         *,
         query: Query | None = None,
         time_limit: float | None = DEFAULT_TIME,
-        memory: float | str = DEFAULT_MEMORY,
+        memory: float | str | None = None,
         gap: float = 0.0,
         threads: int = 1,
         seed: int = 0,
@@ -204,7 +209,8 @@ class Solver:
     ) -> None:
         if work is not None and time_limit == DEFAULT_TIME:
             time_limit = None
-        limits = Limits(time_limit=time_limit, memory=memory, gap=gap, threads=threads, seed=seed, work=work)
+        budget = budget_of(memory, measured=work is None and not metered())
+        limits = Limits(time_limit=time_limit, memory=budget, gap=gap, threads=threads, seed=seed, work=work)
         self.question = Question.of(model, maximize, evidence, query=query, limits=limits)
         self.question.only_sums_and_maxima("solve")
         every = number(every, "every")
@@ -262,6 +268,15 @@ class Solver:
         if self.question.query.task != "PR":
             self._clock.limit -= reserved(self._clock.limit)
 
+    @property
+    def small(self) -> bool:
+        """True where plain NumPy has the answer at once."""
+        return self._small is not None
+
+    def aim_above(self, log_floor: float) -> None:
+        """Look only for what is better than a value that is known elsewhere; ``log_upper`` may stop there."""
+        self._board.log_floor = log_floor
+
     def interrupt(self, reason: str) -> None:
         """End here; ``reason`` is the sentence that the result gives for it."""
         if self._finished:
@@ -274,11 +289,11 @@ class Solver:
     def _finish(self) -> None:
         """End the work and let go of trees, tables and threads: the answer needs none of them."""
         self._finished = True
-        if self._work is not None:
-            self._work.close()
-            self._work = None
-        # What is reported has been computed from scratch, at a point that is given up by that.
         with counted_by(self.meter):
+            if self._work is not None:
+                self._work.close()
+                self._work = None
+            # What is reported has been computed from scratch, at a point that is given up by that.
             self._board.confirm()
 
     def _advance(self) -> Snapshot | None:

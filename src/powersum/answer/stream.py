@@ -79,7 +79,7 @@ def solve_each(
     ...     print(answer.number, answer.error or answer.result.assignment["rain"])
     0 no
     1 yes
-    2 state 2 of variable 'wet' in evidence is out of range: it has 2 states
+    2 state 2 of variable wet is out of range: it has states 0 to 1
     """
     check_executor(executor)
     limits = Limits(time_limit=time_limit, memory=memory, seed=seed)

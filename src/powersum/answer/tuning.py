@@ -123,6 +123,13 @@ class Schedule:
     variational_share: float = 0.3
     """Time for variational sums after each stage, as a share of the time for tightening."""
 
+    conditioning_share: float = 0.4
+    """Time for conditioning after each stage, as a share of the time for tightening; it gives up where it is too far
+    from its end."""
+
+    first_conditioning: float = 0.3
+    """Seconds for it at the very beginning."""
+
     first_share: float = 1e-3
     """Least share of the sum for a context to be kept in the very first pass."""
 

@@ -8,7 +8,7 @@ from threading import Lock
 import numpy as np
 
 from powersum.bounds.buckets.factor_passes import FactorPasses
-from powersum.bounds.buckets.passes import LEAST_WEIGHT_SHARE
+from powersum.bounds.buckets.sweeps import LEAST_WEIGHT_SHARE
 from powersum.bounds.buckets.wiring import Layout
 from powersum.bounds.tree import CoveringTree
 from powersum.bounds.tree.descent import Descent
@@ -113,8 +113,9 @@ def _tightened(problem: Problem, limits: Limits, ibound: int | None) -> tuple[La
     """Wiring, order and point of a tree after the first tightening."""
     end = working_time() + limits.seconds
     order = elimination_order(problem.model, problem.tau, seed=limits.seed)
+    # Gradients by table entries are computed in double precision, which takes up to twice what the descent does.
     tree = CoveringTree(
-        problem, order, threads=limits.threads, seed=limits.seed, ibound=ibound, memory=int(limits.bytes)
+        problem, order, threads=limits.threads, seed=limits.seed, ibound=ibound, memory=int(limits.bytes / 2)
     )
     with interruptible() as interrupt:
         for _ in range(limits.sweeps or 0):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator
 from dataclasses import replace
 
@@ -17,6 +18,7 @@ from powersum.answer.small import first_bound
 from powersum.answer.tuning import Schedule
 from powersum.answer.workers.branch_and_bound import BranchAndBound
 from powersum.answer.workers.components import Components
+from powersum.answer.workers.conditioning import Conditioning
 from powersum.answer.workers.elimination import ExactElimination
 from powersum.answer.workers.first_assignment import FirstAssignment
 from powersum.answer.workers.full_search import FullSearch
@@ -26,6 +28,8 @@ from powersum.answer.workers.task import Task
 from powersum.answer.workers.tightening import Tightening
 from powersum.answer.workers.variational import VariationalSums
 from powersum.assign.evaluator import Evaluator
+from powersum.bounds.affordable import HUGE
+from powersum.bounds.single import SingleFactors
 from powersum.core.clock import Clock
 from powersum.core.progress import Progress
 from powersum.core.work_time import metered
@@ -71,6 +75,9 @@ def work(
         board.offer_exact(problem, 0.0, 0.0, nothing, "Simplification alone gave the exact value.", by_elimination)
         yield
         return
+    if board.log_upper == math.inf and problem.model.n_variables >= HUGE:
+        # Of very large models a bound with a point takes long; this one is there at once.
+        board.offer_upper(problem, (single := SingleFactors(problem)).log_upper, 0.0, single.bound)
     # Each part of the preparation takes long on a very large model: between them is a look at the outside.
     yield
     order = elimination_order(problem.model, problem.tau, seed=seed, time_limit=min(0.2, 0.05 * clock.limit))
@@ -132,11 +139,19 @@ def crew_of(task: Task, full: FullSearch) -> Crew:
     tightening = Tightening(task, local)
     sums = PartialSums(task, tightening, local)
     search = BranchAndBound(task, evaluator, tightening, local)
+    conditioning = Conditioning(task, sums)
     return Crew(
         first=FirstAssignment(task, evaluator, tightening, local, sums),
         tightening=tightening,
         companion=local,
         spells=(
+            Spell(
+                conditioning,
+                (schedule.conditioning_share,) * 2,
+                first=schedule.first_conditioning,
+                accompanied=False,
+                nearly_done=conditioning.nearly_done,
+            ),
             Spell(
                 full,
                 (schedule.full_share,) * 2,

@@ -32,4 +32,9 @@ def main() -> None:
 
     show_every_character()
     signal.signal(signal.SIGINT, handler)
+    if os.environ.get("_POWERSUM_COMPLETE") == "complete_bash":
+        from powersum.cli.completion import whole_words_of_bash
+
+        with whole_words_of_bash():
+            sys.exit(run_app(sys.argv[1:]))
     sys.exit(run_app(sys.argv[1:]))

@@ -14,6 +14,8 @@ from powersum.cli.batch import batch_command
 from powersum.cli.bound import bound_command
 from powersum.cli.cache import cache_command
 from powersum.cli.compare import compare_command
+from powersum.cli.convert import convert_command
+from powersum.cli.explore import explore_command
 from powersum.cli.generate import generate_app
 from powersum.cli.help import examples
 from powersum.cli.info import info_command
@@ -63,6 +65,13 @@ app.command(
     ),
 )(batch_command)
 app.command(
+    "explore",
+    epilog=examples(
+        "powersum explore clinic.bif",
+        "powersum explore clinic.bif --max cancer --evidence cough=yes --port 8000 --no-browser",
+    ),
+)(explore_command)
+app.command(
     "uai-solver",
     epilog=examples(
         "INF_TIME=20 powersum uai-solver model.uai model.uai.evid model.uai.query MMAP",
@@ -84,6 +93,9 @@ app.command(
     "reproduce",
     epilog=examples("powersum reproduce --out figures", "powersum reproduce 2,3 --data shared/data --out figures"),
 )(reproduce_command)
+app.command(
+    "convert", epilog=examples("powersum convert grid.uai.gz grid.psm", "powersum convert clinic.bif clinic.uai")
+)(convert_command)
 app.command("cache", epilog=examples("powersum cache", "powersum cache --clear"))(cache_command)
 app.command("warmup", epilog=examples("powersum warmup", "powersum warmup --jobs 8 --quiet"))(warmup_command)
 app.add_typer(generate_app, name="generate")

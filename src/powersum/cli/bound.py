@@ -26,6 +26,7 @@ from powersum.cli.files import (
     MaxNames,
     Memory,
     ModelFile,
+    NamesFile,
     OrderFile,
     PlotOutput,
     QueryFile,
@@ -41,6 +42,7 @@ from powersum.cli.files import (
 from powersum.cli.fresh import older_answers_aside
 from powersum.cli.progress import announce_compilation, output_stream, progress, upper_line
 from powersum.cli.terminal import console_on, log10_text, say, value_text
+from powersum.cli.workers import Cluster, WorkerNumber, executor_of
 from powersum.core.interrupt import interruptible
 from powersum.model.result import Result, Status
 
@@ -52,6 +54,7 @@ def bound_command(
     max_names: MaxNames = None,
     evid: EvidenceFile = None,
     evidence: EvidencePairs = None,
+    names: NamesFile = None,
     likelihood: Likelihoods = None,
     order: OrderFile = None,
     method: Annotated[
@@ -76,6 +79,8 @@ def bound_command(
     memory: Memory = None,
     threads: Threads = 1,
     seed: Seed = 0,
+    workers: WorkerNumber = None,
+    cluster: Cluster = None,
     json: JsonOutput = None,
     plot: PlotOutput = None,
     report: ReportOutput = None,
@@ -121,6 +126,7 @@ def bound_command(
             max_names=max_names,
             evid=evid,
             evidence=evidence,
+            names=names,
             order=order,
             likelihoods=likelihood,
             limits=limits,
@@ -132,7 +138,10 @@ def bound_command(
 
     # The flag stays up while files are written: a signal that comes then must not cost the answer.
     with interruptible():
-        with progress(quiet=quiet, stream=stream, line=upper_line) as callback:
+        with (
+            executor_of(workers, cluster) as executor,
+            progress(quiet=quiet, stream=stream, line=upper_line, seconds=limits.seconds) as callback,
+        ):
             result = bound(
                 question.model,
                 evidence=question.all_evidence,
@@ -148,6 +157,7 @@ def bound_command(
                 work=work,
                 certificate=certificate is not None,
                 callback=callback,
+                executor=executor,
                 **options,
             )
         write_answer(result, json, plot, certificate)

@@ -17,6 +17,7 @@ from powersum.cli.files import (
     EvidencePairs,
     MaxNames,
     ModelFile,
+    NamesFile,
     OrderFile,
     QueryFile,
     check_outputs,
@@ -36,6 +37,7 @@ def compare_command(
     max_names: MaxNames = None,
     evid: EvidenceFile = None,
     evidence: EvidencePairs = None,
+    names: NamesFile = None,
     order: OrderFile = None,
     methods: Annotated[
         str,
@@ -66,7 +68,14 @@ def compare_command(
     announce_compilation(quiet=quiet)
     with older_answers_aside([plot, csv]):
         question, hints = read_question(
-            model, query=query, max_names=max_names, evid=evid, evidence=evidence, order=order, limits=limits
+            model,
+            query=query,
+            max_names=max_names,
+            evid=evid,
+            evidence=evidence,
+            names=names,
+            order=order,
+            limits=limits,
         )
     if not quiet:
         print_notes(hints)

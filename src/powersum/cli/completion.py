@@ -5,10 +5,11 @@ Files are left to the shell. A completer that fails offers nothing: it must not 
 
 from __future__ import annotations
 
+import io
 import os
 import shlex
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, redirect_stdout, suppress
 from pathlib import Path
 
 MOST_NAMES = 2000
@@ -94,3 +95,30 @@ def _numbered(path: Path) -> list[tuple[str, list[str]]]:
     words = load(path)[: 1 << 16].split()
     sizes = [int(word) for word in words[2 : 2 + min(int(words[1]), MOST_NAMES)]]
     return [(str(v), [str(x) for x in range(size)]) for v, size in enumerate(sizes)]
+
+
+@contextmanager
+def whole_words_of_bash() -> Iterator[None]:
+    """Give the block the words as they were typed, and bash what it asked for.
+
+    To bash ``=`` ends a word: of ``cough=y`` it hands over three words; what is offered replaces the last.
+    """
+    separator = "\n" if "\n" in os.environ.get("COMP_WORDS", "") else " "
+    words = os.environ.get("COMP_WORDS", "").split(separator)
+    at = min(int(os.environ.get("COMP_CWORD", "0")), len(words) - 1)
+    joined: list[str] = []
+    for word in words[: at + 1]:
+        if joined and (word == "=" or joined[-1].endswith("=")):
+            joined[-1] += word
+        else:
+            joined.append(word)
+    before = joined[-1].removesuffix("" if words[at] == "=" else words[at])
+    # The name of an option is no part of its value.
+    typed = before.partition("=")[2] if before.startswith("--") else before
+    os.environ["COMP_WORDS"], os.environ["COMP_CWORD"] = separator.join(joined), str(len(joined) - 1)
+    said = io.StringIO()
+    try:
+        with redirect_stdout(said):
+            yield
+    finally:
+        print("\n".join(line.removeprefix(typed) for line in said.getvalue().splitlines()))

@@ -22,7 +22,7 @@ from powersum.model.question import Question
 ModelFile = Annotated[
     Path,
     typer.Argument(
-        metavar="MODEL", help="The model: .uai, .bif, .xmlbif, .net, .dsl or .xdsl; .gz or .xz behind it is fine."
+        metavar="MODEL", help="The model: .uai, .bif, .xmlbif, .net, .dsl, .xdsl or .psm; .gz or .xz behind it is fine."
     ),
 ]
 QueryFile = Annotated[
@@ -49,6 +49,10 @@ Likelihoods = Annotated[
         metavar="NAME=L,L,...",
         help="Uncertain evidence: a likelihood for each state of a variable, in their order or as STATE:L. Repeatable.",
     ),
+]
+NamesFile = Annotated[
+    Path | None,
+    typer.Option("--names", metavar="FILE", help="Names of the variables, one a line, with labels of their states."),
 ]
 OrderFile = Annotated[
     Path | None, typer.Option("--order", metavar="FILE", help="Elimination order (.vo); chosen if not given.")
@@ -90,6 +94,7 @@ def read_question(
     order: Path | None = None,
     likelihoods: list[str] | None = None,
     limits: Limits | None = None,
+    names: Path | None = None,
 ) -> tuple[Question, tuple[str, ...]]:
     """The question that options and files ask, and what there is to say about the files."""
     from powersum import formats
@@ -99,6 +104,8 @@ def read_question(
     if evid is not None and evidence is not None:
         raise InputError("give --evid or --evidence, not both")
     model = formats.read(model_file)
+    if names is not None:
+        model = formats.read_names(names, model)
     maximize: list[VariableKey] | str | None = None
     if query is not None:
         maximize = list(formats.read_query(query, model))

@@ -14,6 +14,7 @@ from powersum.cli.files import (
     JsonOutput,
     MaxNames,
     ModelFile,
+    NamesFile,
     OrderFile,
     QueryFile,
     check_outputs,
@@ -36,6 +37,7 @@ def info_command(
     max_names: MaxNames = None,
     evid: EvidenceFile = None,
     evidence: EvidencePairs = None,
+    names: NamesFile = None,
     order: OrderFile = None,
     json: JsonOutput = None,
 ) -> None:
@@ -44,7 +46,7 @@ def info_command(
     announce_compilation(quiet=False)
     with older_answers_aside([json]):
         question, hints = read_question(
-            model, query=query, max_names=max_names, evid=evid, evidence=evidence, order=order
+            model, query=query, max_names=max_names, evid=evid, evidence=evidence, names=names, order=order
         )
     print_notes(hints)
     facts = describe(question)

@@ -13,6 +13,7 @@ from powersum.cli.files import (
     Likelihoods,
     Memory,
     ModelFile,
+    NamesFile,
     Seed,
     limits_of,
     read_question,
@@ -32,6 +33,7 @@ def marginals_command(
     ] = None,
     evid: EvidenceFile = None,
     evidence: EvidencePairs = None,
+    names: NamesFile = None,
     likelihood: Likelihoods = None,
     time_limit: Annotated[float, typer.Option("--time", metavar="S", help="Seconds, where nothing is exact.")] = 10.0,
     memory: Memory = None,
@@ -47,10 +49,17 @@ def marginals_command(
     limits = limits_of(time_limit=time_limit, memory=DEFAULT_MEMORY if memory is None else memory, seed=seed)
     announce_compilation(quiet=False)
     question, _ = read_question(
-        model, query=None, max_names=None, evid=evid, evidence=evidence, likelihoods=likelihood, limits=limits
+        model,
+        query=None,
+        max_names=None,
+        evid=evid,
+        evidence=evidence,
+        names=names,
+        likelihoods=likelihood,
+        limits=limits,
     )
-    names = None if of is None else [name.strip() for name in of.split(",") if name.strip()]
+    asked = None if of is None else [name.strip() for name in of.split(",") if name.strip()]
     found = marginals(
-        question.model, question.all_evidence, of=names, time_limit=time_limit, memory=limits.bytes, seed=seed
+        question.model, question.all_evidence, of=asked, time_limit=time_limit, memory=limits.bytes, seed=seed
     )
-    print(found.table(names))
+    print(found.table(asked))

@@ -34,11 +34,12 @@ Line = Callable[[Snapshot, float], str]
 
 
 @contextmanager
-def progress(*, quiet: bool, stream: TextIO, line: Line) -> Iterator[Callback | None]:
-    """A callback that shows each snapshot in the way that suits the stream."""
+def progress(*, quiet: bool, stream: TextIO, line: Line, seconds: float = math.inf) -> Iterator[Callback | None]:
+    """A callback that shows each snapshot in the way that suits the stream, and what is left of a time limit."""
     if quiet:
         yield None
         return
+    line = with_time_left(line, seconds)
     if not stream.isatty():
         yield PlainLines(stream, line)
         return
@@ -69,6 +70,13 @@ def two_sided_line(snapshot: Snapshot, change: float) -> str:
         f"{snapshot.log_lower:>z14.6f} ≤ log value ≤ {snapshot.log_upper:>z14.6f}   gap {gap:>z10.4g}  "
         f"{snapshot.seconds:>8.2f} s"
     )
+
+
+def with_time_left(line: Line, seconds: float) -> Line:
+    """The same line with how much of a time limit is left at its end; as it is, where there is no limit."""
+    if seconds == math.inf:
+        return line
+    return lambda snapshot, change: f"{line(snapshot, change)}, {max(seconds - snapshot.seconds, 0.0):.3g} s left"
 
 
 class PlainLines:

@@ -6,12 +6,19 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
+from powersum.model.explanation import Explanation
 from powersum.model.question import Question
 from powersum.model.result import Result
 from powersum.report.html import write_report
 
 
-def write_page(path: Path, result: Result, question: Question, arguments: Sequence[str]) -> None:
+def write_page(
+    path: Path,
+    result: Result,
+    question: Question,
+    arguments: Sequence[str],
+    explanation: Explanation | None = None,
+) -> None:
     """Write the page, with the command line that asked for it."""
     write_report(
         result,
@@ -21,4 +28,5 @@ def write_page(path: Path, result: Result, question: Question, arguments: Sequen
         evidence=question.all_evidence,
         title=question.model.title,
         command=shlex.join(["powersum", *arguments]),
+        explanation=explanation,
     )

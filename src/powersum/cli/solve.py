@@ -9,7 +9,7 @@ from typing import Annotated, TextIO
 import typer
 
 from powersum.answer.probability import with_probability
-from powersum.answer.solver import DEFAULT_EVERY, DEFAULT_MEMORY, DEFAULT_TIME, Solver
+from powersum.answer.solver import DEFAULT_EVERY, DEFAULT_TIME, Solver
 from powersum.cli.answer import (
     exit_if_interrupted,
     print_assignment,
@@ -28,6 +28,7 @@ from powersum.cli.files import (
     MaxNames,
     Memory,
     ModelFile,
+    NamesFile,
     PlotOutput,
     QueryFile,
     ReportOutput,
@@ -42,8 +43,10 @@ from powersum.cli.fresh import older_answers_aside
 from powersum.cli.progress import announce_compilation, output_stream, progress, two_sided_line
 from powersum.cli.result_file import AnswerWriter
 from powersum.cli.terminal import console_on, log10_text, value_text
+from powersum.cli.workers import Cluster, WorkerNumber, executor_of
 from powersum.core.errors import InputError
 from powersum.core.interrupt import interruptible
+from powersum.core.machine import budget_of
 from powersum.core.work_time import counted_by
 from powersum.model.question import Question
 from powersum.model.result import Result, Status
@@ -56,6 +59,7 @@ def solve_command(
     max_names: MaxNames = None,
     evid: EvidenceFile = None,
     evidence: EvidencePairs = None,
+    names: NamesFile = None,
     likelihood: Likelihoods = None,
     time_limit: Annotated[
         float | None,
@@ -102,6 +106,8 @@ def solve_command(
         Path | None,
         typer.Option(metavar="RUN.zip", help="Go on from a checkpoint, of this or of another question on the model."),
     ] = None,
+    workers: WorkerNumber = None,
+    cluster: Cluster = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but the two bounds.")] = False,
 ) -> None:
     """Find the best states of the query variables with their certified value, and an upper bound on every other.
@@ -114,7 +120,7 @@ def solve_command(
         time_limit = DEFAULT_TIME
     limits = limits_of(
         time_limit=time_limit,
-        memory=DEFAULT_MEMORY if memory is None else memory,
+        memory=budget_of(memory, measured=work is None),
         gap=gap,
         threads=threads,
         seed=seed,
@@ -126,6 +132,12 @@ def solve_command(
         raise InputError("give --best or --certificate, not both: a certificate proves one answer")
     if best > 1 and (checkpoint is not None or resume is not None):
         raise InputError("give --best or a checkpoint, not both: a checkpoint is about one answer")
+    if workers is not None or cluster is not None:
+        options: dict[str, object] = {"--best": best > 1, "--uai": uai, "--certificate": certificate}
+        options |= {"--checkpoint": checkpoint, "--resume": resume, "--work": work}
+        for name, given in options.items():
+            if given:
+                raise InputError(f"give {name} or --workers and --cluster, not both: cubes keep bounds, not proofs")
     # A run may go on in the file that it resumes.
     check_outputs([json, uai, plot, report, certificate, checkpoint], [model, query, evid], picture=plot)
     check_outputs([json, uai, plot, report, certificate], [resume], picture=plot)
@@ -137,6 +149,7 @@ def solve_command(
             max_names=max_names,
             evid=evid,
             evidence=evidence,
+            names=names,
             likelihoods=likelihood,
             limits=limits,
         )
@@ -161,26 +174,37 @@ def solve_command(
     # The flag stays up while files are written: a signal that comes then must not cost the answer.
     with interruptible() as interrupt:
         solver.watch(interrupt)
-        solver.spare_for_probability()
         if best > 1:
             from powersum.answer.best import best_of
 
-            with progress(quiet=quiet, stream=stream, line=two_sided_line) as show:
+            with progress(quiet=quiet, stream=stream, line=two_sided_line, seconds=limits.seconds) as show:
                 result = best_of(question, k=best, distinct=distinct, callback=show)
+        elif (workers is not None or cluster is not None) and not solver.small:
+            from powersum.answer.cubes import solve_by_cubes
+
+            with (
+                executor_of(workers, cluster) as executor,
+                progress(quiet=quiet, stream=stream, line=two_sided_line) as show,
+            ):
+                result = solve_by_cubes(solver, executor, callback=show)
         else:
+            solver.spare_for_probability()
             result = _solved(solver, question, uai, quiet=quiet, stream=stream)
         write_answer(result, json, plot, certificate)
+        told = None
+        if not quiet:
+            _print_answer(result, stream)
+        if explain and result.assignment and (report is not None or not quiet):
+            with counted_by(limits.meter()):
+                told = result.explain(
+                    question.model, time_limit=limits.seconds, memory=limits.bytes, threads=threads, seed=seed
+                )
         if report is not None:
             from powersum.cli.report import write_page
 
-            write_page(report, result, question, context.obj)
+            write_page(report, result, question, context.obj, told)
         if not quiet:
-            _print_answer(result, stream)
-            if explain and result.assignment:
-                with counted_by(limits.meter()):
-                    told = result.explain(
-                        question.model, time_limit=limits.seconds, memory=limits.bytes, threads=threads, seed=seed
-                    )
+            if told is not None:
                 print(f"\n{told}", file=stream)
             print_written((json, uai, plot, report, certificate), stream)
         elif json != "-":
@@ -191,7 +215,11 @@ def solve_command(
 
 def _solved(solver: Solver, question: Question, uai: Path | None, *, quiet: bool, stream: TextIO) -> Result:
     """Run the solver to its end, with every improvement on the screen and in the competition's file."""
-    with ExitStack() as open_files, progress(quiet=quiet, stream=stream, line=two_sided_line) as show:
+    seconds = question.limits.seconds
+    with (
+        ExitStack() as open_files,
+        progress(quiet=quiet, stream=stream, line=two_sided_line, seconds=seconds) as show,
+    ):
         writer = None if uai is None else open_files.enter_context(AnswerWriter(uai, question.query))
         for snapshot in solver:
             # First to the file: what a person has seen must survive a kill.

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from powersum.answer.solver import DEFAULT_MEMORY, DEFAULT_TIME, Solver
+from powersum.answer.solver import DEFAULT_TIME, Solver
 from powersum.cli import seconds_running
 from powersum.cli.files import ModelFile, check_outputs, print_notes
 from powersum.cli.fresh import older_answers_aside
@@ -18,6 +18,7 @@ from powersum.cli.result_file import AnswerWriter
 from powersum.core.clock import compilation
 from powersum.core.errors import InputError
 from powersum.core.interrupt import interruptible
+from powersum.core.machine import default_memory
 from powersum.formats.results import TASKS, ResultWriter
 from powersum.model.model import Model
 from powersum.model.query import Query
@@ -43,7 +44,7 @@ def uai_solver_command(
     if task == "MMAP" and not query:
         raise InputError("the task MMAP needs a query file")
     seconds = _allowance("INF_TIME", DEFAULT_TIME / TIME_SHARE)
-    memory = _allowance("INF_MEMORY", DEFAULT_MEMORY / 1e9 / MEMORY_SHARE) * 1e9 * MEMORY_SHARE
+    memory = _allowance("INF_MEMORY", default_memory() / 1e9 / MEMORY_SHARE) * 1e9 * MEMORY_SHARE
     out = Path(f"{model.name}.{task}")
     check_outputs([out], [model])
     # The limit kills: what is compiled comes out of it.

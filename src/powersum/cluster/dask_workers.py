@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import concurrent.futures as cf
 import logging
+import math
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
 
 CONNECT_SECONDS = 10
 """How long to wait for a scheduler, and for its first worker."""
+
+COUNT_SECONDS = 2.0
+"""Seconds between two looks at how many workers there are."""
 
 
 def _itself(value: Any) -> Any:
@@ -66,13 +71,21 @@ class DaskWorkers(Workers):
         self.client = client
         # Half of Dask's methods have no types.
         self._dask = cast(Any, client)
+        self._size, self._counted = 1, -math.inf
         super().__init__(self._dask.get_executor(pure=False), own=True)
         self._check()
 
     @property
     def size(self) -> int:
-        """Threads of all workers that are there now."""
-        return max(int(sum(self._dask.nthreads().values())), 1)
+        """Threads of all workers that were there a moment ago."""
+        now = time.monotonic()
+        if now >= self._counted + COUNT_SECONDS:
+            self._counted = now
+            try:
+                self._size = max(int(sum(self._dask.nthreads().values())), 1)
+            except Exception as error:
+                raise self._gone(error) from None
+        return self._size
 
     def share(self, value: Any) -> Shared:
         """The value as a task of its own: workers hand it on among themselves, and a lost one is made again."""

@@ -67,6 +67,14 @@ def check_executor(executor: ExecutorLike, argument: str = "executor") -> None:
     whole_number(executor, argument, 1)
 
 
+def refuse_beside(executor: ExecutorLike, **given: bool) -> None:
+    """Refuse what is no executor, and what was given beside one although it needs all work to be in one process."""
+    check_executor(executor)
+    for name in given:
+        if executor is not None and given[name]:
+            raise InputError(f"give {name} or executor, not both: workers send bounds and answers, not their proofs")
+
+
 @contextmanager
 def workers_of(executor: ExecutorLike) -> Iterator[Workers]:
     """Workers for the length of a block. What the block leaves undone is given up; what the caller brought stays open.
@@ -173,13 +181,14 @@ class Workers:
 
     def close(self) -> None:
         """Give up what is not done; end what is our own."""
-        for future in self._running:
-            future.cancel()
+        if self._own:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+        else:
+            for future in self._running:
+                future.cancel()
         self._running.clear()
         for shared in self._shared:
             forget(shared.key)
-        if self._own:
-            self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _start(self, task: Task, place: Any = None) -> None:
         shared = task.shared

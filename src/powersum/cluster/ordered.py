@@ -113,8 +113,9 @@ def ordered(
     more, size = True, 1
     # A result that waits for one before it, or for whoever takes it, costs memory.
     while (more or waiting) and not stopped():
-        while more and workers.pending < CHUNKS_AHEAD * workers.size:
-            if len(waiting) >= WAITING_CHUNKS * workers.size * size:
+        n_workers = workers.size
+        while more and workers.pending < CHUNKS_AHEAD * n_workers:
+            if len(waiting) >= WAITING_CHUNKS * n_workers * size:
                 break
             slots: list[_Slot] = []
             chunk: list[Any] = []
@@ -124,7 +125,7 @@ def ordered(
                 if new:
                     slots.append(slot)
                     chunk.append(item)
-                if len(chunk) >= size or len(waiting) >= WAITING_CHUNKS * workers.size * LARGEST_CHUNK:
+                if len(chunk) >= size or len(waiting) >= WAITING_CHUNKS * n_workers * LARGEST_CHUNK:
                     break
             else:
                 more = False

@@ -109,7 +109,10 @@ class Clock:
     @property
     def spent(self) -> float:
         """Seconds of work so far, compilation left out."""
-        return self._before if self._begun is None else self._before + self._working_time() - self._begun
+        if self._begun is None:
+            return self._before
+        # Another thread may have compiled since before this block began: time does not go back for that.
+        return self._before + max(self._working_time() - self._begun, 0.0)
 
     @property
     def left(self) -> float:

@@ -1,4 +1,4 @@
-"""The one exception that means «the input is wrong», always a single clear line."""
+"""The exceptions that mean «this cannot be done», always a single clear line."""
 
 
 class InputError(ValueError):
@@ -7,3 +7,7 @@ class InputError(ValueError):
     The message is one line that names the place and the offending value. The command line prints it and
     exits with code 2; it never shows a traceback for it.
     """
+
+
+class TooLittleMemoryError(InputError):
+    """A structure does not fit the memory given; whoever can do with a smaller one catches it."""

@@ -156,6 +156,14 @@ def inner(function: Function) -> Function:
     return _compile(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
+def bare(function: Function) -> Function:
+    """As :func:`inner`, for a function that makes no array, nor calls one that does: it counts no references.
+
+    Counting takes an atomic operation for each array handed over, which is longer than a short row's work.
+    """
+    return _compile(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False)
+
+
 def inlined(function: Function) -> Function:
     """Compile and copy it into every caller: for tiny functions inside hot loops."""
     return _compile(function, inline="always")

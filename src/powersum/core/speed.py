@@ -15,7 +15,8 @@ SLOW_EVALUATION = 1.0 / 7e7
 """For each table entry of the sum that an assignment leaves, at worst."""
 
 TREE_PASS = 6e-9
-"""For each table entry of a covering tree in a pass (its bound and all gradients), at least."""
+"""For each table entry of a covering tree in a pass of its descent, at least: bound and all gradients in single
+precision, the step, and its share of the evaluation in double precision that follows a few of them."""
 
 FIRST_TREE_PASS = 10e-9
 """The same for the first pass, which nothing is known of yet."""
@@ -23,8 +24,8 @@ FIRST_TREE_PASS = 10e-9
 TREE_NODE = 0.5e-6
 """For each mini-bucket of a covering tree in a pass, whatever its size."""
 
-VALUE_SHARE = 0.35
-"""What a pass for the bound alone takes, as a share of one with gradients."""
+VALUE_SHARE = 0.4
+"""What a pass for the bound alone, in double precision, takes as a share of one with gradients in single precision."""
 
 ANNEALING_LOOK = 10e-9
 """For each look into a table while all variables are annealed."""
@@ -58,3 +59,9 @@ ORDERING_STEP = 2e-9
 
 DEGREE_STEP = 50e-9
 """For each variable and each of its neighbours in an order by minimum degree."""
+
+TREE_BUILDING = 3e-5
+"""For each variable, until a first covering tree of a very large model is there."""
+
+COUNTING_NODE = 25e-6
+"""For each variable that is set while a sum is found by conditioning."""

@@ -103,21 +103,35 @@ class SmallElimination:
         for v, state in self._evidence.items():
             beliefs[v][state] = 1.0
             possible[v][state] = True
-        joint: list[FloatArray] = [np.zeros(0)] * len(buckets)
-        for p in range(len(buckets) - 1, -1, -1):
-            bucket = buckets[p]
-            # Given the rest of its bucket a variable is independent of all that are eliminated later.
-            given = np.exp(bucket.table - np.where(bucket.message > -math.inf, bucket.message, 0.0))
-            rest = bucket.scope[1:]
-            if rest:
-                above = buckets[rest[0]].scope
-                outside = tuple(axis for axis, q in enumerate(above) if q not in rest)
-                given *= joint[rest[0]].sum(axis=outside)
-            joint[p] = given
-            own = given.reshape(given.shape[0], -1).sum(axis=1)
+        for p, joint in enumerate(_joints(buckets)):
+            own = joint.reshape(joint.shape[0], -1).sum(axis=1)
             beliefs[self._order[p]] = own / own.sum()
-            possible[self._order[p]] = bucket.table.reshape(len(own), -1).max(axis=1) > -math.inf
+            possible[self._order[p]] = buckets[p].table.reshape(len(own), -1).max(axis=1) > -math.inf
         return np.concatenate([*beliefs, np.zeros(0)]), np.concatenate([*possible, np.zeros(0, dtype=np.bool_)])
+
+    def together(self, scopes: list[tuple[int, ...]]) -> list[FloatArray] | None:
+        """Probabilities of the states of several variables together, for scopes of tables, all variables summed over.
+
+        A scope has the variables of a table that are not observed; their axes stay in its order. None where nothing is
+        possible.
+        """
+        log_value, buckets = self._eliminate()
+        if log_value == -math.inf:
+            return None
+        joints = _joints(buckets)
+        position = {v: p for p, v in enumerate(self._order)}
+        found = []
+        for scope in scopes:
+            places = [position[v] for v in scope]
+            if not places:
+                found.append(np.ones(()))
+                continue
+            # All of them are in the bucket of the one that is eliminated first.
+            first = min(places)
+            outside = tuple(axis for axis, q in enumerate(buckets[first].scope) if q not in places)
+            ascending = sorted(places)
+            found.append(joints[first].sum(axis=outside).transpose([ascending.index(place) for place in places]))
+        return found
 
     def _eliminate(self) -> tuple[float, list[_Bucket]]:
         """The value and all buckets; scopes are places in the order from here on, and axes sorted by them."""
@@ -138,6 +152,22 @@ class SmallElimination:
             waiting[p] = []
         # Not fsum: an impossible part makes everything impossible.
         return (-math.inf if -math.inf in constants else math.fsum(constants)), buckets
+
+
+def _joints(buckets: list[_Bucket]) -> list[FloatArray]:
+    """The probabilities of all states of each bucket together, all variables summed over."""
+    joint: list[FloatArray] = [np.zeros(0)] * len(buckets)
+    for p in range(len(buckets) - 1, -1, -1):
+        bucket = buckets[p]
+        # Given the rest of its bucket a variable is independent of all that are eliminated later.
+        given = np.exp(bucket.table - np.where(bucket.message > -math.inf, bucket.message, 0.0))
+        rest = bucket.scope[1:]
+        if rest:
+            above = buckets[rest[0]].scope
+            outside = tuple(axis for axis, q in enumerate(above) if q not in rest)
+            given *= joint[rest[0]].sum(axis=outside)
+        joint[p] = given
+    return joint
 
 
 def by_bucket(tables: list[Table], order: list[int]) -> list[list[Table]]:

@@ -16,6 +16,7 @@ from powersum.model.model import Model
 if TYPE_CHECKING:
     from powersum.formats.companion_files import Companions, companions
     from powersum.formats.evidence import read_evidence, write_evidence
+    from powersum.formats.names import read_names
     from powersum.formats.order import read_order, write_order
     from powersum.formats.query import read_query, write_query
     from powersum.formats.results import Answer, ResultWriter, read_result
@@ -28,6 +29,7 @@ __all__ = [
     "companions",
     "read",
     "read_evidence",
+    "read_names",
     "read_order",
     "read_query",
     "read_result",
@@ -44,6 +46,7 @@ _LAZY = MappingProxyType(
     {
         **dict.fromkeys(("Companions", "companions"), "companion_files"),
         **dict.fromkeys(("read_evidence", "write_evidence"), "evidence"),
+        "read_names": "names",
         **dict.fromkeys(("read_order", "write_order"), "order"),
         **dict.fromkeys(("read_query", "write_query"), "query"),
         **dict.fromkeys(("Answer", "ResultWriter", "read_result"), "results"),
@@ -55,6 +58,7 @@ _LAZY = MappingProxyType(
 _READERS = MappingProxyType(
     {
         ".uai": ("uai", "read_uai"),
+        ".psm": ("mapped", "read_mapped"),
         ".bif": ("bif", "read_bif"),
         ".xmlbif": ("xmlbif", "read_xmlbif"),
         ".bifxml": ("xmlbif", "read_xmlbif"),
@@ -64,6 +68,7 @@ _READERS = MappingProxyType(
 _WRITERS = MappingProxyType(
     {
         ".uai": ("uai", "write_uai"),
+        ".psm": ("mapped", "write_mapped"),
         ".bif": ("network_writers", "write_bif"),
         ".xmlbif": ("network_writers", "write_xmlbif"),
         ".bifxml": ("network_writers", "write_xmlbif"),
@@ -89,8 +94,9 @@ MODEL_SUFFIXES = frozenset(_READERS)
 def read(path: PathLike) -> Model:
     """Read a model; the suffix of the file tells its format.
 
-    ``.uai``, and with names and labels ``.bif`` and ``.xmlbif`` (also ``.bifxml``), are read by powersum itself;
-    ``.net``, ``.dsl`` and ``.xdsl`` through pyAgrum (``pip install 'powersum[formats]'``). Each may be compressed:
+    ``.uai``, ``.psm`` (of ``powersum convert``; mapped into memory, and not compressed), and with names and labels
+    ``.bif`` and ``.xmlbif`` (also ``.bifxml``), are read by powersum itself; ``.net``, ``.dsl`` and ``.xdsl`` through
+    pyAgrum (``pip install 'powersum[formats]'``). Each may be compressed:
     ``.gz``, ``.xz``. What is odd about a model that can be read is in its ``notes``; its ``title`` is the file's name.
     """
     reader = _READERS.get(_suffix(path))

@@ -5,11 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from powersum.model.interval import Interval
 from powersum.model.model import StateKey
 from powersum.model.strict_json import strict
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MOST_ENTRIES = 8
+"""So many table entries are printed."""
 
 MOST_CHANGES = 6
 """More changed states than this are only counted when the table is printed."""
@@ -64,6 +70,40 @@ class Alternative:
 
 
 @dataclass(frozen=True, slots=True)
+class Sensitivity:
+    """One table entry, and how the answer depends on it, all other entries as they are.
+
+    Parameters
+    ----------
+    factor, states, directed
+        Number of the factor, the states of its variables, and whether it is a distribution of the last of them.
+    log_value
+        Log of the entry.
+    slope
+        Derivative of the answer's log value with respect to it: the probability of these states given the answer and
+        the evidence. None where it would not be exact.
+    log_factor_lower, log_factor_upper
+        The answer is proven to stay the best while the entry is multiplied by anything whose log lies between these;
+        both are 0 where nothing is proven. It may stay the best beyond them. Probabilities that may grow to 1 have
+        infinity above.
+    """
+
+    factor: int
+    states: Mapping[str, StateKey]
+    directed: bool
+    log_value: float
+    slope: float | None
+    log_factor_lower: float
+    log_factor_upper: float
+
+    def __str__(self) -> str:
+        words = [f"{name}={state}" for name, state in self.states.items()]
+        if self.directed and len(words) > 1:
+            return f"{words[-1]} | {', '.join(words[:-1])}"
+        return ", ".join(words)
+
+
+@dataclass(frozen=True, slots=True)
 class Explanation:
     """What an answer rests on; prints as a table.
 
@@ -73,10 +113,14 @@ class Explanation:
         One entry for each piece of evidence.
     alternatives
         One entry for each maximised variable that was not observed, the most easily changed first.
+    entries
+        Table entries, those first that may move least before the answer changes; no more than fifty, and
+        none that may be anything.
     """
 
     evidence: tuple[Without, ...]
     alternatives: tuple[Alternative, ...]
+    entries: tuple[Sensitivity, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as dictionaries, lists, strings and numbers."""
@@ -86,12 +130,21 @@ class Explanation:
     def __str__(self) -> str:
         tables = []
         if self.evidence:
-            heads = ("without", "the answer is", "its probability", "this answer's")
+            heads: tuple[str, ...] = ("without", "the answer is", "its probability", "this answer's")
             tables.append(_table([heads, *map(_evidence_row, self.evidence)]))
         if self.alternatives:
             heads = ("variable", "instead", "log value lost", "times less probable")
             tables.append(_table([heads, *map(_alternative_row, self.alternatives)]))
+        if self.entries:
+            heads = ("table entry", "is", "slope", "same answer from", "to")
+            tables.append(_table([heads, *map(_entry_row, self.entries[:MOST_ENTRIES])]))
         return "\n\n".join(tables)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw what each other state would cost, or how far table entries may move where nothing is maximised."""
+        from powersum.report.explanation import plot_explanation
+
+        return plot_explanation(self, ax)
 
 
 def _evidence_row(one: Without) -> tuple[str, ...]:
@@ -112,6 +165,25 @@ def _alternative_row(one: Alternative) -> tuple[str, ...]:
         times = f"{math.exp(middle):.3g}" if middle < 700.0 else "over 1e300"
         return f"{one.name}={one.state}", other, f"{max(middle, 0.0):.4g}", times
     return f"{one.name}={one.state}", other, f"{least:.4g} to {most:.4g}", ""
+
+
+def _entry_row(one: Sensitivity) -> tuple[str, ...]:
+    slope = "?" if one.slope is None else f"{one.slope:.3g}"
+    if one.log_factor_lower == one.log_factor_upper:
+        return str(one), probability_text(one.log_value), slope, "not proven", ""
+    least, most = one.log_value + one.log_factor_lower, one.log_value + one.log_factor_upper
+    return (
+        str(one),
+        probability_text(one.log_value),
+        slope,
+        probability_text(least),
+        "anything" if most == math.inf else probability_text(most),
+    )
+
+
+def probability_text(log_value: float) -> str:
+    """A table entry from its log; what is too large or too small for a double as a power of e."""
+    return f"{math.exp(log_value):.4g}" if log_value == -math.inf or abs(log_value) < 700.0 else f"e^{log_value:.6g}"
 
 
 def _table(rows: list[tuple[str, ...]]) -> str:

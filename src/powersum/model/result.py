@@ -238,7 +238,9 @@ class Result:
         """What this answer rests on; prints as a table.
 
         For each piece of evidence the answer without it, and how probable both are then; for each maximised variable
-        its best other state and what that would cost. Everything holds from both sides.
+        its best other state and what that would cost. Everything holds from both sides. For table entries the slope of
+        the answer's log value, and how far the entry may move, all others as they are, with the answer proven to stay
+        the best.
 
         Parameters
         ----------
@@ -257,6 +259,12 @@ class Result:
         <BLANKLINE>
         variable  instead  log value lost  times less probable
         rain=yes  no       0.5596          1.75
+        <BLANKLINE>
+        table entry      is   slope  same answer from  to
+        rain=yes         0.2  1      0.1143            anything
+        rain=yes, wet=1  0.7  1      0.4               anything
+        rain=no          0.8  0      0                 1.4
+        rain=no, wet=1   0.1  0      0                 0.175
         """
         from powersum.answer.explanation import explain
 

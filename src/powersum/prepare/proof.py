@@ -174,10 +174,14 @@ class Ground:
 
 
 class Proof(NamedTuple):
-    """Steps of a certificate, and the upper bound that they prove, with the problem's constant."""
+    """Steps of a certificate, and the upper bound that they prove, with the problem's constant.
+
+    An ``exact`` proof is one of the value itself: from below as well, if not for any assignment.
+    """
 
     steps: Sequence[Step]
     log_upper: float
+    exact: bool = False
 
 
 Prover = Callable[[Ground], Proof]

@@ -10,10 +10,12 @@ from string import Template
 
 from powersum.answer.marginals import Marginals, marginals
 from powersum.core.errors import InputError
+from powersum.model.explanation import Explanation
 from powersum.model.model import Model, VariableKey
 from powersum.model.query import Query
 from powersum.model.question import EvidenceLike, Question, asked_again
 from powersum.model.result import Result
+from powersum.report.explanation import explanation_section
 from powersum.report.graph import roles_of
 from powersum.report.page_sections import MOST_BELIEFS
 
@@ -23,7 +25,7 @@ BELIEF_MEMORY = 2e8
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All that the page shows; ``beliefs`` is None where they would take too long or do not exist."""
+    """All that the page shows; ``beliefs`` is the reason why not where there are none."""
 
     result: Result
     question: Question
@@ -31,7 +33,7 @@ class Report:
     states: dict[int, str]
     title: str
     command: str | None
-    beliefs: Marginals | None
+    beliefs: Marginals | str
 
     @property
     def model(self) -> Model:
@@ -49,6 +51,7 @@ def write_report(
     query: Query | None = None,
     command: str | None = None,
     title: str | None = None,
+    explanation: Explanation | None = None,
 ) -> None:
     """Write one self-contained page about an answer.
 
@@ -64,6 +67,8 @@ def write_report(
         What made the answer, shown at the end of the page.
     title
         The page's title.
+    explanation
+        What ``result.explain(model)`` returned, to be shown as well.
 
     Examples
     --------
@@ -75,7 +80,14 @@ def write_report(
     from powersum.formats.files import saving
 
     page = report_html(
-        result, model, maximize=maximize, evidence=evidence, query=query, command=command, title=title or "powersum"
+        result,
+        model,
+        maximize=maximize,
+        evidence=evidence,
+        query=query,
+        command=command,
+        title=title or "powersum",
+        explanation=explanation,
     )
     with saving(path) as handle:
         handle.write(page.encode())
@@ -90,6 +102,7 @@ def report_html(
     query: Query | None = None,
     command: str | None = None,
     title: str = "powersum",
+    explanation: Explanation | None = None,
 ) -> str:
     """The page of :func:`write_report` as text."""
     from powersum.report import page_sections as sections
@@ -108,7 +121,7 @@ def report_html(
     )
     return Template(_part("page.html")).substitute(
         title=sections.title(report),
-        style=_part("page.css"),
+        style=_part("palette.css") + _part("page.css"),
         script=_part("page.js"),
         result=sections.embedded(result),
         headline=sections.headline(report),
@@ -116,6 +129,7 @@ def report_html(
         bounds=sections.bounds(report),
         graph=sections.graph(report),
         beliefs=sections.beliefs(report),
+        explanation="" if explanation is None else explanation_section(explanation),
         cost=sections.cost(report),
         making=sections.making(report),
     )
@@ -140,10 +154,10 @@ def _question(
     return Question.of(model, maximize, evidence, query=query)
 
 
-def _beliefs(question: Question) -> Marginals | None:
-    """Distribution of each variable given the evidence."""
+def _beliefs(question: Question) -> Marginals | str:
+    """Distribution of each variable given the evidence, or why there is none."""
     if question.model.n_variables > MOST_BELIEFS:
-        return None
+        return f"Not computed: the model has more than {MOST_BELIEFS} variables."
     try:
         return marginals(
             question.model,
@@ -152,9 +166,10 @@ def _beliefs(question: Question) -> Marginals | None:
             time_limit=BELIEF_SECONDS,
             memory=BELIEF_MEMORY,
         )
-    except InputError:
-        # The evidence has probability zero: there are no beliefs given it.
-        return None
+    except InputError as error:
+        return f"There are none: {error}."
+    except MemoryError:
+        return "Not computed: there is too little memory for them."
 
 
 def _part(name: str) -> str:

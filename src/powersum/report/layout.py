@@ -37,13 +37,26 @@ class Drawing(NamedTuple):
     rows: int = 0
 
 
-def draw(model: Model, important: IntArray, *, widest: int = WIDEST_ROW) -> Drawing:
+def links(model: Model) -> IntArray:
+    """All pairs of variables that a picture joins, each once; in a Bayesian network (parent, child)."""
+    return _parents(model) if model.directed else _neighbours(model)
+
+
+def draw(
+    model: Model,
+    important: IntArray,
+    *,
+    widest: int = WIDEST_ROW,
+    most: int = MOST_DRAWN,
+    pairs: IntArray | None = None,
+) -> Drawing:
     """Choose and place variables; a large model is cut to what is nearest to the ``important`` ones.
 
-    A row of a layered picture has at most ``widest`` variables.
+    A row of a layered picture has at most ``widest`` variables, the whole picture at most ``most``. ``pairs`` are the
+    :func:`links` of the model, for whoever draws it more than once.
     """
-    pairs = _parents(model) if model.directed else _neighbours(model)
-    chosen = _nearest(model.n_variables, pairs, important)
+    pairs = links(model) if pairs is None else pairs
+    chosen = _nearest(model.n_variables, pairs, important, most)
     row = np.full(model.n_variables, -1, dtype=np.int64)
     row[chosen] = np.arange(len(chosen))
     edges = row[pairs]
@@ -76,18 +89,18 @@ def _parents(model: Model) -> IntArray:
     return np.unique(np.stack([model.scope_variables[is_parent], child[is_parent]], axis=1), axis=0)
 
 
-def _nearest(n_variables: int, pairs: IntArray, important: IntArray) -> IntArray:
+def _nearest(n_variables: int, pairs: IntArray, important: IntArray, most: int) -> IntArray:
     """All variables of a small model; of a large one those nearest to the important ones, ascending."""
-    if n_variables <= MOST_DRAWN:
+    if n_variables <= most:
         return np.arange(n_variables)
     chosen = np.zeros(n_variables, dtype=np.bool_)
     # Half the room is for what lies around: a heap of variables without a link says nothing.
-    chosen[important[: MOST_DRAWN // 2] if important.size else np.array([0])] = True
+    chosen[important[: max(most // 2, 1)] if important.size else np.array([0])] = True
     while True:
         touched = chosen[pairs]
         fresh = np.unique(pairs[touched.any(axis=1) & ~touched.all(axis=1)])
         fresh = fresh[~chosen[fresh]]
-        room = MOST_DRAWN - int(chosen.sum())
+        room = most - int(chosen.sum())
         if not len(fresh) or room <= 0:
             return np.flatnonzero(chosen)
         chosen[fresh[:room]] = True

@@ -162,7 +162,7 @@ def answer(report: Report) -> str:
     for name, state in names[:MOST_ROWS]:
         variable = report.model.variable(name)
         alone = ""
-        if report.beliefs is not None:
+        if not isinstance(report.beliefs, str):
             index = report.model.state(variable, state)
             alone = _share(report.beliefs[variable][index])
         observed = " (observed)" if report.roles[variable] == "evidence" else ""
@@ -170,8 +170,29 @@ def answer(report: Report) -> str:
             f'<tr data-variable="{variable}" tabindex="-1"><th scope="row">{escape(name)}</th>'
             f"<td>{escape(str(state))}{observed}</td><td>{alone}</td></tr>"
         )
-    heads = ("variable", "state", "by itself" if report.beliefs is not None else "")
-    return _table("answer", heads, rows, len(names))
+    heads = ("variable", "state", "by itself" if not isinstance(report.beliefs, str) else "")
+    return _table("answer", heads, rows, len(names)) + _best(report.result)
+
+
+def _best(result: Result) -> str:
+    """Several answers in order, where they were asked for, and what comes after them."""
+    if not result.best:
+        return ""
+    rows = []
+    for one in result.best:
+        states = list(one.assignment.items())
+        shown = ", ".join(f"{escape(name)} = {escape(str(state))}" for name, state in states[:MOST_LARGE])
+        rest = f" and {len(states) - MOST_LARGE} more" if len(states) > MOST_LARGE else ""
+        share = "" if one.probability is None else f"{escape(str(one.probability))}, "
+        sure = "" if one.status is Status.OPTIMAL else ", not proven"
+        rows.append(f'<li>{shown}{rest} <span class="help">{share}log value {number(one.log_lower)}{sure}</span></li>')
+    after = ""
+    if result.log_upper_next is not None:
+        none = result.log_upper_next == -math.inf
+        after = (
+            "There are no more." if none else f"Any other has a log value of at most {number(result.log_upper_next)}."
+        )
+    return f'<h3>The {len(rows)} best</h3><ol class="best">{"".join(rows)}</ol><p class="help">{after}</p>'
 
 
 def graph(report: Report) -> str:
@@ -187,10 +208,8 @@ def graph(report: Report) -> str:
 
 def beliefs(report: Report) -> str:
     """The distribution of each variable given the evidence."""
-    if report.beliefs is None:
-        if report.model.n_variables > MOST_BELIEFS:
-            return f"<p>Not computed: the model has more than {MOST_BELIEFS} variables.</p>"
-        return "<p>There are none: the evidence has probability zero.</p>"
+    if isinstance(report.beliefs, str):
+        return f"<p>{escape(report.beliefs)}</p>"
     kind = (
         "Exact distributions of single variables given the evidence."
         if report.beliefs.exact

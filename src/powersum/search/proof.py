@@ -17,8 +17,8 @@ from powersum.search.values import new_values, roomy
 ROOM = 1 << 18
 """Contexts, and states of contexts, that are listed between two looks at the outside."""
 
-REMEMBERED = 0.4
-"""Share of the memory for remembering what is listed; the rest is for the lists."""
+REMEMBERED, FOUND_AGAIN = 0.3, 0.3
+"""Shares of the memory for remembering what is listed, and for what is searched for again; the rest is for lists."""
 
 STEPS = 20000
 """Nodes that are visited between two looks at the clock."""
@@ -32,8 +32,8 @@ class SearchProof:
     search, problem
         A search that has been left, and its problem.
     memory
-        Bytes for what is listed, and for remembering what is. What the search has to find out again stays within the
-        search's own memory: where that is not enough, less is proven.
+        Bytes for what is listed, for remembering what is, and for what the search has to find out again, if it has not
+        more itself; where that is not enough, less is proven.
 
     Attributes
     ----------
@@ -44,6 +44,8 @@ class SearchProof:
     def __init__(self, search: AndOr, problem: Problem, *, memory: float) -> None:
         self._search, self._problem = search, problem
         self._memory, self._listed = memory, 0
+        # What is found out once more must stay.
+        search.memory = max(search.memory, FOUND_AGAIN * memory)
         self._need = search.log_root - search.log_upper
         self.log_upper = search.log_upper
         contexts = search.shape.contexts
@@ -84,11 +86,16 @@ class SearchProof:
                     # Less is left by rounding, or because there is no room: the bound is what can be shown.
                     missing += float(trail.needs[top] - trail.left[top])
                     trail.needs[top] = trail.left[top]
-            if time.monotonic() >= deadline or self._listed > (1.0 - REMEMBERED) * self._memory:
+            if time.monotonic() >= deadline or not self._fits:
                 return False
         self._flush()
         self.log_upper += missing
-        return True
+        return self._fits
+
+    @property
+    def _fits(self) -> bool:
+        """Whether what is listed leaves room for the rest."""
+        return self._listed <= (1.0 - REMEMBERED - FOUND_AGAIN) * self._memory
 
     def _follow(self) -> int:
         search, counts = self._search, self._trail.counts

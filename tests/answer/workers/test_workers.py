@@ -58,7 +58,9 @@ class Desk:
     def tighten(self, turns: int = 3) -> None:
         for _ in range(turns):
             # A deadline far away would be all the time there is: one round is enough here.
-            self.tightening.tree.step(math.inf)
+            tree = self.tightening.tree
+            assert tree is not None
+            tree.step(math.inf)
         self.tightening.run(-math.inf)
 
     def holds(self) -> bool:
@@ -125,7 +127,7 @@ def test_the_best_tree_is_kept_from_stage_to_stage() -> None:
 def test_local_search_reports_values_of_assignments(threads: int) -> None:
     desk = Desk(hard_case(2), threads=threads)
     desk.tighten()
-    desk.local.suggest(desk.tightening.tree.decode())
+    desk.local.suggest(desk.tightening.decode())
     before = desk.board.log_lower
     while desk.board.log_lower == before:
         if desk.local.beside:
@@ -210,7 +212,7 @@ def test_a_crew_has_all_workers() -> None:
     task = task_of(hard_case(1).problem(), Board(hard_case(1).model.n_variables))
     crew = crew_of(task, FullSearch(task))
     workers = [type(spell.worker).__name__ for spell in crew.spells]
-    assert workers == ["FullSearch", "PartialSums", "VariationalSums", "BranchAndBound"]
+    assert workers == ["Conditioning", "FullSearch", "PartialSums", "VariationalSums", "BranchAndBound"]
     crew.companion.close()
 
 

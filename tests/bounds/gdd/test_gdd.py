@@ -200,18 +200,42 @@ def test_threads_do_not_change_a_bit() -> None:
     assert (one._state.tables == two._state.tables).all()
 
 
-def test_blocks_of_one_colour_share_no_region() -> None:
+@pytest.mark.parametrize("ibound", [None, 3])
+def test_side_by_side_is_one_after_another(ibound: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches of many blocks reach, to the last bit, the point that batches of one block reach."""
+    rng = np.random.default_rng(3)
+    for zeros in (0.0, 0.1):
+        model = grid(rng, 5, 6, states=3)
+        factors = [(s, np.where(rng.random(t.shape) < zeros * (len(s) - 1), -np.inf, t)) for s, t in model.factors()]
+        model = Model.from_factors([3] * 30, factors, log=True)
+        problem, order = prepared(model, np.where(rng.random(30) < 0.3, 0.0, 1.0))
+        points = []
+        for entries in (1, 16384):
+            monkeypatch.setattr("powersum.bounds.gdd.regions.BATCH_ENTRIES", entries)
+            gdd = GDD(problem, order, ibound=ibound)
+            wiring = gdd._wiring
+            assert (np.diff(wiring.batch_start).max() == 1) == (entries == 1)
+            for _ in range(4):
+                gdd.step(math.inf)
+            points.append((gdd._state.tables, gdd._state.delta, gdd._state.weights, gdd.log_upper))
+        for alone, together in zip(*points, strict=True):
+            np.testing.assert_array_equal(alone, together)
+
+
+def test_blocks_of_one_colour_share_no_region(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("powersum.bounds.gdd.regions.BATCH_ENTRIES", 20)
     rng = np.random.default_rng(1)
     model = random_model(rng, n_variables=12, n_factors=20, max_scope=4)
     problem, order = prepared(model, np.ones(12))
     gdd = GDD(problem, order)
     wiring = gdd._wiring
     assert sorted(wiring.sweep.tolist()) == list(range(len(wiring.regions.block_size)))
+    assert len(wiring.batch_start) > len(wiring.colour_start) > 2
     for k in range(len(wiring.colour_start) - 1):
-        blocks = wiring.sweep[wiring.colour_start[k] : wiring.colour_start[k + 1]]
+        first, last = wiring.batch_start[wiring.colour_start[k]], wiring.batch_start[wiring.colour_start[k + 1]]
         regions = [
             r
-            for b in blocks
+            for b in wiring.sweep[first:last]
             for r in wiring.regions.member_region[
                 wiring.regions.block_start[b] : wiring.regions.block_start[b + 1]
             ].tolist()

@@ -19,6 +19,7 @@ from powersum.bounds.buckets.scopes import scopes_in_order
 from powersum.bounds.buckets.wiring import lay_out
 from powersum.bounds.tree import CoveringTree
 from powersum.bounds.tree.budget import largest_within
+from powersum.bounds.tree.fixed_tree import FixedTree
 from powersum.core.arrays import FloatArray
 from powersum.core.errors import InputError
 from powersum.model.model import Model
@@ -233,9 +234,10 @@ def test_sizes_follow_the_memory() -> None:
     for size in (2**21, 2**24, 2**26):
         found = largest_within(scopes, cardinalities, entries=np.inf, size=size)
         assert found is not None
-        passes = Passes(lay_out(found[1], scopes, cardinalities), problem.model, order, problem.tau)
-        passes.value_and_gradient()
-        arrays = [passes.pool, passes.gradient, *vars(passes).values(), *passes.layout.wiring]
+        tree = FixedTree(problem, order, scopes, found[1], threads=1)
+        assert tree.step(math.inf)
+        held = [tree, tree.passes, tree._guide, tree._descent]
+        arrays = [array for part in held for array in vars(part).values()] + list(tree.layout.wiring)
         unique = {id(a): a.nbytes for a in arrays if isinstance(a, np.ndarray) and a.base is None}
         assert sum(unique.values()) <= size
         assert found[2].bytes <= size

@@ -60,6 +60,8 @@ class BranchAndBound:
         if task.problem.model.n_variables > task.schedule.most_variables:
             return False
         tree = self._tightening.tree
+        if tree is None:
+            return False
         # What tightening needed beside the tables makes room for the copy of them that the search reads.
         tree.best_tree.rest()
         heuristic, log_upper = heuristic_of(tree, task.problem)
@@ -68,7 +70,7 @@ class BranchAndBound:
             tree.best_tree,
             self._evaluator,
             log_upper=log_upper,
-            log_lower=incumbent.log_value,
+            log_lower=task.board.best_known(task.problem),
             log_error=task.log_error,
             assignment=incumbent.states,
             memory=task.shares.search - self._memory_for_proofs,
@@ -83,7 +85,9 @@ class BranchAndBound:
         if task.board.incumbent is not None:
             search.offer(task.board.incumbent.log_value, task.board.incumbent.states)
         progress = search.run(deadline)
-        task.board.offer_lower(task.problem, search.log_lower, 2.0 * task.log_error, search.assignment)
+        # A value that is known elsewhere is not that of the assignment at hand.
+        if search.log_lower > task.board.log_floor - task.problem.log_constant:
+            task.board.offer_lower(task.problem, search.log_lower, 2.0 * task.log_error, search.assignment)
         task.board.offer_upper(task.problem, search.log_upper, search.log_error, prover=self._prover)
         if progress is Progress.DONE and search.log_upper <= search.log_lower + search.tolerance:
             task.board.prove("Branch and bound: nothing better is left.")

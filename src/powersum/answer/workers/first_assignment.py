@@ -48,7 +48,7 @@ class FirstAssignment:
         """Look for one until the deadline."""
         evaluator = self._evaluator
         if self._decoded is None:
-            self._decoded = self._tightening.tree.decode()
+            self._decoded = self._tightening.decode()
             self._take_up()
         ended, states = complete(
             evaluator, preferring(evaluator, self._decoded), deadline=deadline, seed=self._task.seed

@@ -10,6 +10,7 @@ from powersum.answer.proofs import by_sums, by_sums_given
 from powersum.answer.workers.local_search import LocalSearch
 from powersum.answer.workers.task import Task
 from powersum.answer.workers.tightening import Tightening
+from powersum.bounds.tree.covering_tree import CoveringTree
 from powersum.core.arrays import IntArray
 from powersum.core.clock import working_time
 from powersum.core.progress import Progress
@@ -17,8 +18,9 @@ from powersum.prepare.proof import Proof
 from powersum.sums.partial_sum import Recorded
 from powersum.sums.passes import SumPasses
 
-RECORD = 2e7
-"""States of contexts that a certificate may list of one pass; of larger passes it proves less."""
+RECORD, RECORD_RATE = 2e7, 2e6
+"""States of contexts that a certificate may list of one pass, in all and for each second of the time limit, for packing
+them takes time; of larger passes it proves less."""
 
 
 class PartialSums:
@@ -46,6 +48,7 @@ class PartialSums:
         self._given: IntArray | None = None
         self._recorded: Recorded | None = None
         self._ends = math.inf
+        self._tree: CoveringTree | None = None
         self._share, self._seconds = task.schedule.first_share, math.inf
 
     @property
@@ -56,7 +59,8 @@ class PartialSums:
     def begin(self, ends: float) -> bool:
         """Begin passes that end at a moment of the clock."""
         task = self._task
-        if self.possible is None:
+        tree = self._tightening.tree
+        if self.possible is None or tree is None:
             return False
         is_max = task.is_max
         self._given = None
@@ -71,14 +75,14 @@ class PartialSums:
         self._ends = task.clock.spent + left
         self._passes = SumPasses(
             task.problem,
-            self._tightening.tree,
+            tree,
             memory=task.shares.sums(held=self._local.holds),
             first_share=self._share,
             given=self._given,
             anchor=self.possible if self._given is None else None,
-            record=RECORD if task.board.ground is not None else 0.0,
+            record=min(RECORD, RECORD_RATE * task.clock.limit) if task.board.ground is not None else 0.0,
         )
-        self._recorded = None
+        self._recorded, self._tree = None, tree
         return True
 
     def run(self, deadline: float) -> Progress:
@@ -110,7 +114,8 @@ class PartialSums:
         if recorded is None or recorded is self._recorded or ground is None:
             return
         self._recorded = recorded
-        tree = self._tightening.tree.best_tree
+        assert self._tree is not None
+        tree = self._tree.best_tree
         if self._given is None:
             step = by_sums(ground, tree, problem, recorded)
             board.offer_proof(Proof([step], recorded.log_upper + problem.log_constant))
@@ -121,7 +126,7 @@ class PartialSums:
 
     def end(self) -> None:
         """Remember how far the passes came; the next ones begin there."""
-        passes, self._passes = self._passes, None
+        passes, self._passes, self._tree = self._passes, None, None
         if passes is not None:
             self._share = passes.share
             if self._given is None:

@@ -1,21 +1,32 @@
-"""Tightening: a covering tree in each stage, each with more time and from another seed than the one before."""
+"""Tightening: a covering tree in each stage, each with more time and from another seed than the one before.
+
+Where no two trees fit the memory there is one bound in all stages: a tree, or what takes less memory and time.
+"""
 
 from __future__ import annotations
 
 import math
 
-from powersum.answer.proofs import by_tree
+from powersum.answer.proofs import by_forest, by_tree
 from powersum.answer.resume import Resumed
 from powersum.answer.workers.local_search import LocalSearch
 from powersum.answer.workers.task import Task
+from powersum.bounds.affordable import affordable, decomposed_bytes, decomposed_first, in_time
+from powersum.bounds.gdd import GDD
+from powersum.bounds.protocol import Provable, Tightener
 from powersum.bounds.tree.covering_tree import CoveringTree
 from powersum.core import work_time as time
+from powersum.core.arrays import IntArray
+from powersum.core.errors import TooLittleMemoryError
 from powersum.core.progress import Progress
 from powersum.prepare.proof import Ground, Proof
 
+FIRST_STAGES = 2
+"""Stages of the bound to begin with, where that is no tree."""
+
 
 class Tightening:
-    """The trees of all stages: the best so far, and the one at work.
+    """The bounds of all stages: the best so far, and the one at work.
 
     Parameters
     ----------
@@ -27,26 +38,35 @@ class Tightening:
 
     def __init__(self, task: Task, local: LocalSearch) -> None:
         self._task, self._local = task, local
-        self._best: CoveringTree | None = None
-        self._present: CoveringTree | None = None
+        self._best: Tightener | None = None
+        self._present: Tightener | None = None
         self._resumed: CoveringTree | None = None
         self._ends = math.inf
+        self._alone = False
+        self._tree: CoveringTree | None = None
 
     @property
-    def tree(self) -> CoveringTree:
-        """The tree at work during a stage, the best of all after it."""
-        tree = self._present or self._best
-        assert tree is not None
-        return tree
+    def tree(self) -> CoveringTree | None:
+        """The tree at work during a stage, the best of all after it; None where there is another bound in its place."""
+        return self._present if isinstance(self._present, CoveringTree) else self._tree
+
+    @property
+    def _bound(self) -> Tightener:
+        bound = self._present or self._best
+        assert bound is not None
+        return bound
 
     @property
     def gap(self) -> float:
-        """How far the tree at work is above the best value known."""
-        incumbent = self._task.board.incumbent
-        return math.inf if incumbent is None else self.tree.log_upper - incumbent.log_value
+        """How far the bound at work is above the best value known."""
+        return self._bound.log_upper - self._task.board.best_known(self._task.problem)
+
+    def decode(self) -> IntArray:
+        """States of max variables that the bound likes."""
+        return self._bound.decode()
 
     def begin(self, stage: int, ends: float) -> None:
-        """Another tree, to be tightened until a moment of the clock."""
+        """Another tree, to be tightened until a moment of the clock; what is there in its place goes on."""
         task = self._task
         self._ends = ends
         if self._resumed is None and stage == 0 and task.resumed is not None:
@@ -55,14 +75,30 @@ class Tightening:
             # It goes on for as long as there is something to gain.
             self._present = self._resumed
             return
-        self._present = CoveringTree(
-            task.problem,
-            task.order,
-            threads=task.threads - task.shares.beside,
-            seed=task.seed + stage,
-            ibound=task.schedule.ibound,
-            memory=int(task.shares.tree),
-        )
+        if self._alone:
+            self._present = self._best
+            return
+        problem, order, left = task.problem, task.order, task.clock.left
+        threads, seed = task.threads - task.shares.beside, task.seed + stage
+        ibound = task.schedule.ibound
+        first = decomposed_first(problem) and decomposed_bytes(problem) <= task.shares.alone
+        if first and ibound is None and stage < FIRST_STAGES:
+            self._present = self._best or GDD(problem, order, threads=threads)
+            return
+        if self._best is not None and self._tree is None:
+            # The bound to begin with makes room for trees; what it has found is computed from scratch before.
+            task.board.confirm()
+            self._best = None
+        if in_time(problem, left):
+            try:
+                size = int(task.shares.tree)
+                self._present = CoveringTree(problem, order, threads=threads, seed=seed, ibound=ibound, memory=size)
+                return
+            except TooLittleMemoryError:
+                pass
+        self._alone = True
+        size = int(task.shares.alone)
+        self._present = affordable(problem, order, threads=threads, seed=seed, ibound=ibound, memory=size, seconds=left)
 
     def _of_checkpoint(self, resumed: Resumed) -> CoveringTree | None:
         """The tree that an earlier run has left, if it fits."""
@@ -77,13 +113,14 @@ class Tightening:
 
     def run(self, deadline: float) -> Progress:
         """Tighten until the deadline; how large trees grow is planned for the end of the stage."""
-        tree, clock = self.tree, self._task.clock
+        bound, clock = self._bound, self._task.clock
         more = self._task.schedule.tighten
         while more and time.monotonic() < deadline:
-            more = tree.step(clock.deadline_at(self._ends))
-        self._report(tree)
-        # While it is annealed the tree shows one good assignment after another, at every temperature others.
-        self._local.look_at(tree.glance())
+            more = bound.step(clock.deadline_at(self._ends))
+        self._report(bound)
+        if isinstance(bound, CoveringTree):
+            # While it is annealed the tree shows one good assignment after another, at every temperature others.
+            self._local.look_at(bound.glance())
         if more:
             return Progress.MORE
         if clock.spent < self._ends:
@@ -91,24 +128,36 @@ class Tightening:
         return Progress.OUT_OF_TIME if clock.spent >= self._ends else Progress.DONE
 
     def end(self) -> None:
-        """Keep the better of the tree at work and the best before, and begin local search from what it likes."""
-        tree = self.tree
-        self._report(tree)
+        """Keep the better of the bound at work and the best before, and begin local search from what it likes."""
+        bound = self._bound
+        self._report(bound)
         first = self._best is None
-        if self._best is None or tree.log_upper < self._best.log_upper:
-            self._best = tree
-            if not first:
-                self._local.suggest(tree.decode())
+        if self._best is None or bound is self._best or bound.log_upper < self._best.log_upper:
+            self._best = bound
+            self._tree = bound if isinstance(bound, CoveringTree) else None
+            if not first or self._tree is None:
+                self._local.suggest(bound.decode())
         self._present = None
 
-    def _report(self, tree: CoveringTree) -> None:
-        """The tree's bound counts its own rounding, and can be computed again at its point."""
+    def _report(self, bound: Tightener) -> None:
+        """The bound counts its own rounding, and can be computed again at its point."""
         problem = self._task.problem
 
         def prover(ground: Ground) -> Proof:
-            return by_tree(ground, tree.best_tree, problem)
+            if isinstance(bound, CoveringTree):
+                return by_tree(ground, bound.best_tree, problem)
+            assert isinstance(bound, Provable)
+            return by_forest(ground, *bound.certified(), problem)
 
         def draft(ground: Ground) -> Proof:
-            return by_tree(ground, tree.best_tree, problem, evaluate=False)
+            assert isinstance(bound, CoveringTree)
+            return by_tree(ground, bound.best_tree, problem, evaluate=False)
 
-        self._task.board.offer_upper(problem, tree.log_upper, 0.0, tree.bound, prover, draft)
+        self._task.board.offer_upper(
+            problem,
+            bound.log_upper,
+            0.0,
+            bound.bound,
+            prover if isinstance(bound, Provable) else None,
+            draft if isinstance(bound, CoveringTree) else None,
+        )

@@ -122,7 +122,7 @@ class VariationalSums:
             return
         states = np.where(task.is_max, bound.states, -1)
         if np.array_equal(task.problem.restore(states), board.states):
-            step = by_distributions(board.ground, bound, task.problem)
+            step = by_distributions(board.ground, bound, task.problem, board.states)
             if step is not None:
                 board.offer_below(task.problem, bound.log_lower, 0.0, [step])
 

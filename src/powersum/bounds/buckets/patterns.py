@@ -16,8 +16,13 @@ Index32Array = NDArray[np.uint32]
 BLOCK = 512
 """Most entries in a row of a block, unless one axis alone is longer: rows of a block stay in the first-level cache."""
 
-GATHER, WHOLE, CONSTANT = 0, 1, 2
-"""Kinds of pattern: some axes missing, all there, none there."""
+GATHER, WHOLE, CONSTANT, RUNS, STEPS = 0, 1, 2, 3, 4
+"""Kinds of pattern: some axes missing; all there; none there; some missing, but none of the last ones; some there, but
+none of the last ones."""
+
+LEAST_RUN = 8
+"""Where the axes that are all there, or all missing, at the end of a row have so many states together, the row is
+worked on by runs of them: contiguous stretches of the input, or one entry of it."""
 
 
 @inner
@@ -54,8 +59,26 @@ def _pattern_of(key: IntArray, slots: IntArray, key_starts: IntArray, keys: IntA
 
 
 @inner
-def _fill_pattern(key: IntArray, maps: Index32Array, places: Index32Array, gaps: Index32Array) -> None:
-    """Indices of one pattern; ``key`` holds for each axis twice its number of states, plus 1 where the input has it."""
+def _kind_of(key: IntArray, met: int, missing: int) -> tuple[int, int]:
+    """Kind and run of a pattern; ``key`` holds for each axis twice its states, plus 1 where the input has it."""
+    if missing == 1:
+        return WHOLE, 1
+    if met == 1:
+        return CONSTANT, 1
+    has = key[key.size - 1] & 1
+    run, axis = 1, key.size - 1
+    # Axes of a single state are there and missing at once.
+    while axis >= 0 and (key[axis] & 1 == has or key[axis] >> 1 == 1):
+        run *= key[axis] >> 1
+        axis -= 1
+    if run < LEAST_RUN:
+        return GATHER, 1
+    return (RUNS if has else STEPS), run
+
+
+@inner
+def _fill_pattern(key: IntArray, run: int, maps: Index32Array, places: Index32Array, gaps: Index32Array) -> None:
+    """Indices of one pattern; places and gaps where there is room for them."""
     digits = np.zeros(key.size, np.int64)
     sizes = np.empty(key.size, np.int64)
     strides = np.zeros(key.size, np.int64)
@@ -68,15 +91,16 @@ def _fill_pattern(key: IntArray, maps: Index32Array, places: Index32Array, gaps:
     n_places, n_gaps = 0, 0
     # Typed: for a literal 0 Numba would compile `next_entry` once more.
     place: Any = np.int64(0)
-    for entry in range(maps.size):
-        first, plain = True, True
+    for entry in range(maps.size * run):
+        first, plain = places.size > 0, gaps.size > 0
         for axis in range(key.size):
             if digits[axis] > 0:
                 if key[axis] & 1:
                     plain = False
                 else:
                     first = False
-        maps[entry] = place
+        if entry % run == 0:
+            maps[entry // run] = place
         # Entries rise through the input in its own order where all missing axes are 0, through the gaps where all
         # present ones are.
         if first:
@@ -124,9 +148,11 @@ class TreeWiring(NamedTuple):
     kind: IntArray
     present: IntArray
     """Entries of an input that a row of a block meets."""
+    run: IntArray
+    """Entries of a row that are told by one entry of ``maps``: 1, but for :data:`RUNS` and :data:`STEPS`."""
     map_starts: IntArray
     maps: Index32Array
-    """For each entry of a row its place in the input."""
+    """For each entry of a row, or for the first of each run, its place in the input."""
     place_starts: IntArray
     places: Index32Array
     """For each entry of the input its first place in a row."""
@@ -164,6 +190,7 @@ def wire(
         bases=roomy.bases[: roomy.base_starts[-1]].copy(),
         kind=roomy.kind[:n].copy(),
         present=roomy.present[:n].copy(),
+        run=roomy.run[:n].copy(),
         map_starts=roomy.map_starts[: n + 1].copy(),
         maps=roomy.maps[: roomy.map_starts[n]].copy(),
         place_starts=roomy.place_starts[: n + 1].copy(),
@@ -203,6 +230,7 @@ def _wire(
     keys = np.empty(256, np.int64)
     kind = np.empty(n_inputs, np.int64)
     present = np.empty(n_inputs, np.int64)
+    run = np.ones(n_inputs, np.int64)
     map_starts = np.zeros(n_inputs + 1, np.int64)
     place_starts = np.zeros(n_inputs + 1, np.int64)
     gap_starts = np.zeros(n_inputs + 1, np.int64)
@@ -268,18 +296,20 @@ def _wire(
                 for i in range(key.size):
                     keys[key_starts[number] + i] = key[i]
                 key_starts[number + 1] = key_starts[number] + key.size
-                kind[number] = WHOLE if missing == 1 else (CONSTANT if met == 1 else GATHER)
+                kind[number], run[number] = _kind_of(key, met, missing)
                 present[number] = met
-                filled = row_length[node] if kind[number] == GATHER else 0
+                filled = row_length[node] // run[number] if kind[number] != WHOLE and kind[number] != CONSTANT else 0
+                placed = kind[number] == GATHER
                 maps = grown(maps, map_starts[number] + filled)
-                places = grown(places, place_starts[number] + (met if filled else 0))
-                gaps = grown(gaps, gap_starts[number] + (missing if filled else 0))
+                places = grown(places, place_starts[number] + (met if placed else 0))
+                gaps = grown(gaps, gap_starts[number] + (missing if placed else 0))
                 map_starts[number + 1] = map_starts[number] + filled
-                place_starts[number + 1] = place_starts[number] + (met if filled else 0)
-                gap_starts[number + 1] = gap_starts[number] + (missing if filled else 0)
+                place_starts[number + 1] = place_starts[number] + (met if placed else 0)
+                gap_starts[number + 1] = gap_starts[number] + (missing if placed else 0)
                 if filled:
                     _fill_pattern(
                         key,
+                        run[number],
                         maps[map_starts[number] : map_starts[number + 1]],
                         places[place_starts[number] : place_starts[number + 1]],
                         gaps[gap_starts[number] : gap_starts[number + 1]],
@@ -295,6 +325,7 @@ def _wire(
         pattern,
         kind,
         present,
+        run,
         map_starts,
         maps,
         place_starts,

@@ -6,36 +6,30 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from types import MappingProxyType
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from powersum.bounds.gdd.blocks import update_blocks
+from powersum.bounds.gdd.blocks import update_batches
 from powersum.bounds.gdd.join_graph import join_graph
 from powersum.bounds.gdd.proof import region_forest
 from powersum.bounds.gdd.regions import JunctionGraph, factor_graph, own_tables
-from powersum.bounds.gdd.state import DescentState, Rules, new_workspace
+from powersum.bounds.gdd.state import DescentState, Rules, Workspace, new_workspace
 from powersum.bounds.gdd.weights import STARTS, start_weights
-from powersum.bounds.gdd.whole import evaluate_regions, gradients, max_marginals, rebuild_tables
+from powersum.bounds.gdd.whole import apply_shifts, evaluate_regions, gradients, max_marginals, rounding_units
 from powersum.bounds.protocol import check_choices
 from powersum.core import work_time as time
 from powersum.core.arrays import FloatArray, IntArray, starts_of
 from powersum.core.errors import InputError
 from powersum.core.speed import DECOMPOSED_SWEEP
 from powersum.model.result import Residuals
-from powersum.model.rounding import EXPONENTIAL, UNIT, certain, elimination_error, magnitudes
+from powersum.model.rounding import UNIT, certain, elimination_error
 from powersum.prepare.problem import Problem
 from powersum.prepare.proof import Forest
 
 DIRECTIONS = ("matching", "gradient")
-SMALLEST_PARALLEL_COLOUR = 64
-"""Fewer blocks than this are quicker on one thread than handed out to several."""
-
-BLOCKS_AT_ONCE = 8192
-"""Blocks updated between two looks at the clock: some hundredths of a second."""
-
-MOVES = 4.0
-"""Changes of a table by one of its separators in one sweep, at most."""
+BATCHES_AT_ONCE = 16
+"""Batches updated between two looks at the clock: some hundredths of a second."""
 
 REBUILD_EVERY = 25
 """Sweeps between two rebuildings of the tables from the model's own numbers, which stop rounding from piling up."""
@@ -96,7 +90,7 @@ class GDD:
         regions = self._wiring.regions
         n_blocks = len(regions.block_size)
         self._state = DescentState(
-            tables=self._wiring.theta.copy(),
+            tables=self._own_tables(),
             delta=np.zeros(self._wiring.n_shifts),
             weights=start_weights(regions, problem.tau, start),
             log_values=np.zeros(len(regions.table_start) - 1),
@@ -114,10 +108,8 @@ class GDD:
         self._threads = threads
         self._block_seconds = DECOMPOSED_SWEEP * float(regions.table_start[-1]) / max(n_blocks, 1)
         self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
-        self._workspaces = [new_workspace(regions) for _ in range(threads)]
-        largest = int(np.diff(regions.table_start).max(initial=1))
-        self._scratch = np.empty(largest)
-        evaluate_regions(regions, self._state, self._scratch)
+        self._workspaces = [new_workspace(wiring) for _ in range(threads)]
+        evaluate_regions(regions, wiring.shapes, self._state, self._workspaces[0])
         # Several of the model's factors may be added up in one table.
         self._adding = elimination_error(problem.model, float(problem.tau.max(initial=1.0)))
         self._sweeps = 0
@@ -127,15 +119,13 @@ class GDD:
 
     def step(self, deadline: float) -> bool:
         """One sweep over all blocks, colour by colour."""
-        wiring = self._wiring
-        for blocks in self._portions():
-            self._update(blocks)
+        for first, last in self._portions():
+            self._update(first, last)
             if time.monotonic() > deadline:
                 break
         self._sweeps += 1
         if self._sweeps % REBUILD_EVERY == 0:
-            rebuild_tables(wiring.regions, wiring.theta, self._state)
-            evaluate_regions(wiring.regions, self._state, self._scratch)
+            self._rebuilt()
         value = float(self._state.log_values.sum())
         fallen = value < self._value
         self._value = min(self._value, value)
@@ -145,27 +135,41 @@ class GDD:
             self.log_upper, self.log_error = log_upper, error
         return fallen
 
-    def _portions(self) -> Iterator[IntArray]:
-        """The blocks of a sweep in portions of one colour each, small enough to look at the clock in between."""
-        starts, sweep = self._wiring.colour_start, self._wiring.sweep
-        for first, last in pairwise(starts.tolist()):
-            for at in range(first, last, BLOCKS_AT_ONCE):
-                yield sweep[at : min(at + BLOCKS_AT_ONCE, last)]
+    def _portions(self) -> Iterator[tuple[int, int]]:
+        """The batches of a sweep in portions of one colour each, small enough to look at the clock in between."""
+        at_once = BATCHES_AT_ONCE * self._threads
+        for first, last in pairwise(self._wiring.colour_start.tolist()):
+            for at in range(first, last, at_once):
+                yield at, min(at + at_once, last)
 
-    def _update(self, blocks: IntArray) -> None:
-        regions, tau = self._wiring.regions, self._problem.tau
-        pool = self._pool
-        time.spend(self._block_seconds * len(blocks))
-        if pool is None or len(blocks) < SMALLEST_PARALLEL_COLOUR:
-            update_blocks(blocks, tau, regions, self._state, self._workspaces[0], self._rules)
+    def _update(self, first: int, last: int) -> None:
+        wiring, pool = self._wiring, self._pool
+        time.spend(self._block_seconds * int(wiring.batch_start[last] - wiring.batch_start[first]))
+
+        def update(first: int, last: int, work: Workspace) -> None:
+            update_batches(
+                first, last, wiring.batch_start, wiring.sweep, self._problem.tau, wiring.regions, wiring.shapes,
+                self._state, work, self._rules,
+            )  # fmt: skip
+
+        if pool is None or last - first == 1:
+            update(first, last, self._workspaces[0])
             return
-        parts = np.array_split(blocks, self._threads)
-        jobs = [
-            pool.submit(update_blocks, part, tau, regions, self._state, work, self._rules)
-            for part, work in zip(parts, self._workspaces, strict=True)
-        ]
+        ends = np.linspace(first, last, self._threads + 1).astype(int).tolist()
+        parts = zip(pairwise(ends), self._workspaces, strict=True)
+        jobs = [pool.submit(update, start, end, work) for (start, end), work in parts]
         for job in jobs:
             job.result()
+
+    def _own_tables(self, target: FloatArray | None = None) -> FloatArray:
+        """The clusters' own tables, without any shift."""
+        theta = self._wiring.theta
+        if theta is None:
+            return own_tables(self._problem.model, self._wiring, target)
+        if target is None:
+            return theta.copy()
+        target[:] = theta
+        return target
 
     def bound(self) -> float:
         """The bound at the present point, from the model's own tables, the shifts and the weights."""
@@ -178,42 +182,29 @@ class GDD:
         forest = region_forest(
             self._problem, self._order, wiring.regions, wiring.factor_cluster, state.delta, state.weights
         )
-        theta = own_tables(self._problem.model, wiring) if wiring.excluded else None
-        return forest, certain(self._rebuilt(theta), self._error(0))
+        if wiring.theta is not None:
+            # The certificate does not know of tuples that were made impossible.
+            own_tables(self._problem.model, wiring, state.tables)
+            self._shift_and_evaluate()
+        return forest, certain(float(state.log_values.sum()), self._error(0))
 
-    def _rebuilt(self, theta: FloatArray | None = None) -> float:
-        rebuild_tables(self._wiring.regions, self._wiring.theta if theta is None else theta, self._state)
-        evaluate_regions(self._wiring.regions, self._state, self._scratch)
+    def _rebuilt(self) -> float:
+        self._own_tables(self._state.tables)
+        self._shift_and_evaluate()
         return float(self._state.log_values.sum())
 
-    def _error(self, sweeps: int) -> float:
-        """How far rounding can have moved the value, so many sweeps after the tables were built from the model's.
+    def _shift_and_evaluate(self) -> None:
+        wiring = self._wiring
+        apply_shifts(wiring.regions, wiring.shapes, self._state)
+        evaluate_regions(wiring.regions, wiring.shapes, self._state, self._workspaces[0])
 
-        Each table is the sum of the model's own and of its shifts, to which every sweep adds a move for each separator;
-        :mod:`powersum.model.rounding` says why errors add up.
-        """
-        regions, state = self._wiring.regions, self._state
-        n_regions = len(regions.table_start) - 1
-        if not n_regions:
+    def _error(self, sweeps: int) -> float:
+        """How far rounding can have moved the value, so many sweeps after the tables were built from the model's."""
+        if not len(self._state.log_values):
             return 0.0
-        moved = regions.member_delta >= 0
-        separators = regions.member_region[regions.block_start[:-1]]
-        in_block = np.diff(regions.block_start)
-        shifts = np.zeros(n_regions)
-        if moved.any():
-            starts, place = np.unique(regions.member_delta[moved], return_inverse=True)
-            sizes = magnitudes(state.delta, starts)[place]
-            np.add.at(shifts, regions.member_region[moved], sizes)
-            np.add.at(shifts, np.repeat(separators, in_block)[moved], sizes)
-        number = np.bincount(regions.member_region, minlength=n_regions)
-        np.add.at(number, separators, in_block)
-        largest = magnitudes(state.tables, regions.table_start[:-1]) + shifts
-        additions = number * (2.0 + MOVES * sweeps) + np.diff(regions.axis_start) * 3.0 + 4.0
-        card = regions.axis_card.astype(np.float64)
-        parts = np.bincount(regions.axis_variable)[regions.axis_variable]
-        sums = np.maximum(state.weights, 1e-3) * (2.0 * card + EXPONENTIAL + (parts + 8.0) * np.log(card))
-        total = np.abs(state.log_values[np.isfinite(state.log_values)]).sum()
-        return self._adding + float(UNIT * ((additions * largest).sum() + sums.sum() + n_regions * total))
+        n_variables = len(self._problem.tau)
+        regions, shapes = self._wiring.regions, self._wiring.shapes
+        return self._adding + UNIT * float(rounding_units(n_variables, regions, shapes, self._state, float(sweeps)))
 
     def decode(self) -> IntArray:
         """Round the beliefs of the max variables, each by itself."""
@@ -229,14 +220,17 @@ class GDD:
         """For every state of every max variable the sum of its max-marginals, flat; 0 for other variables."""
         model = self._problem.model
         starts = starts_of(model.cardinalities)
-        return max_marginals(
-            model.n_variables, starts, self._problem.tau, self._wiring.regions, self._state, self._scratch
-        )
+        wiring = self._wiring
+        return max_marginals(starts, self._problem.tau, wiring.regions, wiring.shapes, self._state, self._workspaces[0])
 
     def gradients(self) -> tuple[FloatArray, FloatArray]:
         """Derivatives of the bound at the present point by every shift and by every weight."""
         of_delta, of_weights = np.zeros_like(self._state.delta), np.zeros_like(self._state.weights)
-        gradients(self._wiring.regions, self._state, self._workspaces[0], of_delta, of_weights)
+        wiring = self._wiring
+        gradients(
+            wiring.batch_start, wiring.sweep, wiring.regions, wiring.shapes, self._state, self._workspaces[0],
+            of_delta, of_weights,
+        )  # fmt: skip
         return of_delta, of_weights
 
     def residuals(self) -> Residuals:
@@ -252,8 +246,9 @@ class GDD:
     def sizes(self) -> dict[str, int | float]:
         """Numbers of regions, table entries and parameters, and the bytes of all arrays."""
         regions, state = self._wiring.regions, self._state
-        arrays = [a for a in (*regions, *state, self._wiring.theta, self._wiring.sweep) if isinstance(a, np.ndarray)]
-        arrays += [a for work in self._workspaces for a in work]
+        parts: tuple[Any, ...] = (*regions, *self._wiring.shapes, *self._wiring, *state)
+        parts += tuple(a for work in self._workspaces for a in work)
+        arrays = [a for a in parts if isinstance(a, np.ndarray)]
         return {
             "clusters": regions.n_clusters,
             "separators": len(regions.table_start) - 1 - regions.n_clusters,

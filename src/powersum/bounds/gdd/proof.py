@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from powersum.bounds.gdd.regions import Regions
-from powersum.core.arrays import FloatArray, IntArray, starts_of
+from powersum.core.arrays import FloatArray, Int32Array, IntArray, starts_of
 from powersum.prepare.problem import Problem
 from powersum.prepare.proof import Forest, enough, homes_of
 
@@ -14,7 +14,7 @@ def region_forest(
     problem: Problem,
     order: IntArray,
     regions: Regions,
-    factor_cluster: IntArray,
+    factor_cluster: Int32Array,
     delta: FloatArray,
     weights: FloatArray,
 ) -> Forest:
@@ -38,12 +38,17 @@ def region_forest(
             enough(own, float(problem.tau[regions.axis_variable[nodes[0]]]))
             weights[nodes] = own
 
-    moved = np.flatnonzero(regions.member_delta >= 0)
-    block = np.searchsorted(regions.block_start, moved, side="right") - 1
+    in_block = np.diff(regions.block_start)
+    block = np.repeat(np.arange(len(in_block)), in_block)
+    # Every member of a block with shifts but the separator, which is its first, has its shifts one after another.
+    place = np.arange(len(block)) - regions.block_start[block] - 1
+    moved = np.flatnonzero((regions.block_size[block] > 0) & (place >= 0))
+    block, place = block[moved], place[moved]
     separator = regions.member_region[regions.block_start[block]]
     scopes = [regions.axis_variable[regions.axis_start[r] : regions.axis_start[r + 1]] for r in separator.tolist()]
-    sizes = regions.block_size[block]
-    places = [np.arange(a, a + n) for a, n in zip(regions.member_delta[moved].tolist(), sizes.tolist(), strict=True)]
+    sizes = regions.block_size[block].astype(np.int64)
+    starts = regions.block_delta[block] + place * sizes
+    places = [np.arange(a, a + n) for a, n in zip(starts.tolist(), sizes.tolist(), strict=True)]
     none = np.zeros(0, dtype=np.int64)
     return Forest(
         order=problem.variables[order],

@@ -6,112 +6,86 @@ from typing import Any
 
 import numpy as np
 
-from powersum.core.arrays import FloatArray, IntArray
+from powersum.core.arrays import FloatArray, Int32Array, IntArray
 from powersum.core.jit import compiled
-from powersum.core.odometer import next_entry, set_strides
 
 
 @compiled
-def fill_separator_maps(
-    block_start: IntArray,
-    member_region: IntArray,
-    block_size: IntArray,
-    block_variable: IntArray,
-    cardinalities: IntArray,
-    axis_start: IntArray,
-    axis_variable: IntArray,
-    axis_card: IntArray,
-) -> tuple[IntArray, IntArray, IntArray, IntArray]:
-    """For each member: first touched axis, entries from there on, and the separator entry each of them belongs to.
+def cut_batches(
+    colours: IntArray, sweep: Int32Array, regions: Any, shapes: Any, most_entries: int
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Cut the colours of a sweep into batches of about ``most_entries`` table entries, all closed or none.
 
-    One-variable separators need no map: they are the leading axis of what remains.
+    Returns where batches start in ``sweep``, where colours start among the batches, and the most of everything that a
+    batch needs scratch memory for.
     """
-    n_members = len(member_region)
-    member_first = np.zeros(n_members, dtype=np.int64)
-    member_entries = np.ones(n_members, dtype=np.int64)
-    member_map = np.full(n_members, -1, dtype=np.int64)
-    total = 0
-    for b in range(len(block_start) - 1):
-        separator = member_region[block_start[b]]
-        shifts = block_size[b] > 0
-        leading = axis_variable[axis_start[separator]] if shifts else block_variable[b]
-        wide = shifts and axis_start[separator + 1] - axis_start[separator] > 1
-        for m in range(block_start[b], block_start[b + 1]):
-            region = member_region[m]
-            for a in range(axis_start[region], axis_start[region + 1]):
-                if axis_variable[a] == leading:
-                    member_first[m] = a - axis_start[region]
-            for a in range(axis_start[region] + member_first[m], axis_start[region + 1]):
-                member_entries[m] *= axis_card[a]
-            if wide:
-                member_map[m] = total
-                total += member_entries[m]
-    separator_map = np.zeros(total, dtype=np.int64)
-    widest = 0
-    for region in range(len(axis_start) - 1):
-        widest = max(widest, axis_start[region + 1] - axis_start[region])
-    strides = np.empty(widest, dtype=np.int64)
-    digits = np.empty(widest, dtype=np.int64)
-    for b in range(len(block_start) - 1):
-        separator = member_region[block_start[b]]
-        for m in range(block_start[b], block_start[b + 1]):
-            if member_map[m] < 0:
-                continue
-            region = member_region[m]
-            first = axis_start[region] + member_first[m]
-            n_axes = axis_start[region + 1] - first
-            scope = axis_variable[axis_start[separator] : axis_start[separator + 1]]
-            set_strides(scope, cardinalities, axis_variable[first : first + n_axes], strides)
-            for a in range(n_axes):
-                digits[a] = 0
-            # Typed: for a literal 0 Numba would compile `next_entry` once more.
-            index: Any = np.int64(0)
-            for j in range(member_map[m], member_map[m] + member_entries[m]):
-                separator_map[j] = index
-                index = next_entry(index, digits[:n_axes], axis_card[first : first + n_axes], strides[:n_axes])
-    return member_first, member_entries, member_map, separator_map
+    batch_start = np.zeros(len(sweep) + 1, np.int64)
+    colour_start = np.zeros(len(colours), np.int64)
+    most = np.zeros(6, np.int64)
+    sizes = np.zeros(6, np.int64)
+    own = np.zeros(6, np.int64)
+    n = 0
+    for k in range(len(colours) - 1):
+        for at in range(colours[k], colours[k + 1]):
+            b = sweep[at]
+            own[:] = 0
+            for m in range(regions.block_start[b], regions.block_start[b + 1]):
+                kind = regions.member_kind[m]
+                own[0] += 1
+                own[2] += shapes.entries[shapes.kind_left[kind]]
+                own[3] += shapes.entries[shapes.kind_whole[kind]]
+                own[4] += regions.block_size[b]
+                own[5] += shapes.depth[shapes.kind_left[kind]]
+            own[1] = 1
+            begins = at == colours[k] or regions.block_closed[sweep[at - 1]] != regions.block_closed[b]
+            if begins or sizes[3] + own[3] > most_entries:
+                batch_start[n] = at
+                n += 1
+                sizes[:] = 0
+            for i in range(6):
+                sizes[i] += own[i]
+                most[i] = max(most[i], sizes[i])
+        colour_start[k + 1] = n
+    batch_start[n] = len(sweep)
+    return batch_start[: n + 1].copy(), colour_start, most
 
 
 @compiled
-def remove_impossible_tuples(
-    block_start: IntArray,
-    block_size: IntArray,
-    member_region: IntArray,
-    member_entries: IntArray,
-    member_map: IntArray,
-    separator_map: IntArray,
-    table_start: IntArray,
-    theta: FloatArray,
-) -> None:
+def remove_impossible_tuples(regions: Any, shapes: Any, theta: FloatArray) -> None:
     """Make a separator's tuple ``-inf`` in all its regions once any of them excludes it, to a fixpoint.
 
     Afterwards every max-marginal and every belief of a block is either positive in all its members or in none, so
     that no shift is ever infinite. Tuples of one variable are states, which simplification has already removed.
     """
     largest = 1
-    for b in range(len(block_size)):
-        largest = max(largest, block_size[b])
+    for b in range(len(regions.block_size)):
+        largest = max(largest, regions.block_size[b])
     possible = np.empty(largest, dtype=np.bool_)
     supported = np.empty(largest, dtype=np.bool_)
     again = True
     while again:
         again = False
-        for b in range(len(block_size)):
-            if block_size[b] == 0 or member_map[block_start[b]] < 0:
+        for b in range(len(regions.block_size)):
+            n_shifts = regions.block_size[b]
+            if n_shifts == 0 or shapes.kind_map[regions.member_kind[regions.block_start[b]]] < 0:
                 continue
-            possible[: block_size[b]] = True
-            for m in range(block_start[b], block_start[b + 1]):
-                supported[: block_size[b]] = False
-                start = table_start[member_region[m]]
-                for j in range(table_start[member_region[m] + 1] - start):
+            possible[:n_shifts] = True
+            for m in range(regions.block_start[b], regions.block_start[b + 1]):
+                supported[:n_shifts] = False
+                region, kind = regions.member_region[m], regions.member_kind[m]
+                start, mapped = regions.table_start[region], shapes.kind_map[kind]
+                entries = shapes.entries[shapes.kind_left[kind]]
+                for j in range(regions.table_start[region + 1] - start):
                     if theta[start + j] > -np.inf:
-                        supported[separator_map[member_map[m] + j % member_entries[m]]] = True
-                for x in range(block_size[b]):
+                        supported[shapes.separator_map[mapped + j % entries]] = True
+                for x in range(n_shifts):
                     possible[x] &= supported[x]
-            for m in range(block_start[b], block_start[b + 1]):
-                start = table_start[member_region[m]]
-                for j in range(table_start[member_region[m] + 1] - start):
-                    supports = possible[separator_map[member_map[m] + j % member_entries[m]]]
+            for m in range(regions.block_start[b], regions.block_start[b + 1]):
+                region, kind = regions.member_region[m], regions.member_kind[m]
+                start, mapped = regions.table_start[region], shapes.kind_map[kind]
+                entries = shapes.entries[shapes.kind_left[kind]]
+                for j in range(regions.table_start[region + 1] - start):
+                    supports = possible[shapes.separator_map[mapped + j % entries]]
                     if not supports and theta[start + j] > -np.inf:
                         theta[start + j] = -np.inf
                         again = True

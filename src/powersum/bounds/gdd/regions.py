@@ -10,19 +10,22 @@ the single variables.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from powersum.bounds.buckets.statics import add_factors
-from powersum.bounds.gdd.region_kernels import fill_separator_maps, remove_impossible_tuples
-from powersum.core.arrays import FloatArray, IntArray, positions_of, starts_of
+from powersum.bounds.gdd.region_kernels import cut_batches, remove_impossible_tuples
+from powersum.bounds.gdd.shapes import Shapes, shapes_of
+from powersum.core.arrays import FloatArray, Int32Array, IntArray, positions_of, starts_of
+from powersum.core.errors import InputError
 from powersum.model.graph import colour_classes, incidence
 from powersum.model.model import Model
 from powersum.prepare.problem import Problem
 
-NO_MAP = -1
-"""In ``member_map``: the separator is the leading axis of the remaining table, no index map is needed."""
+BATCH_ENTRIES = 16384
+"""Table entries of blocks that are updated side by side: they and their scratch memory stay in a core's own cache."""
 
 
 class Regions(NamedTuple):
@@ -33,42 +36,44 @@ class Regions(NamedTuple):
     is the separator. Axes of every table are in elimination order, the first eliminated outermost.
     """
 
-    axis_start: IntArray  # per region; axes of region r are axis_start[r]:axis_start[r + 1]
-    axis_variable: IntArray
-    axis_card: IntArray
+    axis_start: Int32Array  # per region; axes of region r are axis_start[r]:axis_start[r + 1]
+    axis_variable: Int32Array
     table_start: IntArray  # per region, into a flat array of all tables
-    block_start: IntArray  # per block, into the member arrays
-    member_region: IntArray
-    member_first: IntArray  # first axis of the region that the block touches; earlier ones can be eliminated once
-    member_entries: IntArray  # entries of the region's table that remain after those eliminations
-    member_map: IntArray  # where the map from remaining entries to separator entries starts, or NO_MAP
-    member_delta: IntArray  # where the member's shifts start in the flat array of shifts; -1 for the separator
-    separator_map: IntArray
-    block_size: IntArray  # number of entries of the block's separator; 0 for a block that has no shifts
-    block_variable: IntArray  # the variable whose weights the block holds; -1 for none
-    block_closed: IntArray  # 1 where every variable of the separator is maximised: eq. 11 solves the block
+    shape: Int32Array  # per region
+    block_start: Int32Array  # per block, into the member arrays
+    member_region: Int32Array
+    member_kind: Int32Array
+    block_delta: IntArray  # where the shifts of the block's clusters start, one after another
+    block_size: Int32Array  # number of entries of the block's separator; 0 for a block that has no shifts
+    block_variable: Int32Array  # the variable whose weights the block holds; -1 for none
+    block_closed: NDArray[np.int8]  # 1 where every variable of the separator is maximised: eq. 11 solves the block
     n_clusters: int
 
 
 class JunctionGraph(NamedTuple):
-    """Regions together with the clusters' own tables and the order in which blocks are swept."""
+    """Regions together with the order in which blocks are swept."""
 
     regions: Regions
-    theta: FloatArray  # flat tables of all regions: the model's factors in the clusters, 0 in the separators
+    shapes: Shapes
     n_shifts: int
-    colour_start: IntArray  # blocks sweep[colour_start[k]:colour_start[k + 1]] touch no region in common
-    sweep: IntArray
-    factor_cluster: IntArray  # the cluster of each factor
-    excluded: bool  # whether tuples that no cluster around a separator supports were made impossible in all of them
+    colour_start: IntArray  # batches colour_start[k]:colour_start[k + 1] touch no region in common
+    batch_start: IntArray  # blocks sweep[batch_start[i]:batch_start[i + 1]] are updated side by side
+    sweep: Int32Array
+    batch_sizes: IntArray  # most members, blocks, remaining entries, whole entries, shifts and axes of a batch
+    factor_cluster: Int32Array  # the cluster of each factor
+    theta: FloatArray | None  # the clusters' tables where they are not the model's: impossible tuples are out of them
 
 
-def factor_graph(problem: Problem, order: IntArray) -> JunctionGraph:
+def factor_graph(problem: Problem, order: IntArray, *, at_seam: IntArray | None = None) -> JunctionGraph:
     """Clusters are the factors, separators the variables that at least two factors share (paper, eq. 5).
 
-    A variable of a single factor needs no separator: giving all its weight to that factor is never worse.
+    A variable of a single factor needs no separator: giving all its weight to that factor is never worse. Variables
+    ``at_seam`` have one in any case: other parts of the model share them.
     """
     model = problem.model
     degree = np.bincount(model.scope_variables, minlength=model.n_variables)
+    if at_seam is not None:
+        degree[at_seam] = np.maximum(degree[at_seam], 2)
     shared = np.flatnonzero(degree > 1)
     separator_of = positions_of(shared, model.n_variables)
     owner = np.repeat(np.arange(model.n_factors), np.diff(model.scope_starts))
@@ -121,14 +126,11 @@ def junction_graph(
     owner = np.repeat(np.arange(len(sizes)), sizes)
     axis_variable = np.concatenate([cluster_variables, separator_variables]).astype(np.int64)
     axis_variable = axis_variable[np.lexsort((position[axis_variable], owner))]
-    axis_card = model.cardinalities[axis_variable]
     entries = np.ones(len(sizes), dtype=np.int64)
-    if len(axis_card):
-        entries = np.multiply.reduceat(np.append(axis_card, 1), axis_start[:-1])
+    if len(axis_variable):
+        entries = np.multiply.reduceat(np.append(model.cardinalities[axis_variable], 1), axis_start[:-1])
         entries[sizes == 0] = 1
     table_start = starts_of(entries)
-
-    theta = _own_tables(model, np.asarray(factor_cluster), axis_start, axis_variable, table_start)
 
     blocks = _shift_blocks(n_clusters, n_separators, np.asarray(edge_separator), np.asarray(edge_cluster))
     separator_entries = entries[n_clusters:]
@@ -143,45 +145,65 @@ def junction_graph(
     block_closed = np.zeros(len(block_size), dtype=np.int64)
     block_closed[:n_separators] = n_sum_axes[n_clusters:] == 0
 
-    member_first, member_entries, member_map, separator_map = fill_separator_maps(
-        block_start, member_region, block_size, block_variable, model.cardinalities,
-        axis_start, axis_variable, axis_card,
-    )  # fmt: skip
-    excluded = bool(separator_map.size and np.isneginf(theta).any())
-    if excluded:
-        remove_impossible_tuples(
-            block_start, block_size, member_region, member_entries, member_map, separator_map, table_start, theta
-        )
-    shifted = np.repeat(block_size, np.diff(block_start))
-    shifted[member_region >= n_clusters] = 0
-    delta_start = starts_of(shifted)
-    member_delta = np.where(shifted > 0, delta_start[:-1], -1)
-    sequence = _sweep_sequence(position, axis_start, axis_variable, n_clusters, n_separators, block_variable)
-    colour_start, sweep = _coloured(sequence, block_start, member_region, len(sizes))
-    regions = Regions(
-        axis_start, axis_variable, axis_card, table_start, block_start, member_region, member_first,
-        member_entries, member_map, member_delta, separator_map, block_size, block_variable, block_closed, n_clusters,
-    )  # fmt: skip
-    return JunctionGraph(
-        regions, theta, int(delta_start[-1]), colour_start, sweep, np.asarray(factor_cluster, dtype=np.int64), excluded
+    shapes, region_shape, member_kind = shapes_of(
+        model.cardinalities, axis_start, axis_variable, block_start, member_region, block_size, block_variable
     )
+    sequence = _sweep_sequence(position, axis_start, axis_variable, n_clusters, n_separators, block_variable)
+    colours, sweep = _coloured(sequence, block_start, member_region, len(sizes))
+    in_block = np.diff(block_start)
+    regions = Regions(
+        axis_start=narrow(axis_start),
+        axis_variable=narrow(axis_variable),
+        table_start=table_start,
+        shape=region_shape,
+        block_start=narrow(block_start),
+        member_region=narrow(member_region),
+        member_kind=member_kind,
+        block_delta=starts_of(block_size * np.maximum(in_block - 1, 0)),
+        block_size=narrow(block_size),
+        block_variable=narrow(block_variable),
+        block_closed=block_closed.astype(np.int8),
+        n_clusters=n_clusters,
+    )
+    # Within a colour the order means nothing: batches are of one sort, closed or not, of neighbours in memory.
+    colour = np.repeat(np.arange(len(colours) - 1), np.diff(colours))
+    swept = narrow(sweep[np.lexsort((sweep, block_closed[sweep], colour))])
+    batch_start, colour_start, batch_sizes = cut_batches(colours, swept, regions, shapes, BATCH_ENTRIES)
+    graph = JunctionGraph(
+        regions, shapes, int(regions.block_delta[-1]), colour_start, batch_start, swept, batch_sizes,
+        narrow(factor_cluster), None,
+    )  # fmt: skip
+    return _without_impossible_tuples(model, graph)
 
 
-def own_tables(model: Model, graph: JunctionGraph) -> FloatArray:
-    """The model's factors in their clusters, without what was excluded since."""
+def _without_impossible_tuples(model: Model, graph: JunctionGraph) -> JunctionGraph:
+    """The same with tables of its own, where tuples of wide separators may be impossible."""
+    if not graph.shapes.separator_map.size or not np.isneginf(model.log_values).any():
+        return graph
+    theta = own_tables(model, graph)
+    remove_impossible_tuples(graph.regions, graph.shapes, theta)
+    return graph._replace(theta=theta)
+
+
+def own_tables(model: Model, graph: JunctionGraph, target: FloatArray | None = None) -> FloatArray:
+    """The model's factors in their clusters, 0 in the separators, without what was excluded since."""
     regions = graph.regions
-    return _own_tables(model, graph.factor_cluster, regions.axis_start, regions.axis_variable, regions.table_start)
-
-
-def _own_tables(
-    model: Model, factor_cluster: IntArray, axis_start: IntArray, axis_variable: IntArray, table_start: IntArray
-) -> FloatArray:
-    theta = np.zeros(table_start[-1])
+    theta = np.empty(regions.table_start[-1]) if target is None else target
+    theta[:] = 0.0
     add_factors(
         model.scope_starts, model.scope_variables, model.table_starts, model.log_values, model.cardinalities,
-        factor_cluster.astype(np.int64), axis_start, axis_variable, table_start, theta,
+        graph.factor_cluster.astype(np.int64), regions.axis_start.astype(np.int64),
+        regions.axis_variable.astype(np.int64), regions.table_start, theta,
     )  # fmt: skip
     return theta
+
+
+def narrow(numbers: Any) -> Int32Array:
+    """Numbers of regions, axes, members or blocks in four bytes: there are many of them."""
+    numbers = np.asarray(numbers)
+    if numbers.size and numbers.max() > np.iinfo(np.int32).max:
+        raise InputError("gdd: more than 2 billion table axes are too many for one process; give an executor")
+    return np.asarray(numbers, dtype=np.int32)
 
 
 class _Blocks(NamedTuple):

@@ -39,7 +39,7 @@ class LBFGS(GDD):
         variable = self._wiring.regions.axis_variable
         self._axis_tau: FloatArray = problem.tau[variable]
         self._free = np.flatnonzero((self._axis_tau > 0) & (np.bincount(variable)[variable] > 1))
-        self._group: IntArray = variable[self._free]
+        self._group: IntArray = variable[self._free].astype(np.int64)
         self._best: FloatArray = self._start()
         self._worker: _Minimisation | None = None
 

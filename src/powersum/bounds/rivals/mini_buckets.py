@@ -47,7 +47,7 @@ class MiniBuckets:
         self.passes = Passes(self.layout, model, self._order, problem.tau)
         self.pool: FloatArray = self.passes.pool
         self.tau: FloatArray = np.ascontiguousarray(problem.tau[self._order][self.layout.bucket])
-        self.workspace = np.empty(4 * self.layout.largest_block)
+        self.workspace = np.empty(3 * self.layout.largest_block)
         """Scratch memory of a forward pass."""
         self.starts: IntArray = np.flatnonzero(np.diff(self.layout.bucket, prepend=-1)).astype(np.int64)
         """First mini-bucket of each variable."""
@@ -74,7 +74,7 @@ class MiniBuckets:
 
     def run(self, nodes: IntArray, weights: FloatArray, tables: FloatArray, entropies: FloatArray) -> None:
         """Messages of some nodes; see :func:`powersum.bounds.buckets.kernels.forward`."""
-        forward(self.layout.wiring, nodes, weights, self.pool, tables, entropies, self.workspace)
+        forward(self.layout.wiring, nodes, weights, self.pool, tables, entropies, NOTHING_KEPT, self.workspace)
 
     def total(self) -> float:
         """The bound that the present messages make, before rounding is counted."""

@@ -182,9 +182,10 @@ def matching_pass(
     """
     edge = 0
     numbers = np.arange(weights.size)
+    offsets = np.empty(0)
     for group in range(starts.size - 1):
         first, end = starts[group], starts[group + 1]
-        forward(wiring, numbers[first:end], weights, pool, tables, entropies, workspace)
+        forward(wiring, numbers[first:end], weights, pool, tables, entropies, offsets, workspace)
         count = end - first
         if count == 1:
             continue
@@ -222,4 +223,4 @@ def matching_pass(
         edge += count - 1
         if tau[first] > 0.0:
             _share_weights(weights[first:end], own_entropy, tau[first], damping)
-        forward(wiring, numbers[first:end], weights, pool, tables, entropies, workspace)
+        forward(wiring, numbers[first:end], weights, pool, tables, entropies, offsets, workspace)

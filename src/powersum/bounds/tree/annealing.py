@@ -6,6 +6,9 @@ lies above the true one (ε = 0) at the same shifts: every iterate stays valid, 
 
 from __future__ import annotations
 
+LEAST_COST = 1e-4
+"""A temperature is taken to cost at least this, in nats: below it, what single precision shows of gains is rounding."""
+
 LAST_TEMPERATURE = 0.005
 """Where it ends."""
 
@@ -46,7 +49,7 @@ class Annealing:
         if self.finished:
             return False
         planned = self._first * (2.0 * self._last / self._first) ** min(time_share, 1.0)
-        if gain > self._patience * cost and self.temperature <= planned:
+        if gain > self._patience * max(cost, LEAST_COST) and self.temperature <= planned:
             return False
         self.temperature = max(self.temperature * self._factor, self._last)
         return True

@@ -15,8 +15,8 @@ from powersum.core.arrays import IntArray
 DEFAULT_BYTES = 2**30
 """Bytes for a tree where nobody says."""
 
-_VECTORS = 2 * STEPS_REMEMBERED + 6
-"""Vectors of the length of the parameters: history of the descent, point, gradient, direction, best point, …"""
+_VECTORS = 2 * STEPS_REMEMBERED + 4
+"""Vectors of the length of the parameters in single precision: history of the descent, gradients, direction, …"""
 _PER_NODE, _PER_INPUT = 200, 120
 """Bytes of wiring for each mini-bucket and for each of its inputs, bases and patterns included."""
 _STEP = 0.5 * float(np.log(2.0))
@@ -45,12 +45,12 @@ def cost_of(parts: Partition, scopes: Scopes, cardinalities: IntArray) -> Cost:
     n_inputs = n_nodes + n_factors + 2 * len(parts.edges)
     parameters = shifts + len(ends)
     static = float(np.minimum(products(scopes.starts, scopes.positions, cardinalities), 2**20).sum()) * 4.0
+    # What is claimed is evaluated in double precision, with no tables kept; the point found is kept beside it.
+    size = 8.0 * (static + messages) + _PER_NODE * n_nodes + _PER_INPUT * n_inputs
     if len(parts.edges):
-        numbers = sizes.sum() + static + 2.0 * messages + entropies + 2.0 * shifts + _VECTORS * parameters
-    else:
-        # One pass without gradients keeps no tables.
-        numbers = static + messages
-    size = 8.0 * numbers + _PER_NODE * n_nodes + _PER_INPUT * n_inputs
+        # The descent has a pool of its own, and tables and gradients, all in single precision.
+        guide = sizes.sum() + static + 2.0 * messages + entropies + 2.0 * shifts + (_VECTORS + 1) * parameters
+        size += 4.0 * guide + 8.0 * 3.0 * parameters
     return Cost(int(min(sizes.sum(), 2.0**62)), int(min(size, 2.0**62)), len(parts.edges) == 0)
 
 

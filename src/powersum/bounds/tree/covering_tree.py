@@ -14,7 +14,7 @@ from powersum.bounds.tree.phases import Phase, Turn
 from powersum.bounds.tree.proof import tree_forest
 from powersum.core import work_time as time
 from powersum.core.arrays import FloatArray, IntArray
-from powersum.core.errors import InputError
+from powersum.core.errors import InputError, TooLittleMemoryError
 from powersum.core.speed import TREE_PASS
 from powersum.model.result import Residuals
 from powersum.prepare.ordering import elimination_order, order_cost
@@ -243,7 +243,7 @@ class CoveringTree:
             found = largest_within(scopes, cardinalities, entries=np.inf, size=self._bytes)
         if found is None:
             least = cost_of(partition(scopes, limits_of(0)), scopes, cardinalities)
-            raise InputError(
+            raise TooLittleMemoryError(
                 f"there is too little memory: the smallest covering tree needs {1e-6 * least.bytes:.4g} MB,"
                 f" and the budget leaves {1e-6 * self._bytes:.4g} MB for it"
             )

@@ -27,7 +27,7 @@ class Descent:
     Parameters
     ----------
     point
-        The parameters; written to in place.
+        The parameters, in single or double precision; written to in place.
     gradient
         Where ``evaluate`` leaves the gradient.
     evaluate
@@ -49,14 +49,14 @@ class Descent:
         self._point, self._gradient, self._evaluate = point, gradient, evaluate
         self._farthest = farthest
         self.at_point = False
-        n = point.size
-        self._steps = np.empty((STEPS_REMEMBERED, n))
-        self._changes = np.empty((STEPS_REMEMBERED, n))
+        n, kind = point.size, point.dtype
+        self._steps = np.empty((STEPS_REMEMBERED, n), kind)
+        self._changes = np.empty((STEPS_REMEMBERED, n), kind)
         self._products = np.empty(STEPS_REMEMBERED)
         self._count, self._newest = 0, -1
-        self._start = np.empty(n)
-        self._old_gradient = np.empty(n)
-        self._direction = np.empty(n)
+        self._start = np.empty(n, kind)
+        self._old_gradient = np.empty(n, kind)
+        self._direction = np.empty(n, kind)
         self.value = np.inf
         self.seconds = 0.0
         """What the latest evaluation took."""
@@ -68,6 +68,11 @@ class Descent:
             self._count, self._newest = 0, -1
         self.value = self._timed()
         self.at_point = True
+
+    def inherit(self, other: Descent) -> None:
+        """Take over the curvature that another descent on the same parameters has found, in whatever precision."""
+        self._steps[:], self._changes[:], self._products[:] = other._steps, other._changes, other._products
+        self._count, self._newest = other._count, other._newest
 
     def iterate(self, deadline: float) -> bool:
         """One descent step; False when no step along the direction lowers the value, or when time is up."""

@@ -1,4 +1,9 @@
-"""One covering tree of fixed structure while its shifts and weights are optimised."""
+"""One covering tree of fixed structure while its shifts and weights are optimised.
+
+The descent runs in single precision, for the bound is valid at any point. What is claimed is computed in double
+precision at the points that it reaches. Only the last rounds of small trees, which gain so little that single precision
+no longer shows the way, are in double precision, too.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +11,10 @@ import numpy as np
 
 from powersum.bounds.buckets.decoding import decode
 from powersum.bounds.buckets.partition import Partition
-from powersum.bounds.buckets.passes import Passes, shares_of
+from powersum.bounds.buckets.passes import Passes
 from powersum.bounds.buckets.scopes import Scopes
+from powersum.bounds.buckets.single import SinglePasses
+from powersum.bounds.buckets.sweeps import shares_of
 from powersum.bounds.buckets.wiring import lay_out
 from powersum.bounds.tree.annealing import LAST_TEMPERATURE, Annealing
 from powersum.bounds.tree.budget import cost_of
@@ -31,6 +38,10 @@ FARTHEST = 1e3
 
 CONVERGED = 1e-7
 """A round that gains less than this share of the bound, at the last temperature, is the last one."""
+
+LEAST_SINGLE_GAIN, MOST_DOUBLE_ENTRIES = 2e-4, 50_000
+"""A round at the last temperature that gains less than this, in nats, is the last one in single precision, unless the
+tree has more entries: values are rounded by about 1e-6 there, and slopes of cold variables by 1e-4."""
 
 
 class FixedTree:
@@ -63,6 +74,9 @@ class FixedTree:
         self._claim()
         self.done = self.exact or self.log_upper == -np.inf
         self._annealing = Annealing()
+        self._guide: SinglePasses | Passes | None = None
+        self._fine = False
+        """True once the descent is in double precision."""
         self._descent: Descent | None = None
         self._start = np.inf
         self.last_gain = np.inf
@@ -70,18 +84,12 @@ class FixedTree:
 
     def step(self, deadline: float) -> bool:
         """A round of iterations at the present temperature; False when not even one fits before the deadline."""
-        passes = self.passes
         if self._descent is None:
             self._start = min(self._start, time.monotonic())
             # The first pass has to be guessed.
             if time.monotonic() + FIRST_TREE_PASS * self.layout.n_entries > deadline:
                 return False
-            self._descent = Descent(
-                passes.parameters,
-                passes.gradient,
-                lambda: passes.value_and_gradient(self._annealing.temperature),
-                farthest=self._farthest,
-            )
+            self._descent = self._new_descent()
             self._descent.restart(forget=True)
         descent = self._descent
         before = descent.value
@@ -90,28 +98,55 @@ class FixedTree:
         for _ in range(ROUND):
             if time.monotonic() + descent.seconds > deadline or not descent.iterate(deadline):
                 break
-        value = self._claim(sums_are_fresh=descent.at_point)
+        self.passes.parameters[:] = self._guided().parameters
+        value = self._claim()
         now = time.monotonic()
         if now + descent.seconds > deadline:
             return True
         gain = before - descent.value
         self.last_gain = gain / max(1.0, abs(descent.value))
-        if passes.has_max and self._annealing.cooled(
+        if self.passes.has_max and self._annealing.cooled(
             gain, descent.value - value, (now - self._start) / max(deadline - self._start, 1e-9)
         ):
             # The curvature found so far still fits the colder function well: keeping it saves about half of the time.
             descent.restart(forget=False)
             self.last_gain = np.inf
+        elif self.cold and not self._fine and gain < LEAST_SINGLE_GAIN and self._may_be_fine:
+            self._fine, self._guide = True, None
+            self._descent = self._new_descent()
+            self._descent.inherit(descent)
+            self._descent.restart(forget=False)
         elif self.last_gain < CONVERGED and self.cold:
             self.done = True
         return True
 
-    def _claim(self, *, sums_are_fresh: bool = False) -> float:
-        """The true bound at the present parameters, from messages that all belong to them; remembered if it is better.
+    @property
+    def _may_be_fine(self) -> bool:
+        """True for a tree so small that its descent may go over to double precision."""
+        return self.layout.n_entries <= MOST_DOUBLE_ENTRIES
 
-        ``sums_are_fresh`` says that the messages of sum variables belong to the present parameters already.
-        """
-        value = self.passes.value(sums_are_fresh=sums_are_fresh)
+    def _new_descent(self) -> Descent:
+        guide = self._guided()
+        return Descent(
+            guide.parameters,
+            guide.gradient,
+            lambda: guide.guide(self._annealing.temperature),
+            farthest=self._farthest,
+        )
+
+    def _guided(self) -> SinglePasses | Passes:
+        """The passes that guide the descent; made when they are first needed, at the present point."""
+        if self._guide is None and self._fine:
+            self._guide = self.passes
+        elif self._guide is None:
+            model, tau = self._problem.model, self._problem.tau
+            self._guide = SinglePasses(self.layout, model, self.order, tau, threads=self._threads)
+            self._guide.parameters[:] = self.passes.parameters
+        return self._guide
+
+    def _claim(self) -> float:
+        """The true bound at the present parameters, in double precision; remembered if it is better."""
+        value = self.passes.value()
         error = self.passes.error()
         log_upper = certain(value, error)
         if log_upper < self.log_upper:
@@ -122,7 +157,7 @@ class FixedTree:
     def go_on_from(self, parameters: FloatArray) -> None:
         """Go on from a point found earlier, with max variables as cold as they become."""
         self.passes.parameters[:] = np.clip(parameters, -self._farthest, self._farthest)
-        self._descent = None
+        self._descent = self._guide = None
         self._claim()
         self._annealing = Annealing(first=LAST_TEMPERATURE)
 
@@ -136,12 +171,11 @@ class FixedTree:
             return None
         temperature = self._annealing.temperature
         self._go_to_best()
-        self.passes.value_and_gradient(temperature)
+        guide = self._guided()
+        guide.guide(temperature)
         cardinalities = self._problem.model.cardinalities[self.order]
         for _ in range(FITTINGS):
-            parts, number = grow(
-                self.parts, self.passes, cardinalities, entries=factor * self.layout.n_entries, seed=seed
-            )
+            parts, number = grow(self.parts, guide, cardinalities, entries=factor * self.layout.n_entries, seed=seed)
             if cost_of(parts, self._scopes, cardinalities).bytes <= size:
                 break
             factor = 0.5 * (1.0 + factor)
@@ -170,7 +204,7 @@ class FixedTree:
 
     def rest(self) -> None:
         """Give back all memory that is not needed to evaluate and decode the best point."""
-        self._descent = None
+        self._descent = self._guide = None
         self.passes.release()
 
     def bound(self) -> float:
@@ -197,8 +231,10 @@ class FixedTree:
         return decode(self.passes, self._problem, self.order)
 
     def beliefs(self) -> list[FloatArray]:
-        """Beliefs of all variables at the best point."""
+        """Beliefs of all variables at the best point, in double precision."""
         self._go_to_best()
+        # They take as much memory again as the descent.
+        self._guide = None
         in_order = self.passes.variable_beliefs()
         place = np.argsort(self.order)
         return [in_order[p] for p in place.tolist()]
@@ -208,8 +244,8 @@ class FixedTree:
         if self.exact or self.log_upper == -np.inf:
             return Residuals(0.0, 0.0)
         self._go_to_best()
-        self.passes.value_and_gradient(self._annealing.temperature)
-        gradient = np.abs(self.passes.gradient)
+        self._guided().guide(self._annealing.temperature)
+        gradient = np.abs(self._guided().gradient)
         n = self.layout.n_shifts
         return Residuals(float(gradient[:n].max(initial=0.0)), float(gradient[n:].max(initial=0.0)))
 
@@ -227,9 +263,11 @@ class FixedTree:
 
     def one_pass(self) -> float:
         """Bound at the present temperature and all gradients at the present point, for measurements."""
-        return self.passes.value_and_gradient(self._annealing.temperature)
+        return self._guided().guide(self._annealing.temperature)
 
     def _go_to_best(self) -> None:
         """Bring the best point back; descent, if it goes on, goes on from there."""
         self.passes.parameters[:] = self._best
         self._descent = None
+        if self._guide is not None:
+            self._guide.parameters[:] = self._best

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from powersum.bounds.buckets.partition import Partition
-from powersum.bounds.buckets.passes import LEAST_WEIGHT_SHARE, Passes, shares_of
+from powersum.bounds.buckets.sweeps import LEAST_WEIGHT_SHARE, Sweeps, shares_of
 from powersum.bounds.buckets.wiring import Layout, intersections, products
 from powersum.core.arrays import FloatArray, IntArray, starts_of
 from powersum.core.jit import compiled
@@ -147,7 +147,7 @@ def _bits(scope: int) -> list[int]:
 
 
 def grow(
-    parts: Partition, passes: Passes, cardinalities: IntArray, *, entries: float, seed: int
+    parts: Partition, passes: Sweeps, cardinalities: IntArray, *, entries: float, seed: int
 ) -> tuple[Partition, IntArray]:
     """Merge the pairs of largest slack for each entry added until the tree has so many entries.
 

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from powersum.bounds.buckets.partition import Partition
-from powersum.bounds.buckets.passes import least_shares
 from powersum.bounds.buckets.scopes import scopes_in_order
+from powersum.bounds.buckets.sweeps import least_shares
 from powersum.bounds.buckets.wiring import intersections
 from powersum.bounds.tree.budget import cost_of
 from powersum.bounds.tree.fixed_tree import FixedTree

@@ -1,0 +1,161 @@
+"""One cube: a question with some variables set, bounded for a slice of time. What a worker does, without any state."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from powersum.answer.restriction import restricted
+from powersum.answer.solver import SAME, Solver
+from powersum.answer.tuning import Schedule
+from powersum.core.arrays import IntArray
+from powersum.model.model import Model
+from powersum.model.query import Query
+from powersum.model.question import Question
+
+CLOSE = 0.5 * SAME
+"""A cube whose bound is no further above the best value known than this is closed: nothing in it counts as better."""
+
+MOST_VARIABLES = 20_000
+"""Of larger problems the variable in most factors is branched on; what elimination would meet takes too long to say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What all cubes of a question have in common, and what a slice may use."""
+
+    model: Model
+    query: Query
+    evidence: Mapping[int, Any]
+    memory: float
+    schedule: Schedule
+    threads: int
+    seed: int
+
+    def question(self) -> Question:
+        """The whole question."""
+        return Question.of(self.model, evidence=dict(self.evidence), query=self.query)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a slice of time has shown about a cube.
+
+    Parameters
+    ----------
+    log_upper, log_lower
+        Bounds on the cube's value, every rounding counted. The upper one may stop at the floor that was given.
+    states
+        States of all variables in the best assignment, -1 where one has none; None where there is none.
+    branch
+        The variable to split by if more is to be known; None where nothing is left to split.
+    seconds
+        What it took.
+    """
+
+    log_upper: float
+    log_lower: float
+    states: IntArray | None
+    branch: int | None
+    seconds: float
+
+
+def bound_cube(
+    asked: Asked, cube: Mapping[int, int], log_floor: float, seconds: float, only_assignments: bool
+) -> Report:
+    """Bound a cube, with an assignment of this value known already elsewhere.
+
+    Parameters
+    ----------
+    asked
+        The question.
+    cube
+        Variables and the states they are set to.
+    log_floor
+        Minus infinity for sums, and where nothing is known.
+    seconds
+        The slice.
+    only_assignments
+        Whether to look for assignments rather than for bounds.
+    """
+    question = asked.question()
+    evidence = restricted(question, {v: (s,) for v, s in cube.items()})
+    if evidence is None:
+        return Report(-math.inf, -math.inf, None, None, 0.0)
+    schedule = replace(asked.schedule, tighten=False) if only_assignments else asked.schedule
+    solver = Solver(
+        asked.model,
+        evidence=evidence,
+        query=asked.query,
+        time_limit=seconds,
+        memory=asked.memory,
+        threads=asked.threads,
+        # Cubes and those that look for assignments shall not all draw the same.
+        seed=asked.seed + only_assignments,
+        schedule=schedule,
+    )
+    solver.aim_above(log_floor)
+    for snapshot in solver:
+        if snapshot.log_upper <= log_floor + CLOSE:
+            solver.interrupt("Nothing better is left in this cube.")
+    # At the point it comes from, once more.
+    result = solver.result()
+    found = result.log_lower > -math.inf
+    closed = result.log_upper <= max(result.log_lower, log_floor) + CLOSE
+    return Report(
+        result.log_upper,
+        result.log_lower,
+        solver.states() if found else None,
+        None if closed else branch_variable(Question.of(asked.model, evidence=evidence, query=asked.query), asked.seed),
+        result.seconds,
+    )
+
+
+def branch_variable(question: Question, seed: int) -> int | None:
+    """The variable whose setting makes exact elimination cheapest: a max variable, or where there is none any.
+
+    It is judged by the tables that elimination along a good order would meet: those that have the variable shrink.
+    None where nothing is left.
+    """
+    from powersum.prepare.ordering import elimination_order
+    from powersum.prepare.simplify import simplified
+
+    problem = simplified(question)
+    model = problem.model
+    if not problem.feasible or model.n_variables == 0:
+        return None
+    allowed = problem.tau == 0.0 if (problem.tau == 0.0).any() else np.ones(model.n_variables, dtype=np.bool_)
+    log2_sizes = np.log2(model.cardinalities)
+    gain = np.bincount(model.scope_variables, minlength=model.n_variables).astype(np.float64)
+    if model.n_variables <= MOST_VARIABLES:
+        order = elimination_order(model, problem.tau, seed=seed, time_limit=0.1)
+        buckets = _buckets(model, order)
+        sizes = np.array([log2_sizes[list(bucket)].sum() for bucket in buckets])
+        gain = np.zeros(model.n_variables)
+        for bucket, size in zip(buckets, np.exp2(sizes - sizes.max()), strict=True):
+            members = list(bucket)
+            gain[members] += size * (1.0 - np.exp2(-log2_sizes[members]))
+        # Of many that gain alike, the one in most tables.
+        gain += 1e-9 * np.bincount(model.scope_variables, minlength=model.n_variables)
+    best = int(np.argmax(np.where(allowed, gain, -1.0)))
+    return int(problem.variables[best])
+
+
+def _buckets(model: Model, order: IntArray) -> list[set[int]]:
+    """The variables of each table that elimination along an order would meet."""
+    position = np.empty(model.n_variables, dtype=np.int64)
+    position[order] = np.arange(model.n_variables)
+    buckets: list[set[int]] = [{int(v)} for v in order]
+    for k in range(model.n_factors):
+        scope = model.scope_variables[model.scope_starts[k] : model.scope_starts[k + 1]].tolist()
+        if scope:
+            buckets[min(int(position[v]) for v in scope)].update(scope)
+    for number, v in enumerate(order.tolist()):
+        rest = buckets[number] - {v}
+        if rest:
+            buckets[min(int(position[u]) for u in rest)] |= rest
+    return buckets

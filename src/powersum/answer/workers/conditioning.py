@@ -1,0 +1,131 @@
+"""Conditioning with caching where sums are too wide for tables and zeros are many: of everything, or given the best."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from powersum.answer.workers.partial_sums import PartialSums
+from powersum.answer.workers.task import Task
+from powersum.core import work_time as time
+from powersum.core.arrays import IntArray
+from powersum.core.progress import Progress
+from powersum.core.speed import COUNTING_NODE
+from powersum.exact.counting import LEAST_BYTES, Counting, worth_counting
+
+LEAST_SECONDS = 0.5
+"""Before so long nobody can say how long it will take."""
+
+PACE_SECONDS = 0.2
+"""A pace is measured over no less than this."""
+
+HOPELESS = 4.0
+"""It is given up where it would take so many times the time that is left, at its pace."""
+
+
+class Conditioning:
+    """The value itself where everything is summed, else that of the best assignment, which may be too wide otherwise.
+
+    Nothing of it can be proven in a certificate, so it is not done where one is wanted.
+
+    Parameters
+    ----------
+    task
+        What to work on.
+    sums
+        Says whether sums are too wide for tables.
+    """
+
+    def __init__(self, task: Task, sums: PartialSums) -> None:
+        self._task, self._sums = task, sums
+        self._counting: Counting | None = None
+        self._given: IntArray | None = None
+        self._seconds = 0.0
+        self._paces: list[tuple[float, float]] = []
+        fits = task.shares.conditioning >= LEAST_BYTES
+        self._open = fits and task.board.ground is None and worth_counting(task.problem.model)
+
+    @property
+    def useful_seconds(self) -> float | None:
+        """It is done early or not at all."""
+        return None
+
+    def begin(self, ends: float) -> bool:
+        """Go on, or begin with the assignment that is the best by now."""
+        del ends
+        task = self._task
+        if not self._open or self._sums.possible is None:
+            return False
+        if task.is_max.any():
+            incumbent = task.board.incumbent
+            if incumbent is None or (incumbent.states[task.is_max] < 0).any():
+                return False
+            given = np.where(task.is_max, incumbent.states, -1)
+            if self._given is None or not np.array_equal(given, self._given):
+                self._given, self._counting = given, None
+            elif self._counting is None:
+                return False
+        if self._counting is None:
+            self._seconds, self._paces = 0.0, []
+            self._counting = Counting(
+                task.problem.model,
+                # An assignment has one state of each max variable: what is left is summed.
+                np.ones(len(task.problem.tau)),
+                task.order,
+                memory=task.shares.conditioning,
+                given=self._given,
+            )
+        return True
+
+    def run(self, deadline: float) -> Progress:
+        """Go on until the deadline; give up where the end is too far away."""
+        counting = self._counting
+        assert counting is not None
+        begun = time.monotonic()
+        progress = Progress.MORE
+        while progress is Progress.MORE and time.monotonic() < deadline:
+            nodes = counting.nodes
+            progress = counting.step()
+            time.spend(COUNTING_NODE * (counting.nodes - nodes))
+        self._seconds += time.monotonic() - begun
+        if not counting.on_trial:
+            self._paces.append((self._seconds, counting.explored))
+        if progress is Progress.DONE:
+            self._report(counting)
+        elif progress is Progress.MORE and not self._hopeless():
+            return Progress.MORE
+        elif self._given is None:
+            self._open = False
+        self._counting = None
+        return Progress.DONE
+
+    def end(self) -> None:
+        """What is under way goes on in the next stage."""
+
+    def _report(self, counting: Counting) -> None:
+        task = self._task
+        if self._given is not None:
+            task.board.offer_lower(task.problem, counting.log_value, counting.log_error, self._given)
+            return
+        nothing = np.full(len(task.is_max), -1, dtype=np.int64)
+        reason = f"Conditioning with caching, {counting.nodes} nodes."
+        task.board.offer_exact(task.problem, counting.log_value, counting.log_error, nothing, reason)
+
+    def nearly_done(self) -> bool:
+        """Whether it is likely to be through in time if nobody else has a turn."""
+        return self._given is None and self._seconds_to_go() < self._task.clock.left
+
+    def _seconds_to_go(self) -> float:
+        """What is not explored yet, at the pace of the second half of the time so far."""
+        if not self._paces or self._seconds < LEAST_SECONDS:
+            return math.inf
+        seconds, share = self._paces[-1]
+        before = next(pace for pace in reversed(self._paces) if pace[0] <= 0.5 * seconds or pace is self._paces[0])
+        gained = share - before[1]
+        return (1.0 - share) * (seconds - before[0]) / gained if gained > 0.0 else math.inf
+
+    def _hopeless(self) -> bool:
+        if not self._paces or self._seconds < LEAST_SECONDS or self._seconds - self._paces[0][0] < PACE_SECONDS:
+            return False
+        return self._seconds_to_go() > HOPELESS * self._task.clock.left

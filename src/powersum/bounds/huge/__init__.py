@@ -1,0 +1,1 @@
+"""The decomposed bound of one huge model, in parts on several workers."""

@@ -1,0 +1,246 @@
+"""One part of a model on a worker: the decomposed bound of its own factors, with what the seam gives and takes.
+
+A variable at the seam has a separator in each of its parts. The seam adds a table to each of these, and divides the
+variable's weight among the parts; tables add up to zero (or more) and weights to the variable's own, so that the sum of
+the parts' bounds is a bound whatever each of them does inside.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from powersum.bounds.gdd.method import GDD, REBUILD_EVERY
+from powersum.bounds.gdd.regions import factor_graph
+from powersum.bounds.gdd.whole import evaluate_regions
+from powersum.cluster.store import forget, kept
+from powersum.core.arrays import FloatArray, IntArray, starts_of
+from powersum.model.mapped import map_arrays
+from powersum.model.model import Model
+from powersum.model.rounding import UNIT
+from powersum.prepare.problem import Problem
+
+
+class Plan(NamedTuple):
+    """What all workers of a run know: where its files are, and how its parts begin."""
+
+    run: str  # a name of its own among all runs
+    folder: str  # which all workers see
+    model: str  # the mapped file
+    start: str
+    direction: str
+    inner_steps: int
+
+
+class Seam(NamedTuple):
+    """What a part has at the seam: for its variables there, in rising order, state after state."""
+
+    shifts: FloatArray  # added to the separators' tables
+    weights: FloatArray  # the part's share of each variable's weight
+
+
+class Report(NamedTuple):
+    """A part after its sweeps, all of it at one point."""
+
+    value: float  # the sum of its regions
+    error: float  # how far rounding may have moved it
+    tables: FloatArray  # of the separators at the seam
+    weights: FloatArray  # of the same
+    sweeps: int  # that this process has done of the part; fewer than before where it began anew
+    largest: float  # bytes that the process has held at most
+
+
+class Loaded(NamedTuple):
+    """The factors of one part, without variables of one state."""
+
+    model: Model
+    variables: IntArray  # their numbers in the whole
+    log_constants: FloatArray  # factors that have no variables left
+
+
+def load_part(plan: Plan, number: int) -> Loaded:
+    """The factors of one part; reads nothing but these."""
+    whole = map_arrays(plan.model)[1]
+    factors = np.load(Path(plan.folder) / f"factors-{number}.npy")
+    lengths = (whole.scope_starts[factors + 1] - whole.scope_starts[factors]).astype(np.int64)
+    scopes = np.asarray(whole.scope_variables[_places(whole.scope_starts[factors], lengths)])
+    owner = np.repeat(np.arange(len(factors)), lengths)
+    chosen = whole.cardinalities[scopes] > 1
+    alone = np.bincount(owner[chosen], minlength=len(factors)) == 0
+    constants = np.asarray(whole.log_values[whole.table_starts[factors[alone]]])
+    factors = factors[~alone]
+    owner = (np.cumsum(~alone) - 1)[owner]
+    variables, local = np.unique(scopes[chosen], return_inverse=True)
+    sizes = (whole.table_starts[factors + 1] - whole.table_starts[factors]).astype(np.int64)
+    model = Model(
+        cardinalities=np.asarray(whole.cardinalities[variables]),
+        scope_starts=starts_of(np.bincount(owner[chosen], minlength=len(factors))),
+        scope_variables=local.astype(np.int64),
+        table_starts=starts_of(sizes),
+        log_values=np.asarray(whole.log_values[_places(whole.table_starts[factors], sizes)]),
+    )
+    return Loaded(model, variables, constants)
+
+
+def _places(starts: IntArray, lengths: IntArray) -> IntArray:
+    """All places of stretches that start there and are so long."""
+    ends = starts_of(lengths)
+    return np.arange(int(ends[-1])) + np.repeat(np.asarray(starts) - ends[:-1], lengths)
+
+
+class Part(GDD):
+    """The decomposed bound of one part.
+
+    Parameters
+    ----------
+    plan, number
+        The run, and which part of it.
+    """
+
+    def __init__(self, plan: Plan, number: int) -> None:
+        folder = Path(plan.folder)
+        model, self.variables, constants = load_part(plan, number)
+        self._constant = float(constants.sum())
+        self._constant_error = UNIT * len(constants) * float(np.abs(constants[np.isfinite(constants)]).sum())
+        self._file = folder / f"part-{number}.npz"
+        seam = np.load(folder / f"seam-{number}.npz")
+        self._seam = np.searchsorted(self.variables, seam["variables"])
+        tau = np.asarray(np.load(folder / "tau.npy", mmap_mode="r")[self.variables])
+        self.original_tau = tau.copy()
+        tau[self._seam] = seam["weights"]
+        position = np.load(folder / "position.npy", mmap_mode="r")[self.variables]
+        order = np.argsort(position, kind="stable")
+        problem = Problem.whole(model, tau, {})
+        self._entries = np.zeros(0, dtype=np.int64)
+        self._shifts = np.zeros(0)
+        wiring = factor_graph(problem, order, at_seam=self._seam)
+        super().__init__(
+            problem, order, start=plan.start, direction=plan.direction, inner_steps=plan.inner_steps, wiring=wiring
+        )
+        regions = wiring.regions
+        separators = np.arange(regions.n_clusters, len(regions.shape))
+        of_variable = regions.axis_variable[regions.axis_start[separators]]
+        region_of = np.full(len(tau), -1, dtype=np.int64)
+        region_of[of_variable] = separators
+        self._regions = region_of[self._seam]
+        self._axes = regions.axis_start[self._regions].astype(np.int64)
+        cards = model.cardinalities[self._seam]
+        self._entries = _places(regions.table_start[self._regions], cards)
+        self._owner = np.repeat(np.arange(len(cards)), cards)
+        self._shifts = np.zeros(len(self._entries))
+        if self._file.exists():
+            self._restore()
+
+    def _own_tables(self, target: FloatArray | None = None) -> FloatArray:
+        tables = super()._own_tables(target)
+        if len(self._entries):
+            tables[self._entries] += self._shifts
+        return tables
+
+    def _error(self, sweeps: int) -> float:
+        # Each exchange changes the tables at the seam once more, and they are sums of what it has given and taken.
+        return (
+            super()._error(sweeps)
+            + self._constant_error
+            + 4.0 * (1.0 + sweeps) * UNIT * float(np.abs(self._shifts).sum())
+        )
+
+    def apply(self, seam: Seam) -> None:
+        """Go on with these tables and weights at the seam, whatever was there before."""
+        state, tau = self._state, self._problem.tau
+        state.tables[self._entries] += seam.shifts - self._shifts
+        self._shifts = seam.shifts.copy()
+        moved = state.weights[self._axes] + (seam.weights - tau[self._seam])
+        if (moved >= 0).all():
+            state.weights[self._axes] = moved
+            tau[self._seam] = seam.weights
+        else:
+            # The point is an older one than that which the seam was made for: all weights of a variable change alike.
+            factor = np.ones(len(tau))
+            ratio = np.ones(len(seam.weights))
+            np.divide(seam.weights, tau[self._seam], out=ratio, where=tau[self._seam] > 0)
+            factor[self._seam] = ratio
+            state.weights[:] *= factor[self._wiring.regions.axis_variable]
+            tau[self._seam] = seam.weights
+        evaluate_regions(self._wiring.regions, self._wiring.shapes, state, self._workspaces[0])
+
+    def report(self) -> Report:
+        """Value and seam at the present point."""
+        state = self._state
+        error = self._error(self._sweeps % REBUILD_EVERY)
+        tables, weights = state.tables[self._entries], state.weights[self._axes]
+        value = float(state.log_values.sum()) + self._constant
+        return Report(value, error, tables, weights, self._sweeps, _largest_held())
+
+    def rebuilt(self) -> Report:
+        """The same with all tables built anew from the model's own numbers."""
+        self._rebuilt()
+        return self.report()._replace(error=self._error(0))
+
+    def save(self) -> None:
+        """Keep the point for whoever takes this part over."""
+        state = self._state
+        target = self._file.with_suffix(f".{os.getpid()}.npz")
+        np.savez(
+            target, delta=state.delta, weights=state.weights, shift_step=state.shift_step,
+            weight_step=state.weight_step, shifts=self._shifts, tau=self._problem.tau,
+        )  # fmt: skip
+        os.replace(target, self._file)
+
+    def _restore(self) -> None:
+        saved = np.load(self._file)
+        state = self._state
+        for name in ("delta", "weights", "shift_step", "weight_step"):
+            getattr(state, name)[:] = saved[name]
+        self._problem.tau[:] = saved["tau"]
+        self._shifts = saved["shifts"]
+        self._rebuilt()
+
+
+def _largest_held() -> float:
+    import resource
+
+    return 1024.0 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def _part(plan: Plan, number: int) -> Part:
+    """The part as this process keeps it from task to task; where it does not, made from the last checkpoint."""
+    part: Part = kept(f"{plan.run}/{number}", lambda: Part(plan, number))
+    return part
+
+
+def sweep(plan: Plan, number: int, seam: Seam, sweeps: int, save: bool) -> Report:
+    """On a worker: take over the seam, sweep the part so often, and report. Doing it twice does no harm."""
+    part = _part(plan, number)
+    part.apply(seam)
+    for _ in range(sweeps):
+        part.step(math.inf)
+    if save:
+        part.save()
+    return part.report()
+
+
+def evaluate(plan: Plan, number: int, seam: Seam) -> Report:
+    """On a worker: the part's value at this seam, from the model's own tables."""
+    part = _part(plan, number)
+    part.apply(seam)
+    return part.rebuilt()
+
+
+def decode(plan: Plan, number: int) -> tuple[IntArray, FloatArray, IntArray]:
+    """On a worker: its max variables as the whole numbers them, their states' scores, and where each one's start."""
+    part = _part(plan, number)
+    scores, cards = part.scores(), part._problem.model.cardinalities
+    chosen = part.original_tau == 0
+    starts = starts_of(cards)
+    places = _places(starts[:-1][chosen], cards[chosen])
+    return part.variables[chosen], scores[places], starts_of(cards[chosen])
+
+
+def end(plan: Plan, number: int) -> None:
+    """On a worker: let go of the part."""
+    forget(f"{plan.run}/{number}")

@@ -1,0 +1,131 @@
+"""The smallest bound there is: every factor by itself. It needs no memory beside the model, and one pass through it.
+
+Each sum variable is summed in one of its factors and maximised in all others, ``Σ f g ≤ (Σ f) max g``; max variables
+are maximised in every factor.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from powersum.core.arrays import FloatArray, IntArray, starts_of
+from powersum.core.jit import compiled
+from powersum.core.odometer import next_entry
+from powersum.model.result import Residuals
+from powersum.model.rounding import certain, elimination_error
+from powersum.prepare.problem import Problem
+
+
+class SingleFactors:
+    """Upper bound by single factors; follows :class:`powersum.bounds.protocol.Tightener`, with nothing to tighten.
+
+    Parameters
+    ----------
+    problem
+        The simplified problem; weights are 0 and 1, as far as they matter: others count as 1, which is no less.
+    """
+
+    exact = False
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        # A weight between 0 and 1 gives no more than a sum does; one above 1 is bounded by as many equal states.
+        self._log_above = float((np.maximum(problem.tau - 1.0, 0.0) * np.log(problem.model.cardinalities)).sum())
+        self.log_error = elimination_error(problem.model, float(problem.tau.max(initial=1.0)))
+        self.log_upper = np.inf
+        self.log_upper = self.bound()
+
+    def step(self, deadline: float) -> bool:
+        """Nothing is left to gain."""
+        del deadline
+        return False
+
+    def bound(self) -> float:
+        """The bound, computed from the problem's own tables."""
+        model = self._problem.model
+        log_value, _ = _single_factors(
+            model.cardinalities,
+            model.scope_starts,
+            model.scope_variables,
+            model.table_starts,
+            model.log_values,
+            self._problem.tau,
+        )
+        return certain(log_value + self._log_above, self.log_error)
+
+    def decode(self) -> IntArray:
+        """For each max variable the state with the largest sum of its factors' maxima."""
+        model, tau = self._problem.model, self._problem.tau
+        _, scores = _single_factors(
+            model.cardinalities, model.scope_starts, model.scope_variables, model.table_starts, model.log_values, tau
+        )
+        starts = starts_of(model.cardinalities)
+        states = np.full(model.n_variables, -1, dtype=np.int64)
+        for v in np.flatnonzero(tau == 0.0).tolist():
+            states[v] = int(np.argmax(scores[starts[v] : starts[v + 1]]))
+        return states
+
+    def residuals(self) -> Residuals | None:
+        """There is no such measure."""
+        return None
+
+    def sizes(self) -> dict[str, int | float]:
+        """Numbers of tables and entries, which are those of the model."""
+        model = self._problem.model
+        return {"clusters": model.n_factors, "table_entries": model.log_values.size}
+
+
+@compiled
+def _single_factors(
+    cardinalities: IntArray,
+    scope_starts: IntArray,
+    scope_variables: IntArray,
+    table_starts: IntArray,
+    log_values: FloatArray,
+    tau: FloatArray,
+) -> tuple[float, FloatArray]:
+    """The bound, and for each state of each variable the sum over factors of the largest entry with it."""
+    n_factors = len(scope_starts) - 1
+    state_starts = np.zeros(len(cardinalities) + 1, np.int64)
+    for v in range(len(cardinalities)):
+        state_starts[v + 1] = state_starts[v] + cardinalities[v]
+    scores = np.zeros(state_starts[-1])
+    summed = np.zeros(len(cardinalities), np.bool_)
+    widest, largest = 1, 1
+    for k in range(n_factors):
+        widest = max(widest, scope_starts[k + 1] - scope_starts[k])
+        for place in range(scope_starts[k], scope_starts[k + 1]):
+            largest = max(largest, cardinalities[scope_variables[place]])
+    digits, sizes, strides = np.empty(widest, np.int64), np.empty(widest, np.int64), np.empty(widest, np.int64)
+    best = np.empty((widest, largest))
+    total = 0.0
+    for k in range(n_factors):
+        first, axes = scope_starts[k], scope_starts[k + 1] - scope_starts[k]
+        # Rows of what is summed here and not maximised: a max for each, then the sum of them.
+        rows = 1
+        for axis in range(axes - 1, -1, -1):
+            v = scope_variables[first + axis]
+            digits[axis], sizes[axis], strides[axis] = 0, cardinalities[v], 0
+            if tau[v] > 0.0 and not summed[v]:
+                strides[axis] = rows
+                rows *= cardinalities[v]
+                summed[v] = True
+            for state in range(cardinalities[v]):
+                best[axis, state] = -np.inf
+        row_best = np.full(rows, -np.inf)
+        row = 0
+        for entry in range(table_starts[k], table_starts[k + 1]):
+            value = log_values[entry]
+            row_best[row] = max(row_best[row], value)
+            for axis in range(axes):
+                best[axis, digits[axis]] = max(best[axis, digits[axis]], value)
+            row = next_entry(row, digits[:axes], sizes[:axes], strides[:axes])
+        top = row_best.max()
+        if top == -np.inf:
+            return -np.inf, scores
+        total += top + np.log(np.exp(row_best - top).sum())
+        for axis in range(axes):
+            v = scope_variables[first + axis]
+            for state in range(cardinalities[v]):
+                scores[state_starts[v] + state] += best[axis, state]
+    return total, scores

@@ -1,0 +1,310 @@
+"""Compiled conditioning: variables are set one by one, zeros propagated, and what falls apart is summed apart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from powersum.core.arrays import IntArray
+from powersum.core.jit import compiled, inner
+from powersum.exact.count_contexts import (
+    DEPTH,
+    HITS,
+    N_TRAIL,
+    NODES,
+    NONE,
+    ONE,
+    CountModel,
+    CountState,
+    context_of,
+)
+from powersum.exact.count_parts import F_FIRST, F_LAST, V_FIRST, V_LAST, find_part, keep_part, number_of, split
+from powersum.prepare.ordering.fill import lowest_bit
+
+MORE, DONE, FULL = 0, 1, 2
+"""How a turn ended: there is more to do, the value is there, the memory for contexts is not enough."""
+
+BY_NUMBER, BY_TIGHTNESS, BY_RANK = 0, 1, 2
+"""Rules for the variable to set next: the one in most factors, in most of few variables, of the largest rank."""
+
+# Columns of a frame: its variable, where its trail begins, its row among the children of the frame below, the rows of
+# its own children, the one at work, whether it is at its children or between two states, its present and best state.
+VARIABLE, TRAIL, ROW, FIRST_CHILD, LAST_CHILD, CHILD, AT_CHILDREN, PRESENT, BEST = range(9)
+# Its values: the largest so far, the sum in units of it, and that of the present state.
+LARGEST, TOTAL, BRANCH = range(3)
+
+
+@inner
+def _restrict(state: CountState, v: int, mask: np.uint64) -> None:
+    """Fewer states of a variable are alive: remember which there were."""
+    counters = state.counters
+    at = counters[N_TRAIL]
+    state.trail[at, 0], state.trail[at, 1] = v, -1
+    state.trail_masks[at] = state.masks[v]
+    counters[N_TRAIL] = at + 1
+    state.masks[v] = mask
+
+
+@inner
+def _propagate(model: CountModel, state: CountState, n_changed: int) -> tuple[int, float]:
+    """Look at the factors of the variables in the queue until nothing changes.
+
+    Returns 1 (done), 0 (nothing is possible) or -1 (no room), and by how much the largest entries have changed.
+    """
+    queue, queued, counters = state.queue, state.queued, state.counters
+    change = 0.0
+    result = 1
+    while n_changed > 0:
+        n_changed -= 1
+        v = queue[n_changed]
+        queued[v] = False
+        if result < 1:
+            continue
+        for at in range(model.incident_starts[v], model.incident_starts[v + 1]):
+            f = model.incident_factors[at]
+            before = state.context[f]
+            if not (state.context_depends[before] >> np.uint64(model.incident_axes[at])) & ONE:
+                continue
+            first = model.scope_starts[f]
+            arity = model.scope_starts[f + 1] - first
+            now = context_of(model, state, f)
+            if now < 0:
+                result = -1
+                break
+            if now == before:
+                continue
+            if state.context_largest[now] == -np.inf:
+                result = 0
+                break
+            row = counters[N_TRAIL]
+            state.trail[row, 0], state.trail[row, 1] = f, before
+            counters[N_TRAIL] = row + 1
+            state.context[f] = now
+            if state.context_largest[now] != state.context_largest[before]:
+                change += state.context_largest[now] - state.context_largest[before]
+            start = state.context_words[now] + arity
+            for a in range(arity):
+                u = model.scope_variables[first + a]
+                mask = state.masks[u] & state.words[start + a]
+                if mask != state.masks[u]:
+                    _restrict(state, u, mask)
+                    if not queued[u]:
+                        queued[u] = True
+                        queue[n_changed] = u
+                        n_changed += 1
+    return result, change
+
+
+@inner
+def _undo(state: CountState, mark: int) -> None:
+    counters = state.counters
+    while counters[N_TRAIL] > mark:
+        counters[N_TRAIL] -= 1
+        at = counters[N_TRAIL]
+        if state.trail[at, 1] < 0:
+            state.masks[state.trail[at, 0]] = state.trail_masks[at]
+        else:
+            state.context[state.trail[at, 0]] = state.trail[at, 1]
+
+
+@inner
+def _choose(model: CountModel, state: CountState, row: int, rule: int) -> Any:
+    """The variable of a component to set next: max variables before all others."""
+    best, best_score = -1, 0.0
+    for i in range(state.children[row, V_FIRST], state.children[row, V_LAST]):
+        v = state.variables[i]
+        if best >= 0 and model.is_max[best] and not model.is_max[v]:
+            continue
+        score = 0.0
+        if rule != BY_RANK:
+            for at in range(model.incident_starts[v], model.incident_starts[v + 1]):
+                depends = state.context_depends[state.context[model.incident_factors[at]]]
+                if (depends >> np.uint64(model.incident_axes[at])) & ONE:
+                    score += 1.0 if rule == BY_NUMBER else 2.0 ** -number_of(depends)
+        better = best < 0 or (model.is_max[v] and not model.is_max[best])
+        if not better:
+            better = score > best_score or (score == best_score and model.rank[v] > model.rank[best])
+        if better:
+            best, best_score = v, score
+    return best
+
+
+@inner
+def _push(model: CountModel, state: CountState, row: int, rule: int, next_row: int) -> None:
+    """Begin with a component."""
+    counters = state.counters
+    depth = counters[DEPTH] + 1
+    counters[DEPTH] = depth
+    v = _choose(model, state, row, rule)
+    frame, values = state.frames[depth], state.frame_values[depth]
+    frame[VARIABLE], frame[TRAIL], frame[ROW] = v, counters[N_TRAIL], row
+    frame[FIRST_CHILD], frame[LAST_CHILD], frame[CHILD], frame[AT_CHILDREN] = next_row, next_row, next_row, 0
+    frame[PRESENT], frame[BEST] = -1, -1
+    values[LARGEST], values[TOTAL], values[BRANCH] = -np.inf, 0.0, 0.0
+    state.frame_left[depth] = state.masks[v]
+    counters[NODES] += 1
+
+
+@inner
+def _add_branch(model: CountModel, state: CountState, depth: int) -> None:
+    """Add what the present state came to."""
+    frame, values = state.frames[depth], state.frame_values[depth]
+    value = values[BRANCH]
+    if value == -np.inf:
+        return
+    if model.is_max[frame[VARIABLE]]:
+        if value > values[LARGEST]:
+            values[LARGEST], frame[BEST] = value, frame[PRESENT]
+    elif value <= values[LARGEST]:
+        values[TOTAL] += np.exp(value - values[LARGEST])
+    else:
+        values[TOTAL] = values[TOTAL] * np.exp(values[LARGEST] - value) + 1.0
+        values[LARGEST] = value
+
+
+@compiled
+def begin_count(model: CountModel, state: CountState) -> tuple[int, float]:
+    """Look at all factors, propagate, and make the frame below all others, whose children are the components.
+
+    Returns 1 (done), 0 (nothing is possible) or -1 (no room), and the value of what is settled.
+    """
+    n_factors, n_variables = len(model.scope_starts) - 1, len(model.cardinalities)
+    total = 0.0
+    for f in range(n_factors):
+        state.factors[f] = f
+        now = context_of(model, state, f)
+        if now < 0:
+            return -1, 0.0
+        if state.context_largest[now] == -np.inf:
+            return 0, -np.inf
+        state.context[f] = now
+        total += state.context_largest[now]
+    for v in range(n_variables):
+        state.variables[v] = v
+        state.queue[v] = v
+        state.queued[v] = True
+    for f in range(n_factors):
+        start = state.context_words[state.context[f]]
+        arity = model.scope_starts[f + 1] - model.scope_starts[f]
+        for a in range(arity):
+            v = model.scope_variables[model.scope_starts[f] + a]
+            state.masks[v] &= state.words[start + arity + a]
+            if state.masks[v] == NONE:
+                return 0, -np.inf
+    result, change = _propagate(model, state, n_variables)
+    if result < 1:
+        return result, -np.inf
+    state.counters[N_TRAIL] = 0
+    whole = state.children[0]
+    whole[F_FIRST], whole[F_LAST], whole[V_FIRST], whole[V_LAST] = 0, n_factors, 0, n_variables
+    last, free = split(model, state, 0, 1)
+    if last < 0:
+        return -1, 0.0
+    frame = state.frames[0]
+    frame[FIRST_CHILD], frame[LAST_CHILD], frame[CHILD], frame[AT_CHILDREN] = 1, last, 1, 1
+    state.frame_values[0, LARGEST] = state.frame_values[0, BRANCH] = total + change + free
+    return 1, total + change + free
+
+
+@compiled
+def restart_count(state: CountState) -> None:
+    """Back to the beginning, by another rule perhaps; what is remembered stays."""
+    _undo(state, 0)
+    state.counters[DEPTH] = 0
+    frame, values = state.frames[0], state.frame_values[0]
+    frame[CHILD] = frame[FIRST_CHILD]
+    values[BRANCH] = values[LARGEST]
+
+
+@compiled
+def explored(model: CountModel, state: CountState) -> float:
+    """A guess at the share of the search that is behind: states that are through, as if all were alike."""
+    share, weight = 0.0, 1.0
+    for depth in range(1, state.counters[DEPTH] + 1):
+        number = model.cardinalities[state.frames[depth, VARIABLE]]
+        share += weight * (number - number_of(state.frame_left[depth]) - 1) / number
+        weight /= number
+    return share
+
+
+@compiled
+def count_some(model: CountModel, state: CountState, rule: int, nodes: int) -> tuple[int, float]:
+    """Go on for so many nodes; how that ended, and the value where it is there."""
+    counters = state.counters
+    end = counters[NODES] + nodes
+    while counters[NODES] < end:
+        depth = counters[DEPTH]
+        frame, values = state.frames[depth], state.frame_values[depth]
+        if frame[AT_CHILDREN]:
+            if values[BRANCH] > -np.inf and frame[CHILD] < frame[LAST_CHILD]:
+                row = frame[CHILD]
+                frame[CHILD] += 1
+                part, _ = find_part(state, row)
+                if part >= 0:
+                    counters[HITS] += 1
+                    values[BRANCH] += state.part_values[part]
+                else:
+                    _push(model, state, row, rule, frame[LAST_CHILD])
+                continue
+            if depth == 0:
+                return DONE, values[BRANCH]
+            _add_branch(model, state, depth)
+            frame[AT_CHILDREN] = 0
+        _undo(state, frame[TRAIL])
+        v = frame[VARIABLE]
+        if state.frame_left[depth] == NONE:
+            value = values[LARGEST]
+            if value > -np.inf and not model.is_max[v]:
+                value += np.log(values[TOTAL])
+            keep_part(state, frame[ROW], value, v, frame[BEST])
+            counters[DEPTH] = depth - 1
+            state.frame_values[depth - 1, BRANCH] += value
+            continue
+        s = lowest_bit(state.frame_left[depth])
+        state.frame_left[depth] &= state.frame_left[depth] - ONE
+        frame[PRESENT] = s
+        _restrict(state, v, ONE << np.uint64(s))
+        state.queue[0], state.queued[v] = v, True
+        result, change = _propagate(model, state, 1)
+        if result < 0:
+            return FULL, 0.0
+        if result == 0:
+            continue
+        last, free = split(model, state, frame[ROW], frame[FIRST_CHILD])
+        if last < 0:
+            return FULL, 0.0
+        values[BRANCH] = change + free
+        frame[LAST_CHILD], frame[CHILD], frame[AT_CHILDREN] = last, frame[FIRST_CHILD], 1
+    return MORE, 0.0
+
+
+@compiled
+def best_states(model: CountModel, state: CountState, states: IntArray) -> bool:
+    """States of max variables in a best configuration, by what was remembered; False where that was forgotten.
+
+    To be called when the value is there: the frame below all others has its components still.
+    """
+    row, last = np.int64(1), state.frames[0, LAST_CHILD]
+    while row < last:
+        any_max = False
+        for i in range(state.children[row, V_FIRST], state.children[row, V_LAST]):
+            any_max = any_max or model.is_max[state.variables[i]]
+        if any_max:
+            part, _ = find_part(state, row)
+            if part < 0:
+                return False
+            v, s = state.part_choices[part, 0], state.part_choices[part, 1]
+            _restrict(state, v, ONE << np.uint64(s))
+            state.queue[0], state.queued[v] = v, True
+            result, _ = _propagate(model, state, 1)
+            if result < 1:
+                return False
+            last, _ = split(model, state, row, last)
+            if last < 0:
+                return False
+        row += 1
+    for v in range(len(states)):
+        if model.is_max[v]:
+            states[v] = lowest_bit(state.masks[v])
+    return True

@@ -1,0 +1,236 @@
+"""Exact values by conditioning with caching, for models whose zeros and equal entries make dense tables a waste.
+
+``count_kernels`` is the compiled part. Two rules for the variable to set next are tried, and the one that comes further
+goes on; both share what is remembered.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from powersum.core.arrays import FloatArray, IntArray, starts_of
+from powersum.core.progress import Progress
+from powersum.exact.count_contexts import NODES, CountModel, CountState
+from powersum.exact.count_kernels import (
+    BY_NUMBER,
+    BY_RANK,
+    DONE,
+    FULL,
+    begin_count,
+    best_states,
+    count_some,
+    explored,
+    restart_count,
+)
+from powersum.model.model import Model
+from powersum.model.rounding import EXPONENTIAL, UNIT, magnitudes
+
+MOST_STATES, MOST_AXES = 63, 63
+"""States of a variable, and variables of a factor, are bits of a word."""
+
+MOST_VARIABLES = 20_000
+"""Larger models would spend all the time on lists of what is connected."""
+
+LEAST_ZEROS = 0.02
+"""Share of entries that are 0 below which dense tables are no waste."""
+
+LEAST_BYTES = 4e6
+MOST_BYTES = 8e9
+"""Memory for less than the first is not worth a try; more than the second is beyond numbers of 32 bits."""
+
+SLICE = 500
+"""Nodes between two looks at the clock: about a hundredth of a second."""
+
+TRIALS = (4_000, 16_000)
+"""Nodes of each rule, one after the other, before the better one goes on alone."""
+
+
+def worth_counting(model: Model) -> bool:
+    """Whether a model is of the kind that conditioning is for."""
+    if not 0 < model.n_variables <= MOST_VARIABLES or not model.log_values.size:
+        return False
+    if model.cardinalities.max() > MOST_STATES or np.diff(model.scope_starts).max() > MOST_AXES:
+        return False
+    return float(np.mean(model.log_values == -np.inf)) >= LEAST_ZEROS
+
+
+class Counting:
+    """The value of a model under sums and maxima, found by setting one variable after the other.
+
+    Parameters
+    ----------
+    model
+        A model that is :func:`worth_counting`.
+    tau
+        Weight of each variable, 0 or 1.
+    order
+        Elimination order: by one of the rules the variable that it has last is set first.
+    memory
+        Bytes that it may take.
+    given
+        States of variables that are set from the beginning, -1 for all others.
+
+    Attributes
+    ----------
+    log_value
+        The value, once it is there.
+    log_error
+        How far rounding can have moved it.
+    """
+
+    def __init__(
+        self, model: Model, tau: FloatArray, order: IntArray, *, memory: float, given: IntArray | None = None
+    ) -> None:
+        self._model = _count_model(model, tau, order)
+        self._state = _new_state(model, min(memory, MOST_BYTES), given)
+        self._begun = False
+        self._rules = [(rule, nodes) for nodes in TRIALS for rule in (BY_RANK, BY_NUMBER)]
+        self._rule, self._ends = self._rules.pop(0)
+        self._reached = {BY_RANK: 0.0, BY_NUMBER: 0.0}
+        self.log_value = math.nan
+        self.log_error = counting_error(model)
+
+    @property
+    def nodes(self) -> int:
+        """Variables set so far."""
+        return int(self._state.counters[NODES])
+
+    @property
+    def explored(self) -> float:
+        """A guess at the share of the work that is done; 0 as long as the rules are on trial."""
+        return 0.0 if self._rules else float(explored(self._model, self._state))
+
+    @property
+    def on_trial(self) -> bool:
+        """True until the rule is chosen."""
+        return bool(self._rules)
+
+    def step(self) -> Progress:
+        """Go on for a hundredth of a second: MORE, DONE, or OUT_OF_TIME where the memory is not enough."""
+        if not self._begun:
+            self._begun = True
+            result, _ = begin_count(self._model, self._state)
+            if result < 0:
+                return Progress.OUT_OF_TIME
+            if result == 0:
+                self.log_value = -math.inf
+                return Progress.DONE
+        if self._rules and self.nodes >= self._ends:
+            self._next_rule()
+        ended, value = count_some(self._model, self._state, self._rule, SLICE)
+        if ended == FULL:
+            return Progress.OUT_OF_TIME
+        if ended != DONE:
+            return Progress.MORE
+        self.log_value = float(value)
+        return Progress.DONE
+
+    def states(self) -> IntArray | None:
+        """States of max variables in a best configuration, -1 for all others; None where they were forgotten."""
+        states = np.full(len(self._model.cardinalities), -1, dtype=np.int64)
+        found = best_states(self._model, self._state, states)
+        return states if found else None
+
+    def _next_rule(self) -> None:
+        """The other rule on trial, or the better one for good."""
+        self._reached[self._rule] = float(explored(self._model, self._state))
+        self._rule, nodes = self._rules.pop(0)
+        if not self._rules:
+            self._rule = max(self._reached, key=self._reached.__getitem__)
+        self._ends = self.nodes + nodes
+        restart_count(self._state)
+
+
+def counting_error(model: Model) -> float:
+    """Rounding of a value found by conditioning; see :mod:`powersum.model.rounding` for why errors add up.
+
+    On the way from the whole to one configuration the largest entry of a factor changes at most once for each state
+    that its variables lose. Each change is a difference and an addition, and the table less its largest entry is
+    rounded anew, which moves what is remembered by as much again. Each variable is set, or counted as free, once: a sum
+    of its states and one addition. No intermediate value is larger than four times all tables and all domains.
+    """
+    largest = float(magnitudes(model.log_values, model.table_starts[:-1]).sum()) if model.n_factors else 0.0
+    largest = 4.0 * largest + float(np.log(model.cardinalities).sum())
+    changes = float((model.cardinalities[model.scope_variables] - 1).sum())
+    additions = 8.0 * changes + 8.0 * model.n_variables + 2.0 * model.n_factors + 8.0
+    sums = 8.0 * float(model.cardinalities.sum()) + EXPONENTIAL * model.n_variables
+    return float(UNIT * (additions * largest + sums))
+
+
+def _count_model(model: Model, tau: FloatArray, order: IntArray) -> CountModel:
+    n = model.n_variables
+    owner = np.repeat(np.arange(model.n_factors), np.diff(model.scope_starts))
+    strides = np.ones(len(owner), dtype=np.int64)
+    for place in range(len(owner) - 2, -1, -1):
+        if owner[place] == owner[place + 1]:
+            strides[place] = strides[place + 1] * model.cardinalities[model.scope_variables[place + 1]]
+    by_variable = np.argsort(model.scope_variables, kind="stable")
+    rank = np.empty(n, dtype=np.int64)
+    rank[order] = np.arange(n)
+    return CountModel(
+        cardinalities=model.cardinalities,
+        is_max=np.asarray(tau == 0.0),
+        scope_starts=model.scope_starts,
+        scope_variables=model.scope_variables,
+        strides=strides,
+        table_starts=model.table_starts,
+        log_values=model.log_values,
+        incident_starts=starts_of(np.bincount(model.scope_variables, minlength=n)),
+        incident_factors=owner[by_variable],
+        incident_axes=(np.arange(len(owner)) - model.scope_starts[owner])[by_variable],
+        rank=rank,
+    )
+
+
+def _power_of_two(number: float) -> int:
+    return 1 << max(int(math.log2(max(number, 1.0))), 4)
+
+
+def _new_state(model: Model, memory: float, given: IntArray | None) -> CountState:
+    """Empty stores of so many bytes, most of which are not touched before they are needed."""
+    n, m = model.n_variables, model.n_factors
+    arity = len(model.scope_variables) / max(m, 1)
+    listed = int(min(float(n) * (m + n), 0.1 * memory / 8.0)) + n + m
+    # Bytes of a context with its shape, and of a part with a key of some length.
+    contexts = _power_of_two(0.15 * memory / (80.0 + 32.0 * arity))
+    parts = _power_of_two(0.2 * memory / 40.0)
+    keys = int(0.4 * memory / 4.0)
+    changes = int(model.cardinalities.sum() + model.cardinalities[model.scope_variables].sum()) + 16
+    masks = (np.uint64(1) << model.cardinalities.astype(np.uint64)) - np.uint64(1)
+    if given is not None:
+        known = given >= 0
+        masks[known] = np.uint64(1) << given[known].astype(np.uint64)
+    return CountState(
+        counters=np.zeros(10, dtype=np.int64),
+        masks=masks,
+        context=np.zeros(m, dtype=np.int64),
+        context_slots=np.full(2 * contexts, -1, dtype=np.int32),
+        context_factor=np.empty(contexts, dtype=np.int32),
+        context_words=np.empty(contexts, dtype=np.int64),
+        context_depends=np.empty(contexts, dtype=np.uint64),
+        context_largest=np.empty(contexts),
+        context_shape=np.empty(contexts, dtype=np.int32),
+        words=np.empty(int(contexts * 2.0 * max(arity, 1.0)) + 256, dtype=np.uint64),
+        shape_slots=np.full(2 * contexts, -1, dtype=np.int32),
+        shape_context=np.empty(contexts, dtype=np.int32),
+        part_slots=np.full(2 * parts, -1, dtype=np.int32),
+        part_starts=np.zeros(parts + 1, dtype=np.int64),
+        part_values=np.empty(parts),
+        part_choices=np.empty((parts, 2), dtype=np.int32),
+        keys=np.empty(keys, dtype=np.int32),
+        trail=np.empty((changes, 2), dtype=np.int64),
+        trail_masks=np.empty(changes, dtype=np.uint64),
+        frames=np.zeros((n + 2, 9), dtype=np.int64),
+        frame_values=np.zeros((n + 2, 3)),
+        frame_left=np.zeros(n + 2, dtype=np.uint64),
+        children=np.zeros((listed // 4 + n + 2, 4), dtype=np.int64),
+        factors=np.empty(listed, dtype=np.int32),
+        variables=np.empty(listed, dtype=np.int32),
+        queue=np.empty(n + 1, dtype=np.int64),
+        queued=np.zeros(n, dtype=np.bool_),
+        factor_label=np.full(m, -2, dtype=np.int64),
+        variable_label=np.full(n, -2, dtype=np.int64),
+        stack=np.empty(max(n, m) + 1, dtype=np.int64),
+    )

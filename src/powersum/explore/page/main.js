@@ -1,0 +1,286 @@
+// The page: one question in this tab, asked of the server whenever it changes; another tab has another one.
+
+import { get, pageAddress, post } from "./api.js";
+import { Answer } from "./answer.js";
+import { Graph, showState, stateButton } from "./graph.js";
+import { Question, fromJson, fromLink, toJson } from "./question.js";
+import { setUpSearch } from "./search.js";
+import { byId, make } from "./text.js";
+
+const NARROW = "(max-width: 60rem)";
+const model = { variables: 0 };
+const seen = { beliefs: null, before: null, evidenceBefore: [], exact: true, waiting: false, picture: null };
+let centre = [];
+let variable = null;
+let asking = false, askAgain = false;
+
+const question = new Question(0, changed);
+const graph = new Graph(question, { choose, centre: centreOn });
+const answer = new Answer({ changed: show, complain, say });
+
+function complain(error) {
+  byId("notice").textContent = error.message;
+  byId("notice").hidden = false;
+}
+
+function say(text) {
+  byId("said").textContent = text;
+}
+
+/** The question has changed: everything about it is asked anew. */
+function changed() {
+  byId("notice").hidden = true;
+  byId("undo").disabled = !question.past.length;
+  byId("redo").disabled = !question.future.length;
+  show();
+  word();
+  solve();
+  believe();
+}
+
+function solve() {
+  answer.ask(question.now, Number(byId("seconds").value) || model.seconds, Number(byId("count").value) || 1);
+}
+
+/** The question in words: chips, link, command, Python. */
+async function word() {
+  const asked = question.now;
+  try {
+    const said = await post("question", {
+      question: toJson(asked), time: Number(byId("seconds").value) || model.seconds, best: Number(byId("count").value) || 1,
+    });
+    if (asked !== question.now) return;
+    history.replaceState(null, "", location.pathname + location.search + (said.link ? "#" + said.link : ""));
+    byId("copy-link").textContent = pageAddress(said.link);
+    byId("copy-command").textContent = said.command || "The names of this model cannot be written in a list on a command line.";
+    byId("copy-python").textContent = said.python;
+    drawChips(said);
+  } catch (error) {
+    complain(error);
+  }
+}
+
+/** Beliefs of what is drawn: one request at a time, and once more if the question has changed meanwhile. */
+async function believe() {
+  if (asking) {
+    askAgain = true;
+    return;
+  }
+  asking = true;
+  const late = setTimeout(() => { seen.waiting = true; show(); }, 300);
+  try {
+    const ids = [...new Set([...graph.ids, ...(variable ? [variable.id] : [])])];
+    const said = await post("beliefs", { question: { max: [], evidence: [...question.now.evidence] }, of: ids });
+    seen.beliefs = said.beliefs || null;
+    seen.exact = said.exact !== false;
+    if (said.impossible) complain(new Error("What is observed has probability 0: take something back."));
+  } catch (error) {
+    seen.beliefs = null;
+    complain(error);
+  } finally {
+    clearTimeout(late);
+    seen.waiting = false;
+    asking = false;
+  }
+  if (askAgain) {
+    askAgain = false;
+    believe();
+  } else {
+    document.body.dataset.settled = String(Number(document.body.dataset.settled || 0) + 1);
+  }
+  show();
+}
+
+async function picture() {
+  // What is asked about is in the picture as far as there is room.
+  const asked = [...question.now.evidence.keys(), ...(question.now.max === "all" ? [] : question.now.max)];
+  try {
+    const drawn = await post("picture", {
+      centre: [...centre, ...asked].slice(0, 200), most: Number(byId("most").value), widest: graph.widest(),
+    });
+    graph.draw(drawn);
+    seen.picture = drawn;
+    byId("most").parentElement.hidden = drawn.total <= 10;
+    show();
+    await believe();
+    if (seen.before) await keepUp();
+  } catch (error) {
+    complain(error);
+  }
+}
+
+async function centreOn(id) {
+  centre = [id];
+  await picture();
+  choose(id);
+  graph.focus(id);
+}
+
+/** Show all states of a variable at the side. */
+async function choose(id) {
+  graph.chosen = id;
+  const box = graph.picture.boxes.find((other) => other.id === id);
+  variable = box;
+  if (box && box.state_count > box.states.length) {
+    try {
+      variable = await get("variable/" + id);
+    } catch (error) {
+      complain(error);
+    }
+  }
+  byId("chosen").hidden = !variable;
+  if (!variable) return;
+  byId("chosen-title").textContent = variable.name;
+  byId("chosen-states").replaceChildren(...variable.states.map((label, state) =>
+    make("li", {}, stateButton(variable, state, label, () => question.observe(id, state)))));
+  show();
+}
+
+/** What is drawn, and what kind of numbers stand there. */
+function tell() {
+  const { boxes, total } = seen.picture;
+  const cut = boxes.length < total
+    ? boxes.length + " of " + total + " variables drawn, those nearest."
+    : total + " variables.";
+  const sides = seen.exact ? "" : " Too wide for exact probabilities: both sides are shown.";
+  byId("drawn").textContent = cut + sides + (seen.before ? " Thin bars: before." : "");
+}
+
+function show() {
+  const states = answer.states();
+  if (seen.picture) tell();
+  graph.show({ beliefs: seen.beliefs, before: seen.before, answer: states, waiting: seen.waiting });
+  if (!variable) return;
+  const role = question.roleOf(variable.id);
+  for (const button of byId("chosen").querySelectorAll("[data-role]")) {
+    button.setAttribute("aria-pressed", String(button.dataset.role === role));
+  }
+  for (const button of byId("chosen-states").querySelectorAll(".state")) {
+    const state = Number(button.dataset.state);
+    showState(button, {
+      name: variable.name,
+      belief: seen.beliefs?.[variable.id]?.[state],
+      before: seen.before?.[variable.id]?.[state],
+      observed: question.stateOf(variable.id) === state,
+      best: role === "max" && states.get(variable.id) === state,
+    });
+  }
+}
+
+function drawChips(said) {
+  const chip = (one, role, text) => make("button", {
+    type: "button", class: role, "aria-label": "take back: " + text, title: "Take this back", onclick: () => question.sum(one.id),
+  }, text + "  ×");
+  const all = said.max === "all";
+  byId("chips").replaceChildren(
+    ...said.observed.map((one) => chip(one, "evidence", one.name + " = " + one.label)),
+    ...(all ? [] : said.maximised.map((one) => chip(one, "max", "max " + one.name))));
+  const maximised = all ? model.variables : said.max.length;
+  const summed = model.variables - maximised - said.evidence.length;
+  byId("sentence").textContent = maximised
+    ? `Which joint state of ${maximised === 1 ? "1 variable" : maximised + " variables"} is the most probable`
+      + (said.evidence.length ? `, given ${said.evidence.length} observed` : "") + (summed ? `, summed over ${summed}?` : "?")
+    : said.evidence.length ? "How probable is what is observed?" : "Press a state to observe it, or max to ask for the best state.";
+}
+
+function whatIf() {
+  const on = byId("whatif").getAttribute("aria-pressed") !== "true";
+  byId("whatif").setAttribute("aria-pressed", String(on));
+  answer.keep(on);
+  seen.evidenceBefore = [...question.now.evidence];
+  seen.before = on ? { ...(seen.beliefs || {}) } : null;
+  show();
+}
+
+/** Beliefs of what was kept, for boxes that were not drawn then. */
+async function keepUp() {
+  const missing = graph.ids.filter((id) => !(id in seen.before));
+  if (!missing.length) return;
+  try {
+    const said = await post("beliefs", { question: { max: [], evidence: seen.evidenceBefore }, of: missing });
+    if (seen.before) Object.assign(seen.before, said.beliefs || {});
+    show();
+  } catch (error) {
+    complain(error);
+  }
+}
+
+function asList(on) {
+  document.body.classList.toggle("as-list", on);
+  byId("list").setAttribute("aria-pressed", String(on));
+  for (const id of ["smaller", "larger", "fit"]) byId(id).hidden = on;
+}
+
+async function copy(kind) {
+  const text = byId("copy-" + kind).textContent;
+  try {
+    await navigator.clipboard.writeText(text);
+    say("copied");
+  } catch {
+    // Not allowed here: what is selected can be copied by hand.
+    getSelection().selectAllChildren(byId("copy-" + kind));
+    say("selected: press Ctrl+C");
+  }
+}
+
+async function readLink() {
+  const said = await post("question", { question: fromLink(location.hash) });
+  question.set(fromJson(said), { remember: question.past.length > 0 });
+}
+
+function setUpKeys() {
+  document.addEventListener("keydown", (event) => {
+    const typing = event.target.closest("input, select, textarea, dialog");
+    if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "z" && !typing) {
+      event.preventDefault();
+      if (event.shiftKey) question.redo();
+      else question.undo();
+      return;
+    }
+    if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
+    const acts = {
+      "/": () => byId("search").focus(), "?": () => byId("help").showModal(), w: whatIf,
+      l: () => byId("list").click(), Escape: () => answer.stop(),
+    };
+    if (!acts[event.key]) return;
+    event.preventDefault();
+    acts[event.key]();
+  });
+}
+
+async function start() {
+  Object.assign(model, await get("model"));
+  document.title = model.title + " – powersum explore";
+  byId("title").textContent = model.title;
+  byId("title").title = model.variables + " variables, " + model.factors + " factors";
+  byId("seconds").value = model.seconds;
+  byId("seconds").max = model.most_seconds;
+  question.total = model.variables;
+  if (model.notes.length) complain(new Error(model.notes.join(" ")));
+  asList(matchMedia(NARROW).matches);
+  setUpSearch(centreOn, complain);
+  setUpKeys();
+  byId("undo").addEventListener("click", () => question.undo());
+  byId("redo").addEventListener("click", () => question.redo());
+  byId("clear").addEventListener("click", () => question.clear());
+  byId("all").addEventListener("click", () => question.maximiseAll());
+  byId("whatif").addEventListener("click", whatIf);
+  byId("keys").addEventListener("click", () => byId("help").showModal());
+  byId("again").addEventListener("click", () => { word(); solve(); });
+  byId("list").addEventListener("click", () => { asList(!document.body.classList.contains("as-list")); graph.fit(); });
+  byId("most").addEventListener("change", picture);
+  byId("centre").addEventListener("click", () => centreOn(variable.id));
+  byId("count").addEventListener("change", () => { word(); solve(); });
+  byId("seconds").addEventListener("change", word);
+  for (const button of document.querySelectorAll("[data-copy]")) button.addEventListener("click", () => copy(button.dataset.copy));
+  for (const button of byId("chosen").querySelectorAll("[data-role]")) {
+    button.addEventListener("click", () => (button.dataset.role === "max" ? question.maximise(variable.id) : question.sum(variable.id)));
+  }
+  window.addEventListener("hashchange", () => readLink().then(picture).catch(complain));
+  if (location.hash) await readLink();
+  else changed();
+  await picture();
+  document.body.dataset.ready = "true";
+}
+
+start().catch(complain);

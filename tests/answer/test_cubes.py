@@ -1,0 +1,216 @@
+"""Cube and conquer: whatever workers say and in whichever order, both bounds hold at every moment."""
+
+from __future__ import annotations
+
+import concurrent.futures as cf
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import powersum as ps
+from powersum.answer import cubes
+from powersum.answer.cube import Asked, Report, bound_cube, branch_variable
+from powersum.answer.cubes import Conquest, log_sum_outward
+from powersum.answer.solver import Solver
+from powersum.answer.tuning import Schedule
+from powersum.cluster.executor import Workers
+from powersum.exact import small
+from powersum.model.question import Question
+from tests.cluster.machines import kill, machines
+from tests.oracle import assignment_value, exact_value
+from tests.strategies import random_model
+
+SLOW = Schedule(elimination_cost=1e3)
+"""Nothing is quick enough to be eliminated at once."""
+
+ROUNDING = 1e-12
+"""The oracle has a rounding of its own."""
+
+
+def question_of(seed: int) -> tuple[ps.Model, list[int], dict[int, int]]:
+    rng = np.random.default_rng(seed)
+    model = random_model(rng, n_variables=6, n_factors=8, zeros=float(rng.choice([0.0, 0.3])))
+    chosen = [int(v) for v in rng.permutation(6)]
+    maximize = chosen[: [0, 3, 6][seed % 3]]
+    evidence = {chosen[3]: 0} if seed % 2 else {}
+    return model, maximize, {v: s for v, s in evidence.items() if v not in maximize}
+
+
+def truth(model: ps.Model, maximize: list[int], evidence: dict[int, int]) -> float:
+    weights = np.ones(model.n_variables)
+    weights[maximize] = 0.0
+    return exact_value(model, weights, evidence=evidence)
+
+
+class Oracle:
+    """Bounds cubes in place of a solver: as loosely as it likes, but never wrongly."""
+
+    def __init__(self, seed: int) -> None:
+        self._rng = np.random.default_rng(seed)
+
+    def __call__(
+        self, asked: Asked, cube: dict[int, int], log_floor: float, seconds: float, only_assignments: bool
+    ) -> Report:
+        maximize = [int(v) for v in asked.query.max_variables]
+        known = {**dict(asked.evidence), **cube}
+        if any(asked.evidence.get(v, s) != s for v, s in cube.items()):
+            return Report(-math.inf, -math.inf, None, None, 0.0)
+        value = truth(asked.model, maximize, known)
+        free = [v for v in (maximize or range(asked.model.n_variables)) if v not in known]
+        if not free or self._rng.random() < 0.2:
+            loose = 0.0
+        else:
+            loose = float(self._rng.exponential())
+        states = None
+        lower = value
+        if maximize and value > -math.inf:
+            states = np.array([known.get(v, 0) for v in range(asked.model.n_variables)])
+            own = {v: int(states[v]) for v in maximize if v not in asked.evidence}
+            lower = assignment_value(asked.model, own, evidence=dict(asked.evidence))
+            states = states if lower > -math.inf else None
+        elif loose and value > -math.inf:
+            lower = value - float(self._rng.exponential())
+        upper = value + loose + ROUNDING
+        branch = None if upper <= max(lower - ROUNDING, log_floor) or not free else int(self._rng.choice(free))
+        return Report(upper, lower - ROUNDING, states, branch, 0.0)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_bounds_hold_at_every_moment(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, maximize, evidence = question_of(seed)
+    value = truth(model, maximize, evidence)
+    monkeypatch.setattr(cubes, "bound_cube", Oracle(seed))
+    seen: list[ps.Snapshot] = []
+    with cf.ThreadPoolExecutor(3) as pool:
+        solver = Solver(model, maximize or None, evidence, time_limit=60.0, schedule=SLOW)
+        result = Conquest(solver, Workers(pool, own=False), seen.append, seconds=60.0).run()
+    for snapshot in seen:
+        assert snapshot.log_lower - 1e-9 <= value <= snapshot.log_upper + 1e-9
+    if value == -math.inf:
+        assert result.status is ps.Status.INFEASIBLE
+        return
+    assert result.status is ps.Status.OPTIMAL, result.reason
+    assert result.log_lower - 1e-9 <= value <= result.log_upper + 1e-9
+    if maximize:
+        chosen = {int(name): int(state) for name, state in result.assignment.items() if int(name) not in evidence}
+        assert assignment_value(model, chosen, evidence=evidence) == pytest.approx(value, abs=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_floor_is_no_bound(seed: int) -> None:
+    """What is known elsewhere may stop the work on a cube, but neither becomes its value nor hides it."""
+    rng = np.random.default_rng(seed)
+    model = random_model(rng, n_variables=7, n_factors=10, zeros=0.0)
+    maximize = list(range(4))
+    query = ps.Query.of(model, maximize)
+    asked = Asked(model, query, {}, 2e9, SLOW, 1, 0)
+    for state in range(int(model.cardinalities[0])):
+        value = truth(model, maximize, {0: state})
+        for log_floor in (value - 1.0, value - 1e-3, value, value + 1e-3, value + 1.0, value + 20.0):
+            report = bound_cube(asked, {0: state}, log_floor, 600.0, False)
+            assert report.log_upper >= value - ROUNDING
+            assert report.log_lower <= value + ROUNDING
+            assert report.log_upper <= max(value, log_floor) + 1e-6
+            assert report.branch is None
+            if log_floor < value - 1e-6:
+                assert report.log_lower == pytest.approx(value, abs=1e-6)
+            if report.states is not None:
+                own = {v: int(report.states[v]) for v in maximize}
+                assert own[0] == state
+                assert assignment_value(model, own) >= report.log_lower - ROUNDING
+
+
+def test_a_cube_that_evidence_excludes_is_empty() -> None:
+    model, _ = ps.generate.grid(3, 3, seed=1)
+    asked = Asked(model, ps.Query.of(model, [0, 1]), {0: 1}, 2e9, SLOW, 1, 0)
+    assert bound_cube(asked, {0: 0}, -math.inf, 1.0, False).log_upper == -math.inf
+
+
+@pytest.mark.parametrize(("maximize", "seed"), [("some", 1), ("all", 2), (None, 3)])
+def test_same_answer_as_one_process(maximize: Any, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cubes, "FIRST_SECONDS", 0.05)
+    monkeypatch.setattr(cubes, "CUBE_SECONDS", 0.5)
+    model, query = ps.generate.grid(5, 5, strength=2.0, seed=seed)
+    chosen = query if maximize == "some" else maximize
+    alone = ps.solve(model, chosen)
+    with cf.ThreadPoolExecutor(2) as pool:
+        result = ps.solve(model, chosen, executor=pool, schedule=SLOW, time_limit=600.0)
+    assert alone.status is ps.Status.OPTIMAL
+    assert result.log_lower - 1e-9 <= alone.log_upper
+    assert result.log_upper + 1e-9 >= alone.log_lower
+    assert result.status is ps.Status.OPTIMAL, result.reason
+    assert result.assignment == alone.assignment
+    assert (result.probability is None) == (alone.probability is None)
+    assert ps.Result.from_json(result.to_json()) == result
+
+
+def test_small_questions_stay_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(small, "MOST_ENTRIES", 1e6)
+    model, query = ps.generate.grid(3, 3, seed=1)
+    result = ps.solve(model, query, executor=1)
+    assert result.status is ps.Status.OPTIMAL
+    assert "cubes" not in result.sizes
+    assert result.probability is not None
+
+
+@pytest.mark.parametrize("name", ["k", "certificate", "checkpoint", "resume", "work"])
+def test_what_does_not_go_together_is_one_line(name: str, tmp_path: Path) -> None:
+    model, query = ps.generate.grid(3, 3, seed=1)
+    given: dict[str, Any] = {"k": 2, "certificate": True, "checkpoint": tmp_path / "c", "work": 1.0}
+    if name == "resume":
+        ps.solve(model, query, checkpoint=tmp_path / "before.zip")
+        given["resume"] = tmp_path / "before.zip"
+    more: dict[str, Any] = {} if name != "work" else {"time_limit": None}
+    with pytest.raises(ps.InputError, match=f"give {name.replace('resume', 'checkpoint')} or executor, not both"):
+        ps.solve(model, query, executor=1, **{name: given[name]}, **more)
+
+
+def test_a_killed_worker_costs_one_slice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from powersum.cluster.dask_workers import connected
+
+    monkeypatch.setattr(cubes, "FIRST_SECONDS", 0.5)
+    monkeypatch.setattr(cubes, "CUBE_SECONDS", 0.5)
+    model, query = ps.generate.grid(6, 6, strength=2.0, seed=2)
+    seen: list[ps.Snapshot] = []
+    with machines(tmp_path, 2) as here, connected(here.address) as client:
+        client.wait_for_workers(2, timeout=60)
+
+        def killing(snapshot: ps.Snapshot) -> None:
+            seen.append(snapshot)
+            if len(seen) == 1:
+                kill(here.workers[0])
+
+        result = ps.solve(model, query, executor=client, schedule=SLOW, time_limit=600.0, callback=killing)
+    assert seen
+    uppers = [snapshot.log_upper for snapshot in result.history]
+    assert uppers == sorted(uppers, reverse=True)
+    alone = ps.solve(model, query)
+    assert alone.status is ps.Status.OPTIMAL
+    assert result.status is ps.Status.OPTIMAL, result.reason
+    assert result.log_lower == pytest.approx(alone.log_lower, abs=1e-6)
+
+
+def test_branching_by_what_simplifies_most() -> None:
+    # A star: its middle decides everything, whichever number it has.
+    tables = [((3, v), [[0.6, 0.4], [0.3, 0.7]]) for v in (0, 1, 2, 4, 5)]
+    star = ps.Model.from_factors([2] * 6, tables)
+    assert branch_variable(Question.of(star, "all"), seed=0) == 3
+    assert branch_variable(Question.of(star), seed=0) in {None, 3}
+
+
+def test_sums_of_logs_are_rounded_outward() -> None:
+    from fractions import Fraction
+
+    rng = np.random.default_rng(1)
+    for _ in range(200):
+        logs = list(rng.normal(scale=rng.choice([1.0, 50.0]), size=int(rng.integers(1, 9))))
+        top = max(logs)
+        exact = sum(Fraction(math.exp(value - top)) for value in logs)
+        value = top + math.log(float(exact))
+        assert log_sum_outward(logs, -1) < value < log_sum_outward(logs, 1)
+        assert log_sum_outward(logs, 1) - log_sum_outward(logs, -1) < 1e-12 * max(1.0, abs(top))
+    assert log_sum_outward([-math.inf, -math.inf], 1) == -math.inf
+    assert log_sum_outward([math.inf, 0.0], 1) == math.inf

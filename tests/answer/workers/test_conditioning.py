@@ -1,0 +1,57 @@
+"""Conditioning as a worker: the whole sum, the value of an assignment, and when it gives up."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import powersum as ps
+from powersum.answer.tuning import Schedule
+from tests.oracle import exact_value
+
+NOT_BY_TABLES = Schedule(elimination_cost=1e3, evaluation_cost=math.inf, ibound=1)
+"""No elimination, and every sum is too wide."""
+
+
+def parities(seed: int, variables: int = 14) -> ps.Model:
+    """Equations modulo 2 and weights: propagation sees nothing, and terms are all alike."""
+    rng = np.random.default_rng(seed)
+    odd = np.indices((2, 2, 2)).sum(axis=0) % 2
+    factors = [(tuple(rng.choice(variables, 3, replace=False).tolist()), odd) for _ in range(variables // 2)]
+    weights = [((v,), rng.random(2) + 0.1) for v in range(variables)]
+    return ps.Model.from_factors([2] * variables, [*factors, *weights])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_sum_of_everything(seed: int) -> None:
+    model = parities(seed)
+    result = ps.solve(model, schedule=NOT_BY_TABLES, time_limit=None)
+    truth = exact_value(model, np.ones(model.n_variables))
+    if truth == -math.inf:
+        assert result.status is ps.Status.INFEASIBLE
+        return
+    assert result.log_lower <= truth + 1e-12 * abs(truth)
+    assert truth <= result.log_upper + 1e-12 * abs(truth)
+    assert result.log_upper - result.log_lower < 1e-6
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_values_of_assignments_are_no_more_than_the_best(seed: int) -> None:
+    model = parities(seed)
+    chosen = list(range(0, model.n_variables, 2))
+    weights = np.ones(model.n_variables)
+    weights[chosen] = 0.0
+    truth = exact_value(model, weights)
+    result = ps.solve(model, chosen, schedule=NOT_BY_TABLES, time_limit=2.0)
+    if truth == -math.inf:
+        assert result.log_lower == -math.inf
+        return
+    assert result.log_lower <= truth + 1e-9
+    assert truth <= result.log_upper + 1e-9
+
+
+def test_no_part_of_a_certificate() -> None:
+    result = ps.solve(parities(1), schedule=NOT_BY_TABLES, time_limit=2.0, certificate=True)
+    assert "onditioning" not in result.reason

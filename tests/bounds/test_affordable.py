@@ -1,0 +1,56 @@
+"""Bounds where memory is short: each is one, and there always is one."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given, settings
+
+import powersum as ps
+from powersum.answer.tuning import Schedule
+from powersum.bounds.affordable import NAMES, affordable, decomposed_bytes
+from powersum.bounds.single import SingleFactors
+from powersum.core.arrays import FloatArray
+from powersum.model.query import Query
+from powersum.prepare.ordering import elimination_order
+from powersum.prepare.simplify import simplify
+from tests.oracle import exact_value
+from tests.strategies import weighted_models
+
+
+@settings(deadline=None)
+@given(weighted_models())
+def test_single_factors_are_a_bound(case: tuple[ps.Model, FloatArray]) -> None:
+    model, weights = case
+    problem = simplify(model, Query(weights))
+    if not problem.feasible or not problem.model.n_variables:
+        return
+    single = SingleFactors(problem)
+    assert single.log_upper + problem.log_constant >= exact_value(model, weights) - 1e-9
+    assert not single.step(math.inf)
+    decoded = single.decode()
+    assert ((decoded >= 0) == (problem.tau == 0.0)).all()
+    assert (decoded < problem.model.cardinalities).all()
+
+
+def test_less_memory_means_another_bound() -> None:
+    model = ps.generate.grid(12, 12, seed=3).model
+    problem = simplify(model, Query.of(model, list(range(0, 144, 2))))
+    order = elimination_order(problem.model, problem.tau)
+    found = []
+    for memory in (10**9, int(decomposed_bytes(problem)) + 1, 1000):
+        bound = affordable(problem, order, memory=memory)
+        found.append(NAMES[type(bound)])
+        assert bound.log_upper < math.inf
+    assert found == ["tree", "gdd", "single"]
+
+
+@pytest.mark.parametrize("share", [0.0, 1.5])
+def test_solve_never_refuses_for_want_of_a_tree(share: float) -> None:
+    model = ps.generate.grid(30, 30, seed=3).model
+    query = list(range(0, 900, 2))
+    problem = simplify(model, Query.of(model, query))
+    schedule = Schedule(most_bytes=5e5 + share * decomposed_bytes(problem), quick=0.0)
+    result = ps.solve(model, query, time_limit=None, gap=1e6, schedule=schedule)
+    assert -math.inf < result.log_lower <= result.log_upper < math.inf
