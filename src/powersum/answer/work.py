@@ -146,18 +146,18 @@ def crew_of(task: Task, full: FullSearch) -> Crew:
         companion=local,
         spells=(
             Spell(
-                full,
-                (schedule.full_share,) * 2,
-                first=_first_full(task.clock, schedule),
-                accompanied=False,
-                modest=True,
-            ),
-            Spell(
                 conditioning,
                 (schedule.conditioning_share,) * 2,
                 first=schedule.first_conditioning,
                 accompanied=False,
                 nearly_done=conditioning.nearly_done,
+            ),
+            Spell(
+                full,
+                (schedule.full_share,) * 2,
+                first=_first_full(task.clock, schedule),
+                accompanied=False,
+                modest=True,
             ),
             Spell(sums, (schedule.sum_share, schedule.sum_share), first=schedule.first_sum, accompanied=False),
             Spell(

@@ -212,7 +212,7 @@ def test_a_crew_has_all_workers() -> None:
     task = task_of(hard_case(1).problem(), Board(hard_case(1).model.n_variables))
     crew = crew_of(task, FullSearch(task))
     workers = [type(spell.worker).__name__ for spell in crew.spells]
-    assert workers == ["FullSearch", "PartialSums", "VariationalSums", "BranchAndBound"]
+    assert workers == ["Conditioning", "FullSearch", "PartialSums", "VariationalSums", "BranchAndBound"]
     crew.companion.close()
 
 
