@@ -11,7 +11,7 @@ import pytest
 import powersum as ps
 from powersum.assign.evaluator import Evaluator
 from powersum.bounds.buckets.sweeps import shares_of
-from powersum.bounds.gdd.regions import factor_graph
+from powersum.bounds.gdd.regions import factor_graph, own_tables
 from powersum.bounds.registry import METHODS
 from powersum.core.arrays import FloatArray
 from powersum.exact.elimination import Elimination
@@ -154,7 +154,7 @@ def test_more_axes_than_any_array_has() -> None:
         np.ones(int(cardinalities.sum()), np.bool_),
         Fates.of(model),
     )
-    np.testing.assert_array_equal(factor_graph(problem, np.arange(n)).theta, logs)
+    np.testing.assert_array_equal(own_tables(model, factor_graph(problem, np.arange(n))), logs)
 
 
 def test_weights_of_millions_of_mini_buckets_are_positive() -> None:

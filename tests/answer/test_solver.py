@@ -108,7 +108,8 @@ def test_an_assignment_too_wide_to_evaluate_proves_nothing(first: bool, monkeypa
     question = hard_case(4)
     result = solve(question.model, query=question.query, time_limit=4.0, schedule=SHORT)
     truth = exact_value(question.model, question.query.weights)
-    assert len(numbers) > 2
+    # Every call that shall be too wide was made.
+    assert len(numbers) > (1 if first else 2)
     assert -math.inf < result.log_lower <= truth + 1e-9
     assert result.log_upper >= truth - 1e-9
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -124,6 +125,16 @@ def test_what_does_not_go_together(model: Path, tmp_path: Path, capsys: pytest.C
     assert "has 1 answers" in capsys.readouterr().err
 
 
+NUMBER = re.compile(rb"-?\d+\.\d+(?:e-?\d+)?")
+
+
+def assert_same(ours: bytes, theirs: bytes) -> None:
+    """The same but for the last digits: few questions are answered by another road than many."""
+    assert NUMBER.sub(b"#", ours) == NUMBER.sub(b"#", theirs)
+    numbers = [[float(number) for number in NUMBER.findall(text)] for text in (ours, theirs)]
+    assert numbers[0] == pytest.approx(numbers[1], rel=1e-9, abs=1e-9)
+
+
 def test_resume_goes_on_after_the_last_whole_line(model: Path, tmp_path: Path) -> None:
     for ending in ("csv", "jsonl"):
         cases, out = tmp_path / "cases.csv", tmp_path / f"answers.{ending}"
@@ -134,11 +145,11 @@ def test_resume_goes_on_after_the_last_whole_line(model: Path, tmp_path: Path) -
         for place in range(0, len(whole) + 1, 97):
             out.write_bytes(whole[:place])
             assert run(*arguments, "--resume") == 0
-            assert out.read_bytes() == whole
+            assert_same(out.read_bytes(), whole)
         # Without being asked to, nothing of before is taken over.
         out.write_text("something else\n")
         assert run(*arguments) == 0
-        assert out.read_bytes() == whole
+        assert_same(out.read_bytes(), whole)
 
 
 SLOW = """

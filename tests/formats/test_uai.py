@@ -186,8 +186,8 @@ class TestRefused:
         assert "No such file" in refusal(read, tmp_path / "missing.uai")
         (tmp_path / "folder.uai").mkdir()
         assert "directory" in refusal(read, tmp_path / "folder.uai")
-        assert "read are .uai, .bif" in refusal(read, saved(tmp_path, PAIR, "model.txt"))
-        assert "read are .uai, .bif" in refusal(read, saved(tmp_path, PAIR, "model.gz"))
+        assert "read are .uai, .psm, .bif" in refusal(read, saved(tmp_path, PAIR, "model.txt"))
+        assert "read are .uai, .psm, .bif" in refusal(read, saved(tmp_path, PAIR, "model.gz"))
         with pytest.raises(InputError, match="null"):
             read("a\0.uai")
 
@@ -268,7 +268,7 @@ class TestWriting:
         assert "cannot be written" in refused(tmp_path / "m.uai" / "below.uai")
         (tmp_path / "folder.uai").mkdir()
         assert "cannot be written" in refused(tmp_path / "folder.uai")
-        assert "written are .uai, .bif" in refused(tmp_path / "m.txt")
+        assert "written are .uai, .psm, .bif" in refused(tmp_path / "m.txt")
         assert sorted(p.name for p in tmp_path.iterdir()) == ["folder.uai", "m.uai"]
 
     @pytest.mark.parametrize("log", [800.0, -1e9])

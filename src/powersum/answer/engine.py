@@ -68,7 +68,7 @@ class Engine:
         self.model: Model = model_of(model)
         self._limits = Limits(time_limit=time_limit, memory=budget_of(memory), threads=threads, seed=seed)
         self._options: dict[str, Any] = {
-            name: getattr(self._limits, name) for name in ("time_limit", "memory", "gap", "threads", "seed")
+            name: getattr(self._limits, name) for name in ("time_limit", "memory", "gap", "threads", "seed", "work")
         }
         self._lock = threading.Lock()
         self._asked = 0
@@ -128,7 +128,7 @@ class Engine:
         found = None if planner is None else planner.marginals(question)
         if found is not None:
             return found
-        options = {name: value for name, value in self._options.items() if name != "gap"}
+        options = {name: value for name, value in self._options.items() if name not in ("gap", "work")}
         return marginals(self.model, question.all_evidence, **options)
 
     def _planner(self, question: Question) -> Planner | None:

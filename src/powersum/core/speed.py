@@ -48,6 +48,9 @@ DECOMPOSED_SWEEP = 40e-9
 EXPECTATION = 10e-9
 """For each table entry in a round of variational updates, beside the sum over the core."""
 
+ROUND = 2e-4
+"""Of variational sums: what each round takes beside its tables."""
+
 COST_SWEEP = 5e-9
 """For each table entry in a sweep of moving costs in whole numbers."""
 

@@ -26,7 +26,7 @@ from powersum.bounds.buckets.wiring import lay_out
 from powersum.bounds.tree.budget import exact_within
 from powersum.core import work_time as time
 from powersum.core.arrays import BoolArray, FloatArray, IntArray, starts_of
-from powersum.core.speed import EXPECTATION
+from powersum.core.speed import EXPECTATION, ROUND
 from powersum.exact.proof import elimination_forest
 from powersum.model.graph import incidence
 from powersum.model.model import Model
@@ -117,7 +117,7 @@ class Variational:
                 self._starts,
                 self._q,
             )
-            time.spend(EXPECTATION * self._model.log_values.size)
+            time.spend(ROUND + EXPECTATION * self._model.log_values.size)
             self._refresh()
             if not moved or not self._present - before >= ENOUGH:
                 return False

@@ -77,18 +77,18 @@ class VariationalSums:
         """Rounds of updates until the deadline, from one start after another."""
         bound, is_max = self._bound, self._task.is_max
         assert bound is not None
-        while bound.run(deadline):
-            if time.monotonic() >= deadline:
-                self._report()
-                return Progress.MORE
+        progress = Progress.MORE
+        while progress is Progress.MORE and time.monotonic() < deadline:
+            if bound.run(deadline):
+                continue
+            if self._starts:
+                bound.restart(self._starts.pop())
+            elif is_max.any():
+                self._leave(bound)
+            else:
+                progress = Progress.DONE
         self._report()
-        if self._starts:
-            bound.restart(self._starts.pop())
-        elif is_max.any():
-            self._leave(bound)
-        else:
-            return Progress.DONE
-        return Progress.MORE
+        return progress
 
     def end(self) -> None:
         """Local search goes on from the states that the distributions prefer."""

@@ -50,9 +50,9 @@ class Descent:
         self._farthest = farthest
         self.at_point = False
         n, kind = point.size, point.dtype
-        self._steps = np.empty((STEPS_REMEMBERED, n), kind)
-        self._changes = np.empty((STEPS_REMEMBERED, n), kind)
-        self._products = np.empty(STEPS_REMEMBERED)
+        self._steps = np.zeros((STEPS_REMEMBERED, n), kind)
+        self._changes = np.zeros((STEPS_REMEMBERED, n), kind)
+        self._products = np.zeros(STEPS_REMEMBERED)
         self._count, self._newest = 0, -1
         self._start = np.empty(n, kind)
         self._old_gradient = np.empty(n, kind)
@@ -95,7 +95,8 @@ class Descent:
         slope = _two_loops(
             self._steps, self._changes, self._products, self._count, self._newest, self._gradient, self._direction
         )
-        if not slope < 0.0:
+        # Curvature out of bounds gives a direction without one, and no step along it could be judged.
+        if not -np.inf < slope < 0.0:
             return False
         self._start[:] = self._point
         self._old_gradient[:] = self._gradient
