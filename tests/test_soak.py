@@ -230,3 +230,38 @@ def test_a_minute_of_it(part: int) -> None:
     seeds: Sequence[int] = seeds_of(10, part * N_CASES // PARTS, N_CASES // PARTS)
     found = {case.name: outcome.wrong for case in map(draw, seeds) if (outcome := checked(case)).wrong}
     assert found == {}
+
+
+def test_a_sum_that_a_tree_has_proven_from_above_is_proven_from_below_too() -> None:
+    """Found as solver-43000038369: the proof of elimination was not taken, for the tree's bound was as low already."""
+    largest, least, small = 1.7976931348623157e308, 5e-324, 2.2e-308
+    case = Case(
+        name="found",
+        entry="solver",
+        kind="tangle/limits",
+        road="untightened",
+        cards=(2, 1, 1, 1, 2, 2, 2, 1, 2, 1, 2, 1),
+        factors=(
+            ((11, 9), (small,)),
+            ((7, 2, 10), (largest, least)),
+            ((1, 2, 4), (largest, 1.0)),
+            ((6, 8), (1.0, largest, small, 1.0)),
+            ((2, 8, 0), (0.0, least, least, small)),
+            ((9, 0), (largest, least)),
+            ((8, 10, 5), (least, largest, small, 1.0, 1.0, small, least, small)),
+            ((4, 6), (least, largest, least, small)),
+            ((0, 7, 1), (small, small)),
+            ((1, 7), (least,)),
+            ((6, 3, 4), (1.0, least, least, 0.0)),
+            ((10, 5, 4), (0.0, largest, small, 0.0, largest, 0.0, 0.0, largest)),
+            ((5, 11, 1), (largest, 0.0)),
+            ((9, 0), (small, small)),
+            ((8,), (largest, small)),
+            ((1,), (1.0,)),
+        ),
+        questions=(Question((1.0,) * 12),),
+        options={"seed": 1, "threads": 2, "time_limit": 0.05, "gap": 0.001, "certificate": True},
+        trouble=Trouble(step=0.0010228766837651231, raise_at=63, stop_after=5),
+    )
+    # The first time much of the time goes into loading.
+    assert [checked(case).wrong for _ in range(2)] == [(), ()]
