@@ -89,7 +89,8 @@ def test_competition_entry(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("INF_TIME", "20")
-    monkeypatch.setenv("INF_MEMORY", "1")
+    # The process of the tests may hold a gigabyte of its own by now.
+    monkeypatch.setenv("INF_MEMORY", "8")
     evidence = tmp_path / "grid.evid"
     evidence.write_text("1 5 1\n")
     ran = command("uai-solver", model_file, evidence, f"{model_file}.query", task)
