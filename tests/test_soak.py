@@ -265,3 +265,27 @@ def test_a_sum_that_a_tree_has_proven_from_above_is_proven_from_below_too() -> N
     )
     # The first time much of the time goes into loading.
     assert [checked(case).wrong for _ in range(2)] == [(), ()]
+
+
+def test_a_partial_sum_proves_the_assignment_that_simplification_has_left_to_it() -> None:
+    """Found as solve-50000017505: max variables that zeros set, or that nothing depends on, are in the assignment."""
+    case = Case(
+        name="found",
+        entry="solve",
+        kind="random/zeros",
+        road="sometimes-wide",
+        cards=(2, 2, 2, 2, 2),
+        factors=(
+            ((1, 4), (0.08, 0.72, 0.23, 0.0)),
+            ((1,), (163.4, 0.0)),
+            ((1, 3), (4.3, 0.0, 0.0, 1.2)),
+            ((0, 4), (0.0, 0.55, 2.74, 46.3)),
+            ((3,), (0.01, 0.001)),
+            ((0,), (6e-06, 1.0)),
+            ((4,), (0.39, 1.75)),
+        ),
+        questions=(Question((1.0, 0.0, 0.0, 0.0, 1.0)),),
+        options={"seed": 1, "threads": 1, "time_limit": 0.05, "gap": 0.0, "certificate": True},
+        trouble=Trouble(step=0.00028),
+    )
+    assert [checked(case).wrong for _ in range(2)] == [(), ()]

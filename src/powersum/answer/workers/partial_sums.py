@@ -119,7 +119,10 @@ class PartialSums:
         if self._given is None:
             step = by_sums(ground, tree, problem, recorded)
             board.offer_proof(Proof([step], recorded.log_upper + problem.log_constant))
-            board.offer_below(problem, recorded.log_lower, error, [step])
+            # Max variables that simplification has set, or left free, are part of the assignment all the same.
+            named = bool((ground.weights == 0.0).any())
+            below = by_sums_given(ground, tree, problem, recorded, board.states) if named else (step,)
+            board.offer_below(problem, recorded.log_lower, error, below)
         elif np.array_equal(problem.restore(self._given), board.states):
             steps = by_sums_given(ground, tree, problem, recorded, board.states)
             board.offer_below(problem, recorded.log_lower, error, steps)
