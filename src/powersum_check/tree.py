@@ -161,7 +161,8 @@ def _at_home(
 
     That is an upper bound, and where the product does not depend on these variables it is the product itself.
     """
-    lacking: dict[tuple[int, int], list[int]] = {}
+    lacking: set[tuple[int, int]] = set()
+    members: dict[tuple[int, int], list[int]] = {}
     for k, (scope, table) in enumerate(factors):
         held = tree.scopes[tree.home[k]] if tree.home[k] >= 0 else ()
         # What a table itself does not depend on leaves before tables are multiplied.
@@ -171,23 +172,35 @@ def _at_home(
             values = np.asarray(values.take(0, axis=a))
         scope = tuple(v for a, v in enumerate(scope) if a not in flat)
         factors[k] = scope, Table(values, table.up, table.down)
+        members.setdefault((tree.groups[k], tree.home[k]), []).append(k)
         if any(v not in held for v in scope):
-            lacking.setdefault((tree.groups[k], tree.home[k]), []).append(k)
-    for (_, node), members in lacking.items():
+            lacking.add((tree.groups[k], tree.home[k]))
+    for group, node in lacking:
         held = tree.scopes[node] if node >= 0 else ()
-        union = tuple(sorted({v for k in members for v in factors[k][0]}, key=lambda v: tree.position[v]))
-        lengths = {v: n for k in members for v, n in zip(factors[k][0], factors[k][1].values.shape, strict=True)}
-        shape = [lengths[v] for v in union]
-        if len(union) > MOST_AXES or 48 * math.prod(shape) > memory:
-            raise BadFile("groups: the product of a group of factors is too large")
-        product = add(shape, [placed(factors[k][1], factors[k][0], union) for k in members])
-        for k in members:
+        chosen = [k for k in members[group, node] if any(v not in held for v in factors[k][0])]
+        maximum = _joint_maximum(tree, [factors[k] for k in chosen], held, memory)
+        if maximum[1].down > sum(factors[k][1].down for k in chosen) and len(chosen) < len(members[group, node]):
+            # Factors of the group that lack nothing may be 0 wherever the maximum loses something.
+            chosen = members[group, node]
+            maximum = _joint_maximum(tree, [factors[k] for k in chosen], held, memory)
+        for k in chosen:
             factors[k] = (), Table(np.zeros(()))
-        factors[members[0]] = (
-            tuple(v for v in union if v in held),
-            without(product, tuple(a for a, v in enumerate(union) if v not in held)),
-        )
+        factors[chosen[0]] = maximum
     return factors
+
+
+def _joint_maximum(
+    tree: Tree, tables: list[tuple[tuple[int, ...], Table]], held: tuple[int, ...], memory: int
+) -> tuple[tuple[int, ...], Table]:
+    """The maximum of a product over the variables that are not held."""
+    lengths = {v: n for scope, table in tables for v, n in zip(scope, table.values.shape, strict=True)}
+    union = tuple(sorted(lengths, key=lambda v: tree.position[v]))
+    shape = [lengths[v] for v in union]
+    if len(union) > MOST_AXES or 48 * math.prod(shape) > memory:
+        raise BadFile("groups: the product of a group of factors is too large")
+    product = add(shape, [placed(table, scope, union) for scope, table in tables])
+    others = tuple(a for a, v in enumerate(union) if v not in held)
+    return tuple(v for v in union if v in held), without(product, others)
 
 
 @dataclass(slots=True)

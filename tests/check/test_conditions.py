@@ -140,6 +140,21 @@ def test_what_a_group_does_not_depend_on_is_lost_without_loss() -> None:
     assert alone.log_lower < value - 0.1
 
 
+@pytest.mark.parametrize("least", [0.0, 0.5])
+def test_a_group_that_is_zero_where_one_of_it_depends_on_something(least: float) -> None:
+    """Only at x0 = x1 = 0 does the first depend on variable 2, and there the second, which lacks nothing, is 0."""
+    depends = np.ones((2, 2, 2))
+    depends[0, 0, 0] = least
+    model = Model.from_factors([2, 2, 2], [((0, 1, 2), depends), ((0, 1), [[0.0, 1.0], [1.0, 1.0]])])
+    arrays = tree([0, 1, 2], [([0, 1], 1, 1.0), ([1], -1, 1.0)], [0, 0])
+    together = checked(one(model, [1.0] * 3, arrays | {"groups": np.array([0, 0])}))
+    assert together.log_lower == pytest.approx(math.log(6.0))
+    assert together.log_upper == pytest.approx(math.log(6.0))
+    alone = checked(one(model, [1.0] * 3, arrays))
+    assert alone.log_upper == pytest.approx(math.log(6.0))
+    assert alone.log_lower < math.log(6.0) - 0.1
+
+
 def test_factors_without_a_node() -> None:
     # Without a node it counts with its largest entry above, and with its least below.
     draft = one(PAIR_MODEL, [1.0, 1.0], tree([0, 1], [], [-1]))
