@@ -71,7 +71,7 @@ class Resumed:
         try:
             self._archive = Archive(_bytes_of(path, self._limit), self._limit)
             self._head = self._archive.json("head")
-            if self._head.get("format") != "powersum-certificate" or self._head.get("version") != 1:
+            if self._head.get("format") != "powersum-certificate" or self._head.get("version") != 2:
                 raise InputError(f"{os.fspath(path)}: not a checkpoint of powersum")
             if self._head.get("model") != question.model.structure:
                 raise InputError(f"{os.fspath(path)}: is about another model")
@@ -104,7 +104,10 @@ class Resumed:
     @property
     def proves_more(self) -> bool:
         """True where the file may prove more than its tree and its assignment do: by search, or by partial sums."""
-        return self.same and any("context_variables" in step.arrays or step.kind != "tree" for step in self._steps)
+        return self.same and any(
+            step.kind != "tree" or "context_variables" in step.arrays or "order" not in step.arrays
+            for step in self._steps
+        )
 
     def verify(self, board: Board, problem: Problem) -> None:
         """Check the proof of the file, and report the bounds that it proves; nothing where it proves nothing."""

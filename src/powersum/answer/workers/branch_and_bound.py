@@ -9,7 +9,7 @@ from powersum.answer.workers.local_search import LocalSearch
 from powersum.answer.workers.task import Task
 from powersum.answer.workers.tightening import Tightening
 from powersum.assign.evaluator import Evaluator
-from powersum.bounds.tree.look_up import heuristic_of
+from powersum.bounds.tree.look_up import heuristic_of, heuristic_seconds
 from powersum.core import work_time as time
 from powersum.core.progress import Progress
 from powersum.prepare.proof import Ground, Proof, Prover
@@ -61,6 +61,8 @@ class BranchAndBound:
             return False
         tree = self._tightening.tree
         if tree is None:
+            return False
+        if heuristic_seconds(tree, task.problem) > task.clock.left:
             return False
         # What tightening needed beside the tables makes room for the copy of them that the search reads.
         tree.best_tree.rest()

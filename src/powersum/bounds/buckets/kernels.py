@@ -144,8 +144,8 @@ def fill_table(wiring: TreeWiring, node: int, pool: FloatArray, table: FloatArra
     for entry in range(table.size):
         table[entry] = 0.0
     for k in range(wiring.input_starts[node], wiring.input_starts[node + 1]):
-        for column in range(columns):
-            for state in range(wiring.states[node]):
+        for state in range(wiring.states[node]):
+            for column in range(columns):
                 table[state * columns + column] += wiring.sign[k] * pool[place_of(wiring, node, k, state, column)]
 
 
