@@ -130,6 +130,13 @@ class Schedule:
     first_conditioning: float = 0.3
     """Seconds for it at the very beginning."""
 
+    early_conditioning: float = 1.5
+    early_conditioning_share: float = 0.1
+    """Seconds for it before anything else where everything is summed, and share of the time that they take at most."""
+
+    hopeful_conditioning: float = 0.3
+    """Then it goes on, as long as it is likely to be through in this share of the time left."""
+
     first_share: float = 1e-3
     """Least share of the sum for a context to be kept in the very first pass."""
 
