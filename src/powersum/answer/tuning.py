@@ -32,6 +32,18 @@ class Schedule:
     late_elimination: float = 0.7
     """After the first stage it is done if it takes at most this share of the time left."""
 
+    # Orders
+
+    order_search_from: float = 30.0
+    """Seconds of a run from which on narrower orders are looked for all the while."""
+
+    first_orders: float = 20.0
+    first_orders_share: float = 0.02
+    """Seconds for that at the beginning, and share of the time that they take at most."""
+
+    order_share: float = 0.15
+    """Time for it after each stage, as a share of the time for tightening."""
+
     # Stages
 
     first_stage: float = 0.6

@@ -24,6 +24,7 @@ from powersum.answer.workers.elimination import ExactElimination
 from powersum.answer.workers.first_assignment import FirstAssignment
 from powersum.answer.workers.full_search import FullSearch
 from powersum.answer.workers.local_search import LocalSearch
+from powersum.answer.workers.order_search import OrderSearch
 from powersum.answer.workers.partial_sums import PartialSums
 from powersum.answer.workers.task import StageWorker, Task
 from powersum.answer.workers.tightening import Tightening
@@ -31,6 +32,7 @@ from powersum.answer.workers.variational import VariationalSums
 from powersum.assign.evaluator import Evaluator
 from powersum.bounds.affordable import HUGE
 from powersum.bounds.single import SingleFactors
+from powersum.core.arrays import IntArray
 from powersum.core.clock import Clock
 from powersum.core.progress import Progress
 from powersum.core.work_time import metered
@@ -117,7 +119,14 @@ def work(
         settled = yield from first_try(conditioning, seconds, task, on)
     if settled:
         return
-    scheduler = Scheduler(crew_of(task, full, conditioning), board, clock, schedule, elimination)
+
+    def try_late(order: IntArray) -> None:
+        narrower = ExactElimination(task.problem, order, board, cost=schedule.elimination_cost)
+        if narrower.bytes <= shares.elimination and narrower.seconds < scheduler.late_seconds:
+            scheduler.late, scheduler.late_seconds = narrower, narrower.seconds
+
+    crew = crew_of(task, full, conditioning, try_late)
+    scheduler = Scheduler(crew, board, clock, schedule, elimination)
     if fits:
         scheduler.late_seconds = elimination.seconds
     yield
@@ -146,8 +155,13 @@ def _first_full(clock: Clock, schedule: Schedule) -> float:
     return min(schedule.first_full, schedule.first_full_share * clock.limit)
 
 
-def crew_of(task: Task, full: FullSearch, conditioning: Conditioning) -> Crew:
-    """The workers on a task. A new one is a file in ``workers`` and a line among the spells."""
+def crew_of(
+    task: Task, full: FullSearch, conditioning: Conditioning, narrower: Callable[[IntArray], None] = lambda order: None
+) -> Crew:
+    """The workers on a task. A new one is a file in ``workers`` and a line among the spells.
+
+    ``narrower`` is called with each narrower order that is found.
+    """
     schedule = task.schedule
     evaluator = Evaluator(task.problem, memory=task.shares.evaluation)
     full.local = local = LocalSearch(task, evaluator)
@@ -155,6 +169,11 @@ def crew_of(task: Task, full: FullSearch, conditioning: Conditioning) -> Crew:
     sums = PartialSums(task, tightening, local)
     search = BranchAndBound(task, evaluator, tightening, local)
     conditioning.sums = sums
+
+    def take(order: IntArray) -> None:
+        tightening.order = order
+        narrower(order)
+
     return Crew(
         first=FirstAssignment(task, evaluator, tightening, local, sums),
         tightening=tightening,
@@ -179,6 +198,13 @@ def crew_of(task: Task, full: FullSearch, conditioning: Conditioning) -> Crew:
                 VariationalSums(task, local, sums, full),
                 (schedule.variational_share,) * 2,
                 first=schedule.first_variational,
+                accompanied=False,
+                modest=True,
+            ),
+            Spell(
+                OrderSearch(task, take),
+                (schedule.order_share,) * 2,
+                first=min(schedule.first_orders, schedule.first_orders_share * task.clock.limit),
                 accompanied=False,
                 modest=True,
             ),
