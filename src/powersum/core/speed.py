@@ -27,6 +27,9 @@ TREE_NODE = 0.5e-6
 VALUE_SHARE = 0.4
 """What a pass for the bound alone, in double precision, takes as a share of one with gradients in single precision."""
 
+TABLE_COPY = 10e-9
+"""For each table entry and input of the tables that a search reads off a tree."""
+
 ANNEALING_LOOK = 10e-9
 """For each look into a table while all variables are annealed."""
 

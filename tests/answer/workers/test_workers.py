@@ -189,6 +189,18 @@ def test_where_a_cutset_is_held_there_is_no_search() -> None:
     assert not BranchAndBound(desk.task, desk.evaluator, desk.tightening, desk.local).begin(math.inf)
 
 
+def test_tables_that_take_longer_to_copy_than_there_is_time_are_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    desk = Desk(hard_case(1))
+    desk.tighten()
+    good = np.where(desk.evaluator.is_max, 1, -1)
+    desk.board.offer_lower(desk.task.problem, desk.evaluator.value(good), 1e-9, good)
+    worker = BranchAndBound(desk.task, desk.evaluator, desk.tightening, desk.local)
+    monkeypatch.setattr("powersum.bounds.tree.look_up.TABLE_COPY", 60.0)
+    assert not worker.begin(math.inf)
+    monkeypatch.undo()
+    assert worker.begin(math.inf)
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_partial_sums_prove_where_nothing_is_dropped(seed: int) -> None:
     model = hard_case(seed).model
