@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import struct
 import zipfile
@@ -89,22 +90,15 @@ class Archive:
     def array(self, name: str, dimensions: int = 1) -> np.ndarray[Any, Any]:
         """An array in the ``.npy`` format, of a plain type, as the header of exactly that form says."""
         data = self._read(name + ".npy")
-        version = data[6:8]
-        if data[:6] != b"\x93NUMPY" or version not in (b"\x01\x00", b"\x02\x00") or len(data) < 12:
-            raise BadFile(f"{self.name}: {name} is not an array")
-        begin = 10 if version == b"\x01\x00" else 12
-        end = begin + int.from_bytes(data[8:begin], "little")
-        found = _HEADER.fullmatch(data[begin:end].rstrip(b"\n ")) if end <= len(data) else None
-        if found is None or found[1].decode() not in _TYPES:
-            raise BadFile(f"{self.name}: {name} has a header that is not allowed")
+        begin = 10 + int.from_bytes(data[8:10], "little")
+        found = _HEADER.fullmatch(data[10:begin].rstrip(b"\n "))
+        if data[:8] != b"\x93NUMPY\x01\x00" or found is None or found[1].decode() not in _TYPES:
+            raise BadFile(f"{self.name}: {name} is not an array, or has a header that is not allowed")
         shape = tuple(int(word) for word in found[2].replace(b" ", b"").split(b",") if word)
-        count = 1
-        for length in shape:
-            count *= length
-        dtype = np.dtype(found[1].decode())
-        if len(shape) != dimensions or count * dtype.itemsize != len(data) - end:
+        dtype, count = np.dtype(found[1].decode()), math.prod(shape)
+        if len(shape) != dimensions or count * dtype.itemsize != len(data) - begin:
             raise BadFile(f"{self.name}: {name} has shape {shape}, which does not fit")
-        return np.frombuffer(data, dtype, count, end).reshape(shape)
+        return np.frombuffer(data, dtype, count, begin).reshape(shape)
 
     def integers(
         self, name: str, *, low: int = 0, high: int = 1 << 53, columns: int | None = None

@@ -69,25 +69,25 @@ class Balls:
                 differences.append(ball(weight) * sum(terms, ball(0)).log())
         return self._worst(differences)
 
-    def mean_field(self, rows: Sequence[FloatArray], weights: Sequence[float], tables: Sequence[Any]) -> float:
-        """The bound of Jensen's inequality from below; ``tables`` are (scope, logs over the box, error)."""
+    def _exact(self, shares: FloatArray) -> list[Any]:
+        """The distribution that shares are, once divided by their exact sum."""
+        total = sum(map(self._ball, shares.tolist()), self._ball(0))
+        return [self._ball(share) / total for share in shares.tolist()]
+
+    def of_entropy(self, shares: FloatArray, result: float) -> float:
+        """The entropy of a distribution."""
+        terms = (share * share.log() for share in self._exact(shares[shares > 0.0]))
+        return self._worst([sum(terms, self._ball(result))])
+
+    def of_mean(self, values: FloatArray, shares: Sequence[FloatArray | None], result: FloatArray) -> float:
+        """Means over the axes that have shares."""
         ball = self._ball
-        shares = []
-        total = ball(0)
-        for row, weight in zip(rows, weights, strict=True):
-            exact = [ball(x) for x in row.tolist()]
-            size = sum(exact, ball(0))
-            share = [x / size for x in exact]
-            shares.append(share)
-            for x, number in zip(share, row.tolist(), strict=True):
-                if number > 0.0:
-                    total -= ball(weight) * x * x.log()
-        for scope, logs, error in tables:
-            for index in np.ndindex(*logs.shape):
-                if all(rows[v][s] > 0.0 for v, s in zip(scope, index, strict=True)):
-                    term = ball(float(logs[index])) - ball(error)
-                    for v, s in zip(scope, index, strict=True):
-                        term *= shares[v][s]
-                    total += term
-        low = float(total.lower())
-        return -math.inf if math.isnan(low) else math.nextafter(low, -math.inf)
+        exact = [None if own is None else self._exact(own) for own in shares]
+        kept = [a for a, own in enumerate(shares) if own is None]
+        differences = {place: -ball(float(result[place])) for place in np.ndindex(result.shape)}
+        for place in np.ndindex(values.shape):
+            if (term := ball(float(values[place]))) != 0:
+                for s, own in zip(place, exact, strict=True):
+                    term *= 1 if own is None else own[s]
+                differences[tuple(place[a] for a in kept)] += term
+        return self._worst([d for place, d in differences.items() if result[place] > -math.inf])

@@ -1,26 +1,77 @@
-"""Boxes: which states each variable may have. Evidence, restrictions, and states that cannot be.
+"""Boxes: a set of states for each variable; and the propagation that proves states impossible.
 
-A *box* has a set of states for each variable; the value of a box is that of the question with only these states. A
-state may be left out of a box without any change of its value if every assignment with this state has the product 0.
-That is proven by propagation: a state of which no tuple is positive in some table, all other variables within the box,
-is impossible; and so on, to the fixpoint. Tables are single factors, or products of several that the certificate puts
-together.
+A state is impossible if in some table no tuple with it is positive among the states that are left. Every assignment
+with an impossible state has a product of 0, so such states may leave the box without changing its value. Tables are the
+factors, and then products of several that the certificate puts together.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from powersum_check.archive import Archive
 from powersum_check.errors import BadFile, Rejected
-from powersum_check.model import IntArray, Model, Question
+from powersum_check.model import Factor, IntArray, Model, Question
+from powersum_check.numbers import MOST_AXES, FloatArray, Table, add
 
 Domains = list[IntArray]
-Support = tuple[tuple[int, ...], NDArray[np.bool_]]
+Scope = tuple[int, ...]
+Located = tuple[Scope, Table]
+"""A table and the variables of its axes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a step of a certificate is about, and the arrays that it brings."""
+
+    archive: Archive
+    number: int
+    model: Model
+    question: Question
+    domains: Domains
+    memory: int
+
+    def __contains__(self, name: str) -> bool:
+        return f"{self.number}/{name}" in self.archive
+
+    def integers(self, name: str, *, low: int = 0, high: int = 1 << 53, columns: int | None = None) -> IntArray:
+        """Whole numbers from ``low`` to below ``high``, in rows of so many columns if given."""
+        return self.archive.integers(f"{self.number}/{name}", low=low, high=high, columns=columns)
+
+    def floats(self, name: str) -> FloatArray:
+        """Finite numbers."""
+        return self.archive.floats(f"{self.number}/{name}")
+
+    def pieces(self, starts: str, things: list[int]) -> list[Scope]:
+        """A list in consecutive pieces."""
+        ends = self.archive.starts(f"{self.number}/{starts}", len(things)).tolist()
+        return [tuple(things[a:b]) for a, b in pairwise(ends)]
+
+    def states(self, name: str) -> dict[int, list[int]]:
+        """The states that rows (variable, state) name, by variable; none where there is no such array."""
+        named: dict[int, list[int]] = {}
+        for v, s in self.integers(name, columns=2).tolist() if name in self else ():
+            if v >= len(self.domains) or s >= self.model.cardinalities[v]:
+                raise BadFile(f"{name} names state {s} of variable {v}, which does not exist")
+            named.setdefault(v, []).append(s)
+        return named
+
+    def groups(self) -> list[list[int]]:
+        """Factors that the certificate puts together; each is for itself where it says nothing."""
+        n = len(self.model.factors)
+        numbers = self.integers("groups", high=max(n, 1)).tolist() if "groups" in self else range(n)
+        if len(numbers) != n:
+            raise BadFile(f"{self.number}/groups has not one entry for each factor")
+        members: dict[int, list[int]] = {}
+        for k, group in enumerate(numbers):
+            members.setdefault(group, []).append(k)
+        return list(members.values())
 
 
 def root_box(model: Model, question: Question) -> Domains:
@@ -31,44 +82,25 @@ def root_box(model: Model, question: Question) -> Domains:
     return domains
 
 
-def restricted(domains: Domains, archive: Archive, name: str, model: Model) -> Domains:
-    """The box with the variables in the rows (variable, state) of an array restricted to the states named there."""
-    if name not in archive:
-        return domains
-    chosen: dict[int, list[int]] = {}
-    for v, s in _pairs(archive, name, model):
-        chosen.setdefault(v, []).append(s)
-    smaller = list(domains)
-    for v, states in chosen.items():
-        smaller[v] = np.intersect1d(domains[v], states)
+def restricted(step: Step) -> Domains:
+    """The box with the variables that ``box`` names restricted to the states named there."""
+    smaller = list(step.domains)
+    for v, states in step.states("box").items():
+        smaller[v] = np.intersect1d(smaller[v], states)
     return smaller
 
 
-def without_removed(domains: Domains, archive: Archive, prefix: str, model: Model, memory: int) -> Domains:
+def without_removed(step: Step) -> Domains:
     """The box without the states that the certificate calls impossible, once propagation has proven that they are."""
-    if prefix + "removed" not in archive:
-        return domains
-    gone: dict[int, list[int]] = {}
-    for v, s in _pairs(archive, prefix + "removed", model):
-        gone.setdefault(v, []).append(s)
-    possible = _propagated(model, domains, read_groups(archive, prefix, model), memory)
-    smaller = list(domains)
-    for v, states in gone.items():
+    smaller = list(step.domains)
+    removed = step.states("removed")
+    possible = _propagated(step) if removed else smaller
+    for v, states in removed.items():
         wrong = np.intersect1d(possible[v], states)
         if len(wrong):
             raise Rejected(f"state {wrong[0]} of variable {v} is called impossible, but propagation does not show it")
-        smaller[v] = np.setdiff1d(domains[v], states)
+        smaller[v] = np.setdiff1d(smaller[v], states)
     return smaller
-
-
-def read_groups(archive: Archive, prefix: str, model: Model) -> IntArray:
-    """Factors that the certificate puts together have the same number; otherwise each is for itself."""
-    if prefix + "groups" not in archive:
-        return np.arange(len(model.factors))
-    groups = archive.integers(prefix + "groups", high=max(len(model.factors), 1))
-    if len(groups) != len(model.factors):
-        raise BadFile(f"{prefix}groups has not one entry for each factor")
-    return groups
 
 
 def is_empty(domains: Domains) -> bool:
@@ -76,83 +108,67 @@ def is_empty(domains: Domains) -> bool:
     return any(len(d) == 0 for d in domains)
 
 
-def _pairs(archive: Archive, name: str, model: Model) -> list[tuple[int, int]]:
-    pairs = [(v, s) for v, s in archive.integers(name, columns=2).tolist()]
-    for v, s in pairs:
-        if v >= len(model.cardinalities) or s >= model.cardinalities[v]:
-            raise BadFile(f"{name} names state {s} of variable {v}, which does not exist")
-    return pairs
+def local(factor: Factor, domains: Domains, position: dict[int, int]) -> Located:
+    """A factor over the states of a box. Axes are in the order given; variables of one state without a place leave."""
+    values = np.asarray(factor.table.values[np.ix_(*(domains[v] for v in factor.scope))])
+    axes = sorted(range(len(factor.scope)), key=lambda a: position.get(factor.scope[a], len(domains)))
+    scope = tuple(factor.scope[a] for a in axes if factor.scope[a] in position)
+    values = values.transpose(axes).reshape([len(domains[v]) for v in scope])
+    return scope, Table(values, factor.table.up, factor.table.down)
 
 
-def _propagated(model: Model, domains: Domains, groups: IntArray, memory: int) -> Domains:
-    """The states that propagation leaves, over single factors first and over the groups then."""
-    supports: list[Support] = []
-    for factor in model.factors:
-        support = factor.table.values > -math.inf
-        if not support.all():
-            supports.append((factor.scope, support))
-    domains = _fixpoint(domains, supports)
-    if len(np.unique(groups)) == len(groups) or is_empty(domains):
-        return domains
-    joined: dict[int, list[int]] = {}
-    for k, group in enumerate(groups.tolist()):
-        joined.setdefault(group, []).append(k)
-    supports = []
-    for members in joined.values():
-        if len(members) > 1:
-            supports.append(_product([model.factors[k].scope for k in members], members, model, domains, memory))
-        else:
-            support = model.factors[members[0]].table.values > -math.inf
-            if not support.all():
-                supports.append((model.factors[members[0]].scope, support))
-    return _fixpoint(domains, supports)
+def placed(table: Table, scope: Scope, wider: Scope) -> Table:
+    """A table with axes of length 1 for the variables that it lacks; both scopes are in the same order."""
+    lengths = dict(zip(scope, table.values.shape, strict=True))
+    return Table(table.values.reshape([lengths.get(v, 1) for v in wider]), table.up, table.down)
 
 
-def _product(scopes: list[tuple[int, ...]], members: list[int], model: Model, domains: Domains, memory: int) -> Support:
-    """Where the product of some factors is positive, as a table over the states that are left and no others."""
-    union = tuple(dict.fromkeys(v for scope in scopes for v in scope))
-    free = tuple(v for v in union if len(domains[v]) > 1)
-    shape = [model.cardinalities[v] for v in free]
-    if len(free) > 30 or math.prod(shape) > memory // 4:
+def product(tables: Sequence[Located], position: dict[int, int], memory: int) -> Located:
+    """The product of tables, over all their variables."""
+    lengths = {v: n for scope, table in tables for v, n in zip(scope, table.values.shape, strict=True)}
+    union = tuple(sorted(lengths, key=lambda v: position[v]))
+    shape = [lengths[v] for v in union]
+    if len(union) > MOST_AXES or 48 * math.prod(shape) > memory:
         raise BadFile("groups: the product of a group of factors is too large")
-    positive = np.ones(shape, dtype=np.bool_)
-    for k, scope in zip(members, scopes, strict=True):
-        # A variable with one state left is looked up there and leaves; the other axes are put in the order of `free`.
-        index = tuple(slice(None) if len(domains[v]) > 1 else int(domains[v][0]) for v in scope)
-        table = model.factors[k].table.values[index] > -math.inf
-        own = [v for v in scope if len(domains[v]) > 1]
-        axes = sorted(range(len(own)), key=lambda a: free.index(own[a]))
-        positive &= np.transpose(table, axes).reshape([model.cardinalities[v] if v in own else 1 for v in free])
-    return free, positive
+    return union, add(shape, [placed(table, scope, union) for scope, table in tables])
 
 
-def _fixpoint(domains: Domains, supports: Sequence[Support]) -> Domains:
+def _propagated(step: Step) -> Domains:
+    """The states that propagation leaves, over single factors first and over the groups then."""
+    domains = _fixpoint(step.domains, [(f.scope, f.table.values > -math.inf) for f in step.model.factors])
+    joined = [members for members in step.groups() if len(members) > 1]
+    if not joined or is_empty(domains):
+        return domains
+    # Products over the states that are left, numbered anew from 0: variables of one state are in none.
+    position = {v: v for v, d in enumerate(domains) if len(d) > 1}
+    supports = []
+    for members in step.groups():
+        tables = [local(step.model.factors[k], domains, position) for k in members]
+        scope, table = product(tables, position, step.memory)
+        supports.append((scope, table.values > -math.inf))
+    places = _fixpoint([np.arange(len(d)) for d in domains], supports)
+    return [d[place] for d, place in zip(domains, places, strict=True)]
+
+
+def _fixpoint(domains: Domains, supports: Sequence[tuple[Scope, NDArray[np.bool_]]]) -> Domains:
     """Remove states without a positive tuple in some table until nothing changes."""
     domains = list(domains)
+    supports = [(scope, support) for scope, support in supports if not support.all()]
     tables_of: dict[int, list[int]] = {}
     for k, (scope, _) in enumerate(supports):
         for v in scope:
             tables_of.setdefault(v, []).append(k)
-    waiting = list(range(len(supports)))
-    is_waiting = [True] * len(supports)
+    waiting = set(range(len(supports)))
     while waiting:
-        k = waiting.pop()
-        is_waiting[k] = False
-        scope, support = supports[k]
-        alive = support[np.ix_(*(domains[v] for v in scope))] if scope else support
-        for axis, v in enumerate(scope):
-            left = domains[v][alive.any(axis=tuple(a for a in range(len(scope)) if a != axis))]
-            if len(left) < len(domains[v]):
-                if len(left) == 0:
-                    # Nothing at all is possible then.
-                    return [d[:0] for d in domains]
-                domains[v] = left
-                for other in tables_of[v]:
-                    # The table itself as well: its other axes may have lost tuples already looked at.
-                    if not is_waiting[other]:
-                        is_waiting[other] = True
-                        waiting.append(other)
-        if not scope and not support:
-            # A constant of 0.
+        scope, support = supports[waiting.pop()]
+        alive = np.asarray(support[np.ix_(*(domains[v] for v in scope))])
+        if not alive.any():
+            # Nothing at all is possible then.
             return [d[:0] for d in domains]
+        for axis, v in enumerate(scope):
+            left = alive.any(axis=tuple(a for a in range(len(scope)) if a != axis))
+            if not left.all():
+                domains[v] = domains[v][left]
+                # The table itself as well: its other axes may have lost tuples already looked at.
+                waiting.update(tables_of[v])
     return domains

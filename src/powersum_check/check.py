@@ -9,12 +9,13 @@ from typing import Any
 
 from powersum_check.archive import MEMORY, Archive
 from powersum_check.balls import Balls
+from powersum_check.box import Step, restricted, root_box
 from powersum_check.errors import BadFile, Rejected
 from powersum_check.model import Factor, Model, Question, with_likelihoods
 from powersum_check.numbers import MEASURE, Table
-from powersum_check.steps import Proven, Steps
+from powersum_check.steps import Proven, prove
 
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +83,7 @@ def check(
     BadFile
         Where the certificate is not a well-formed file, or asks for more memory.
     """
-    if not exact:
-        return _check(model, question, certificate, memory, None)
-    balls = Balls()
+    balls = Balls() if exact else None
     token = MEASURE.set(balls)
     try:
         return _check(model, question, certificate, memory, balls)
@@ -114,21 +113,25 @@ def _check(
         question.refuse_if_wrong(model)
         if not claimed.same_as(question):
             raise Rejected("the certificate answers another question (weights, evidence, likelihoods or order)")
-    todo = head.get("steps")
-    if not isinstance(todo, list):
-        raise BadFile(f"{archive.name}: steps is not a list")
+    heads = head.get("steps")
+    if not isinstance(heads, list) or not all(isinstance(one, dict) for one in heads):
+        raise BadFile(f"{archive.name}: steps is not a list of objects")
     whole = with_likelihoods(model, claimed)
     if balls is not None:
         whole = replace(whole, factors=tuple(_measured(factor, balls) for factor in whole.factors))
-    steps = Steps(archive, whole, claimed, memory)
-    for number, step in enumerate(todo):
+    root = root_box(model, claimed)
+    proven: list[Proven] = []
+    for number, one in enumerate(heads):
+        step = Step(archive, number, whole, claimed, root, memory)
+        step = replace(step, domains=restricted(step))
         try:
-            steps.check(step)
+            proven.append(Proven(step.domains, *prove(step, one, proven)))
         except Rejected as error:
             raise Rejected(f"step {number}: {error}") from None
     assignment = _assignment(head, model, claimed)
-    lower = max((p.log_lower for p in steps.proven if _holds(p, assignment)), default=-math.inf)
-    upper = min((p.log_upper for p in steps.proven if p.is_root), default=math.inf)
+    lower = max((p.log_lower for p in proven if _holds(p, assignment)), default=-math.inf)
+    roots = (p for p in proven if all(len(a) == len(b) for a, b in zip(p.box, root, strict=True)))
+    upper = min((p.log_upper for p in roots), default=math.inf)
     if lower > upper:
         # Impossible, unless the machine or this program is at fault.
         raise Rejected(f"the bounds contradict each other: {lower!r} below, {upper!r} above")
@@ -138,7 +141,7 @@ def _check(
         raise Rejected(f"it claims a lower bound of {claim_lower!r} and proves {lower!r}")
     if not upper <= claim_upper:
         raise Rejected(f"it claims an upper bound of {claim_upper!r} and proves {upper!r}")
-    return Verified(lower, upper, assignment, len(todo))
+    return Verified(lower, upper, assignment, len(heads))
 
 
 def _claim(head: dict[str, Any]) -> tuple[float, float]:

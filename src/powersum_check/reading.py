@@ -6,8 +6,11 @@ import gzip
 import lzma
 import math
 import re
+from contextlib import nullcontext
 from decimal import Context, Decimal
+from itertools import pairwise
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 
@@ -28,14 +31,9 @@ def read_text(path: str | Path, limit: int) -> bytes:
         with open(path, "rb") as raw:
             start = raw.read(6)
             raw.seek(0)
-            if start[:2] == b"\x1f\x8b":
-                with gzip.open(raw) as unpacked:
-                    text = unpacked.read(limit + 1)
-            elif start == b"\xfd7zXZ\x00":
-                with lzma.open(raw) as plain:
-                    text = plain.read(limit + 1)
-            else:
-                text = raw.read(limit + 1)
+            packed = gzip.open if start[:2] == b"\x1f\x8b" else lzma.open if start == b"\xfd7zXZ\x00" else nullcontext
+            with cast(Any, packed)(raw) as file:
+                text: bytes = file.read(limit + 1)
     except (OSError, EOFError, lzma.LZMAError) as error:
         raise BadFile(f"{path}: cannot be read ({type(error).__name__})") from None
     if len(text) > limit:
@@ -44,12 +42,10 @@ def read_text(path: str | Path, limit: int) -> bytes:
 
 
 def _doubles(path: str | Path, words: list[bytes]) -> FloatArray:
-    """Correctly rounded doubles of decimal numbers. Positive ones too small for a normal double are kept apart."""
-    for word in words if _STRANGE.search(b" ".join(words)) else ():
-        if not _NUMBER.fullmatch(word):
-            raise BadFile(f"{path}: {word[:40]!r} is not a number")
+    """Correctly rounded doubles of decimal numbers, as Python's own conversion gives them."""
     try:
-        # Python's own conversion is correctly rounded.
+        if _STRANGE.search(b" ".join(words)):
+            raise ValueError
         values = np.array([float(word) for word in words], dtype=np.float64)
     except ValueError:
         bad = next(word for word in words if not _NUMBER.fullmatch(word))
@@ -81,31 +77,37 @@ def read_uai(path: str | Path, limit: int) -> Model:
         at += count
         return slice(at - count, at)
 
-    n = _wholes(path, values[take(1, "the number of variables")], "the number of variables")[0]
-    cards = _wholes(path, values[take(n, "the numbers of states")], "a number of states")
+    def wholes(count: int, what: str) -> list[int]:
+        return _wholes(path, values[take(count, what)], what)
+
+    (n,) = wholes(1, "the number of variables")
+    cards = wholes(n, "the numbers of states")
     if min(cards, default=1) < 1:
         raise BadFile(f"{path}: variable {cards.index(min(cards))} has no states")
-    n_factors = _wholes(path, values[take(1, "the number of factors")], "the number of factors")[0]
-    scopes = []
-    for k in range(n_factors):
-        length = _wholes(path, values[take(1, f"the scope of factor {k}")], f"the scope of factor {k}")[0]
-        listed = _wholes(path, values[take(length, f"the scope of factor {k}")], f"the scope of factor {k}")
-        if any(v >= n for v in listed) or len(set(listed)) < length:
-            raise BadFile(f"{path}: the scope of factor {k} is not a set of the variables 0 to {n - 1}")
-        if length > MOST_AXES:
-            raise BadFile(f"{path}: factor {k} has more than {MOST_AXES} variables, which NumPy does not allow")
-        scopes.append(tuple(listed))
+    (n_factors,) = wholes(1, "the number of factors")
+    scopes = [wholes(wholes(1, f"the scope of factor {k}")[0], f"the scope of factor {k}") for k in range(n_factors)]
     factors = []
     for k, scope in enumerate(scopes):
-        size = math.prod(cards[v] for v in scope)
-        declared = _wholes(path, values[take(1, f"the table of factor {k}")], f"the size of table {k}")[0]
-        if declared != size:
-            raise BadFile(f"{path}: the table of factor {k} has {declared} entries, its scope asks for {size}")
-        entries = take(size, f"the table of factor {k} is complete")
-        factors.append(_factor(path, scope, [cards[v] for v in scope], values[entries], words[entries]))
+        shape = _shape(path, k, scope, cards)
+        (declared,) = wholes(1, f"the table of factor {k}")
+        if declared != math.prod(shape):
+            raise BadFile(
+                f"{path}: the table of factor {k} has {declared} entries, its scope asks for {math.prod(shape)}"
+            )
+        entries = take(declared, f"the table of factor {k} is complete")
+        factors.append(_factor(path, tuple(scope), shape, values[entries], words[entries]))
     if at < len(values):
         raise BadFile(f"{path}: {len(values) - at} words are left after the last table")
     return Model(tuple(cards), tuple(factors))
+
+
+def _shape(path: str | Path, k: int, scope: list[int], cards: list[int]) -> list[int]:
+    """The shape of a factor's table."""
+    if any(v >= len(cards) for v in scope) or len(set(scope)) < len(scope):
+        raise BadFile(f"{path}: the scope of factor {k} is not a set of the variables 0 to {len(cards) - 1}")
+    if len(scope) > MOST_AXES:
+        raise BadFile(f"{path}: factor {k} has more than {MOST_AXES} variables, which NumPy does not allow")
+    return [cards[v] for v in scope]
 
 
 def _factor(
@@ -162,17 +164,15 @@ def read_arrays(path: str | Path, limit: int) -> Model:
     starts = archive.starts("scope_starts", len(variables := archive.integers("scope_variables", high=len(cards))))
     logs = archive.floats("log_values", infinite=True)
     factors, at = [], 0
-    for k in range(len(starts) - 1):
-        scope = tuple(variables[starts[k] : starts[k + 1]].tolist())
-        shape = [cards[v] for v in scope]
-        size = math.prod(shape)
-        if len(scope) > MOST_AXES or len(set(scope)) < len(scope) or at + size > len(logs):
-            raise BadFile(f"{path}: factor {k} does not fit its scope")
-        table = logs[at : at + size]
-        if (table > LARGEST).any() or ((table < -LARGEST) & (table > -math.inf)).any():
+    for k, (first, end) in enumerate(pairwise(starts)):
+        scope = variables[first:end].tolist()
+        shape = _shape(path, k, scope, cards)
+        table = logs[at : (at := at + math.prod(shape))]
+        if at > len(logs):
+            raise BadFile(f"{path}: log_values ends before the table of factor {k}")
+        if (np.abs(table[table > -math.inf]) > LARGEST).any():
             raise BadFile(f"{path}: factor {k} has a log too large")
-        factors.append(Factor(scope, Table(table.reshape(shape))))
-        at += size
+        factors.append(Factor(tuple(scope), Table(table.reshape(shape))))
     if at != len(logs):
         raise BadFile(f"{path}: log_values has {len(logs) - at} entries too many")
     return Model(tuple(cards), tuple(factors))

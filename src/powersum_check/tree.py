@@ -10,22 +10,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import numpy as np
 
-from powersum_check.archive import Archive
-from powersum_check.box import Domains, read_groups
+from powersum_check.box import Located, Scope, Step, local, placed, product
 from powersum_check.errors import BadFile, Rejected
-from powersum_check.model import Factor, Model, Question
 from powersum_check.numbers import (
     LEAST_WEIGHT,
     MOST_AXES,
-    FloatArray,
     Table,
     add,
     magnitude,
     normalised,
+    outward,
     power_sum,
     without,
 )
@@ -33,250 +31,198 @@ from powersum_check.numbers import (
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """A checked tree. Variables with one state in ``domains``, the box it was made for, are in no scope."""
+    """A checked tree."""
 
-    domains: Domains
-    order: tuple[int, ...]
+    order: list[int]
     position: dict[int, int]
-    """Where each free variable is in the order."""
-    scopes: list[tuple[int, ...]]
+    """Where each variable is in the order."""
+    scopes: list[Scope]
     parent: list[int]
     weight: list[float]
     home: list[int]
-    """The node of each factor; -1 for those that count with their largest entry, as those without free variables do."""
-    groups: list[int]
-    """Factors of one group are maximised together over variables that their node lacks."""
-    edges: list[tuple[int, int, tuple[int, ...], FloatArray]]
+    """The node of each factor; -1 for those that count with their largest entry."""
+    edges: list[tuple[int, int, Located]]
     """A shift is added at the first node and taken away at the second: what is added to the model is 0, exactly."""
     nodes_of: dict[int, list[int]]
     """The nodes that eliminate each variable."""
+    exact: dict[int, bool]
+    """Whether eliminating a variable loses nothing: one node has it all, or there is nothing to eliminate."""
 
-    def exact(self, question: Question, domains: Domains) -> bool:
-        """Whether the tree's value in a box is the value of the box."""
-        return all(is_exact(self, question, domains, v) for v in self.order)
+    def scope_of(self, node: int) -> Scope:
+        """What a node holds; nothing, if it is none."""
+        return self.scopes[node] if node >= 0 else ()
 
 
-def read_tree(archive: Archive, prefix: str, model: Model, question: Question, domains: Domains) -> Tree:
+def read_tree(step: Step) -> Tree:
     """Read a tree and check all that makes it valid but the numbers."""
-    free = {v for v, d in enumerate(domains) if len(d) > 1}
-    n = len(domains)
-    order = archive.integers(prefix + "order", high=n).tolist()
-    if len(order) != len(free) or set(order) != free:
+    domains, question = step.domains, step.question
+    order = step.integers("order", high=len(domains)).tolist()
+    position = {v: p for p, v in enumerate(order)}
+    if len(position) < len(order) or any(len(d) > 1 and v not in position for v, d in enumerate(domains)):
         raise Rejected("order: does not name each variable with several states once")
     ranks = question.ranks()
     if any(ranks[u] > ranks[v] for u, v in pairwise(order)):
         raise Rejected("order: is not that of the question (larger weights first, max variables last)")
-    position = {v: p for p, v in enumerate(order)}
-    scopes = _scopes(archive, prefix + "node_starts", prefix + "node_variables", position)
+    scopes = _scopes(step, "node", position)
     n_nodes = len(scopes)
-    parent = archive.integers(prefix + "parent", low=-1, high=n_nodes).tolist()
-    weight = archive.floats(prefix + "weight").tolist()
-    home = archive.integers(prefix + "home", low=-1, high=n_nodes).tolist()
-    if not len(parent) == len(weight) == n_nodes or len(home) != len(model.factors):
-        raise BadFile(f"{prefix}parent, weight or home has not the right length")
-    nodes_of: dict[int, list[int]] = {v: [] for v in order}
+    parent = step.integers("parent", low=-1, high=n_nodes).tolist()
+    weight = step.floats("weight").tolist()
+    home = step.integers("home", low=-1, high=n_nodes).tolist()
+    if not len(parent) == len(weight) == n_nodes or len(home) != len(step.model.factors):
+        raise BadFile("parent, weight or home has not the right length")
     if () in scopes:
         raise Rejected(f"node {scopes.index(())} has an empty scope")
+    nodes_of: dict[int, list[int]] = {v: [] for v in order}
     for node, scope in enumerate(scopes):
         nodes_of[scope[0]].append(node)
         above = parent[node]
         if above >= 0 and (above <= node or position[scopes[above][0]] <= position[scope[0]]):
             raise Rejected(f"node {node} sends its message to one that does not come later")
         if not (weight[node] == 0.0 or LEAST_WEIGHT <= weight[node] <= 1e6):
-            raise Rejected(
-                f"node {node} has a weight that is neither 0 nor a number from {LEAST_WEIGHT:g} to a million"
-            )
+            raise Rejected(f"node {node} has a weight that is neither 0 nor from {LEAST_WEIGHT:g} to a million")
+    exact = {}
     for v, nodes in nodes_of.items():
+        own, needed = [weight[node] for node in nodes], question.weights[v]
         # fsum is correctly rounded: its sign is that of the exact sum.
-        if nodes and math.fsum([*(weight[node] for node in nodes), -question.weights[v]]) < 0.0:
+        if nodes and math.fsum([*own, -needed]) < 0.0:
             raise Rejected(f"the weights of variable {v} add up to less than that of the question")
-    for k, factor in enumerate(model.factors):
-        own = {v for v in factor.scope if v in free}
-        if not own:
-            home[k] = -1
-    groups = read_groups(archive, prefix, model).tolist()
-    edges = _edges(archive, prefix, scopes, position, domains)
-    return Tree(domains, tuple(order), position, scopes, parent, weight, home, groups, edges, nodes_of)
+        exact[v] = len(domains[v]) == 1 or not nodes or own == [needed]
+    edges = _edges(step, scopes, position) if "edges" in step else []
+    return Tree(order, position, scopes, parent, weight, home, edges, nodes_of, exact)
 
 
-def _scopes(archive: Archive, starts_name: str, variables_name: str, position: dict[int, int]) -> list[tuple[int, ...]]:
+def _scopes(step: Step, name: str, position: dict[int, int]) -> list[Scope]:
     """Scopes, each in the order of elimination."""
-    variables = archive.integers(variables_name).tolist()
-    starts = archive.starts(starts_name, len(variables)).tolist()
-    scopes = [tuple(variables[a:b]) for a, b in pairwise(starts)]
+    scopes = step.pieces(f"{name}_starts", step.integers(f"{name}_variables").tolist())
     for scope in scopes:
         places = [position.get(v, -1) for v in scope]
         if len(scope) > MOST_AXES or -1 in places or any(a >= b for a, b in pairwise(places)):
-            raise Rejected(f"{variables_name}: a scope is not in the order of elimination, or too long")
+            raise Rejected(f"{name}_variables: a scope is not in the order of elimination, or too long")
     return scopes
 
 
-def _edges(
-    archive: Archive, prefix: str, scopes: list[tuple[int, ...]], position: dict[int, int], domains: Domains
-) -> list[tuple[int, int, tuple[int, ...], FloatArray]]:
-    """The shifts, if there are any: pairs of nodes, scopes that lie in both, tables one after another."""
-    if prefix + "edges" not in archive:
-        return []
-    pairs = archive.integers(prefix + "edges", high=len(scopes), columns=2).tolist()
-    shared = _scopes(archive, prefix + "edge_starts", prefix + "edge_variables", position)
-    shifts = archive.floats(prefix + "shifts")
-    if len(shared) != len(pairs):
-        raise BadFile(f"{prefix}edges and their scopes are not equally many")
-    edges, at = [], 0
-    for (a, b), scope in zip(pairs, shared, strict=True):
+def _edges(step: Step, scopes: list[Scope], position: dict[int, int]) -> list[tuple[int, int, Located]]:
+    """The shifts: pairs of nodes, scopes that lie in both, tables one after another."""
+    pairs = step.integers("edges", high=len(scopes), columns=2).tolist()
+    shared = _scopes(step, "edge", position)
+    shapes = [[len(step.domains[v]) for v in scope] for scope in shared]
+    starts = [0, *accumulate(math.prod(shape) for shape in shapes)]
+    shifts = step.floats("shifts")
+    if len(shared) != len(pairs) or starts[-1] != len(shifts):
+        raise BadFile("edges, their scopes and shifts do not fit together")
+    magnitude(shifts)
+    edges = []
+    for (a, b), scope, shape, (first, end) in zip(pairs, shared, shapes, pairwise(starts), strict=True):
         if not set(scope) <= set(scopes[a]) & set(scopes[b]):
             raise Rejected(f"the shift between nodes {a} and {b} has variables that one of them lacks")
-        shape = [len(domains[v]) for v in scope]
-        size = math.prod(shape)
-        if at + size > len(shifts):
-            raise BadFile(f"{prefix}shifts ends too early")
-        edges.append((a, b, scope, shifts[at : at + size].reshape(shape)))
-        at += size
-    if at != len(shifts):
-        raise BadFile(f"{prefix}shifts has {len(shifts) - at} numbers too many")
+        edges.append((a, b, (scope, Table(shifts[first:end].reshape(shape)))))
     return edges
 
 
-def placed(table: Table, scope: tuple[int, ...], wider: tuple[int, ...]) -> Table:
-    """A table with axes of length 1 for the variables that it lacks; both scopes are in the order of elimination."""
-    lengths = dict(zip(scope, table.values.shape, strict=True))
-    return Table(table.values.reshape([lengths.get(v, 1) for v in wider]), table.up, table.down)
-
-
-def local(factor: Factor, tree: Tree, domains: Domains) -> tuple[tuple[int, ...], Table]:
-    """A factor over the states of a box: the tree's free variables as axes in order, others looked up."""
-    free = [v for v in factor.scope if len(tree.domains[v]) > 1]
-    values = factor.table.values
-    values = values[tuple(slice(None) if len(tree.domains[v]) > 1 else int(domains[v][0]) for v in factor.scope)]
-    if any(len(domains[v]) < n for v, n in zip(free, values.shape, strict=True)):
-        values = values[np.ix_(*(domains[v] for v in free))]
-    axes = sorted(range(len(free)), key=lambda a: tree.position[free[a]])
-    return tuple(free[a] for a in axes), Table(np.transpose(values, axes), factor.table.up, factor.table.down)
-
-
-def _at_home(
-    tree: Tree, factors: list[tuple[tuple[int, ...], Table]], memory: int
-) -> list[tuple[tuple[int, ...], Table]]:
+def _at_home(step: Step, tree: Tree) -> list[tuple[int, Located]]:
     """Factors as their nodes hold them: the maximum over variables that the node lacks, of those of one group together.
 
     That is an upper bound, and where the product does not depend on these variables it is the product itself.
     """
-    lacking: dict[tuple[int, int], list[int]] = {}
-    for k, (scope, table) in enumerate(factors):
-        held = tree.scopes[tree.home[k]] if tree.home[k] >= 0 else ()
-        # What a table itself does not depend on leaves before tables are multiplied.
-        values = table.values
-        flat = [a for a, v in enumerate(scope) if v not in held and (values == values.take([0], axis=a)).all()]
-        for a in reversed(flat):
-            values = np.asarray(values.take(0, axis=a))
-        scope = tuple(v for a, v in enumerate(scope) if a not in flat)
-        factors[k] = scope, Table(values, table.up, table.down)
-        if any(v not in held for v in scope):
-            lacking.setdefault((tree.groups[k], tree.home[k]), []).append(k)
-    for (_, node), members in lacking.items():
-        held = tree.scopes[node] if node >= 0 else ()
-        union = tuple(sorted({v for k in members for v in factors[k][0]}, key=lambda v: tree.position[v]))
-        lengths = {v: n for k in members for v, n in zip(factors[k][0], factors[k][1].values.shape, strict=True)}
-        shape = [lengths[v] for v in union]
-        if len(union) > MOST_AXES or 48 * math.prod(shape) > memory:
-            raise BadFile("groups: the product of a group of factors is too large")
-        product = add(shape, [placed(factors[k][1], factors[k][0], union) for k in members])
-        for k in members:
-            factors[k] = (), Table(np.zeros(()))
-        factors[members[0]] = (
-            tuple(v for v in union if v in held),
-            without(product, tuple(a for a, v in enumerate(union) if v not in held)),
-        )
-    return factors
+    result = []
+    for group in step.groups():
+        members: dict[int, list[Located]] = {}
+        for k in group:
+            scope, table = local(step.model.factors[k], step.domains, tree.position)
+            held = tree.scope_of(tree.home[k])
+            # What a table itself does not depend on leaves before tables are multiplied.
+            flat = [
+                a for a, v in enumerate(scope) if v not in held and (table.values == table.values.take([0], a)).all()
+            ]
+            values = table.values[tuple(0 if a in flat else slice(None) for a in range(len(scope)))]
+            scope = tuple(v for a, v in enumerate(scope) if a not in flat)
+            members.setdefault(tree.home[k], []).append((scope, Table(np.asarray(values), table.up, table.down)))
+        for node, tables in members.items():
+            held = tree.scope_of(node)
+            lacking = [(scope, table) for scope, table in tables if not set(scope) <= set(held)]
+            fitting = [(scope, table) for scope, table in tables if set(scope) <= set(held)]
+            if lacking:
+                whole, loss = _maximum(step, tree, lacking, held)
+                if loss > 0.0 and fitting:
+                    # Those that lack nothing may be 0 wherever the maximum loses something.
+                    whole, _ = _maximum(step, tree, tables, held)
+                    fitting = []
+                fitting.append(whole)
+            result += [(node, located) for located in fitting]
+    return result
 
 
-@dataclass(slots=True)
+def _maximum(step: Step, tree: Tree, tables: list[Located], held: Scope) -> tuple[Located, float]:
+    """The maximum of a product over variables that are not held, and what it loses."""
+    scope, table = product(tables, tree.position, step.memory)
+    maximum = without(table, tuple(a for a, v in enumerate(scope) if v not in held))
+    return (tuple(v for v in scope if v in held), maximum), maximum.down - table.down
+
+
+@dataclass(frozen=True, slots=True)
 class Pass:
-    """What one pass through the tree has found. The value is the sum of all constants, within the errors."""
+    """What one pass through the tree has found: the value is the sum of all constants and of what goes to no parent."""
 
+    factors: list[tuple[int, Located]]
+    """Factors with the nodes that hold them."""
+    fixed: list[Table]
+    """Numbers that belong to no node."""
     constants: list[float]
-    node_constants: list[float]
+    """The largest entry of each node's message, which is taken off."""
     messages: list[Table]
-    """The messages of the nodes, less their constants; emptied on the way unless they are wanted."""
-    factors: list[tuple[tuple[int, ...], Table]]
-    fixed_up: float = 0.0
-    fixed_down: float = 0.0
-    """Errors of what has no node."""
-    up: float = 0.0
-    down: float = 0.0
-    """Errors of messages that go to no parent."""
-    dead: bool = False
-    """True where the pass has found that everything is impossible."""
+    """What is left of it, at the node's parent; where it is not wanted any more, its errors alone."""
 
 
-def is_exact(tree: Tree, question: Question, domains: Domains, variable: int) -> bool:
-    """Whether eliminating a variable loses nothing: one node has it all, or there is nothing to eliminate."""
-    nodes = tree.nodes_of[variable]
-    return (
-        len(domains[variable]) == 1
-        or not nodes
-        or (len(nodes) == 1 and tree.weight[nodes[0]] == question.weights[variable])
-    )
-
-
-def run(tree: Tree, model: Model, question: Question, domains: Domains, memory: int, *, keep: bool = False) -> Pass:
-    """Pass through the tree in a box that lies within the tree's own."""
-    factors = _at_home(tree, [local(factor, tree, domains) for factor in model.factors], memory)
-    found = Pass([], [0.0] * len(tree.scopes), [Table(np.zeros(()))] * len(tree.scopes), factors)
+def run(step: Step, tree: Tree, *, keep: bool = False) -> Pass | None:
+    """Pass through the tree; None where everything turns out to be impossible. Messages are kept if wanted."""
+    factors = _at_home(step, tree)
     inputs: list[list[Table]] = [[] for _ in tree.scopes]
-    for k, (scope, table) in enumerate(factors):
-        if tree.home[k] >= 0:
-            inputs[tree.home[k]].append(placed(table, scope, tree.scopes[tree.home[k]]))
+    fixed = [
+        power_sum(Table(np.zeros(len(step.domains[v]))), step.question.weights[v])
+        for v, nodes in tree.nodes_of.items()
+        if not nodes
+    ]
+    for node, (scope, table) in factors:
+        if node >= 0:
+            inputs[node].append(placed(table, scope, tree.scopes[node]))
         else:
-            _fix(found, without(table, tuple(range(len(scope)))))
-    for v in tree.order:
-        if not tree.nodes_of[v]:
-            _fix(found, power_sum(Table(np.zeros(len(domains[v]))), question.weights[v]))
-    place = {v: np.searchsorted(tree.domains[v], domains[v]) for v in tree.order}
-    for a, b, scope, shift in tree.edges:
-        values = shift
-        if scope and any(len(domains[v]) < n for v, n in zip(scope, shift.shape, strict=True)):
-            values = shift[np.ix_(*(place[v] for v in scope))]
-        magnitude(values)
-        inputs[a].append(placed(Table(values), scope, tree.scopes[a]))
-        inputs[b].append(placed(Table(-values), scope, tree.scopes[b]))
+            fixed.append(without(table, tuple(range(len(scope)))))
+    if any(float(number.values) == -math.inf for number in fixed):
+        return None
+    for a, b, (scope, shift) in tree.edges:
+        inputs[a].append(placed(shift, scope, tree.scopes[a]))
+        inputs[b].append(placed(Table(-shift.values), scope, tree.scopes[b]))
+    found = Pass(factors, fixed, [], [])
     # Bytes of messages that are kept: those that wait at each node, and all of them.
     received = [0] * len(tree.scopes)
     held = 0
     for node, scope in enumerate(tree.scopes):
-        shape = [len(domains[v]) for v in scope]
+        shape = [len(step.domains[v]) for v in scope]
         size = 8 * math.prod(shape)
-        if held + 6 * size > memory:
-            raise BadFile(f"node {node} takes {6 * size} bytes more, and --memory allows {memory}")
-        message = power_sum(add(shape, inputs[node]), tree.weight[node])
+        if held + 6 * size > step.memory:
+            raise BadFile(f"node {node} takes {6 * size} bytes more, and --memory allows {step.memory}")
+        message, constant = normalised(power_sum(add(shape, inputs[node]), tree.weight[node]))
+        if constant == -math.inf:
+            return None
         inputs[node] = []
-        if not keep:
-            held -= received[node]
-        message, constant = normalised(message)
-        if float(message.values.max()) == -math.inf:
-            found.dead = True
-            return found
+        above = tree.scope_of(tree.parent[node])
+        message = without(message, tuple(a for a, v in enumerate(scope[1:]) if v not in above))
         found.constants.append(constant)
-        found.node_constants[node] = constant
-        above = tree.parent[node]
-        target = tree.scopes[above] if above >= 0 else ()
-        kept = tuple(v for v in scope[1:] if v in target)
-        message = without(message, tuple(a for a, v in enumerate(scope[1:]) if v not in target))
-        if above >= 0:
-            inputs[above].append(placed(message, kept, target))
-            received[above] += message.values.nbytes
-        else:
-            found.up += message.up
-            found.down += message.down
-        held += message.values.nbytes
-        if keep:
-            found.messages[node] = message
+        found.messages.append(message if keep else Table(np.zeros(()), message.up, message.down))
+        if above:
+            inputs[tree.parent[node]].append(placed(message, tuple(v for v in scope[1:] if v in above), above))
+            received[tree.parent[node]] += message.values.nbytes
+        held += message.values.nbytes - (0 if keep else received[node])
     return found
 
 
-def _fix(found: Pass, constant: Table) -> None:
-    """Take in a number that belongs to no node."""
-    found.constants.append(float(constant.values))
-    found.fixed_up += constant.up
-    found.fixed_down += constant.down
-    found.dead = found.dead or found.constants[-1] == -math.inf
+def value(step: Step, tree: Tree) -> tuple[float, float]:
+    """The value of a tree from above, and from below where it is exact."""
+    found = run(step, tree)
+    if found is None:
+        return -math.inf, -math.inf
+    leaving = [message for message, above in zip(found.messages, tree.parent, strict=True) if above < 0]
+    ends = found.fixed + leaving
+    constants = [*found.constants, *(float(number.values) for number in found.fixed)]
+    low, high = outward(constants, sum(t.up for t in ends), sum(t.down for t in ends))
+    return low if all(tree.exact.values()) else -math.inf, high

@@ -150,6 +150,27 @@ def test_states_that_only_groups_of_factors_exclude(tmp_path: Path) -> None:
     assert found.log_upper - found.log_lower < CLOSE
 
 
+def test_an_axis_that_is_lost_beside_a_table_that_keeps_all_its_own(tmp_path: Path) -> None:
+    """Found by the soak (solve-50000054294): absorbed tables lose an axis that only one of them had."""
+    factors: list[tuple[tuple[int, ...], list[int]]] = [
+        ((3, 4), [0, 0, 1, 0, 0, 1, 1, 1, 1]),
+        ((0, 2), [0, 1, 1, 0, 1, 1, 1, 1, 1]),
+        ((5, 4), [0, 0, 1, 1, 0, 1, 0, 1, 1]),
+        ((6, 0), [0, 0, 1, 1, 1, 1, 1, 1, 0]),
+        ((5, 7, 4), [1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0, 1, 0, 0, 1, 0, 1, 0, 0, 1, 0]),
+        ((1, 4, 2), [1] * 17 + [0] + [1] * 9),
+        ((2, 7, 4), [1, 1, 1, 1, 1, 1, 0, 1, 0, 1, 1, 1, 0, 1, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 0, 1, 1]),
+        ((1, 7), [0, 1, 0, 1, 1, 0, 0, 1, 0]),
+    ]
+    tables = [(scope, np.array(numbers, float).reshape([3] * len(scope))) for scope, numbers in factors]
+    asked = Case(Model.from_factors([3] * 8, tables), Query(np.ones(8)), {})
+    problem = asked.problem()
+    draft = draft_of(asked, problem)
+    draft.add(draft.ground.tree([elimination_forest(problem, elimination_order(problem.model, problem.tau))]))
+    found = verified(asked, draft.done(truth(asked), truth(asked)), tmp_path)
+    assert found.log_upper - found.log_lower < CLOSE
+
+
 METHODS: list[tuple[str, dict[str, int]]] = [
     ("gdd", {}),
     ("gdd", {"ibound": 2}),

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from types import MappingProxyType
 
 import numpy as np
 import pytest
@@ -33,19 +35,28 @@ def model_of(seed: int) -> ps.Model:
     return random_model(rng, n_variables=7, n_factors=9, zeros=float(rng.choice([0.0, 0.3])))
 
 
-def check(engine: ps.Engine, maximize: list[int], evidence: dict[int, int]) -> ps.Status:
+def check(
+    engine: ps.Engine,
+    maximize: list[int],
+    evidence: dict[int, int],
+    likelihoods: Mapping[int, list[float]] = MappingProxyType({}),
+) -> ps.Status:
     """One question: value, states and marginals as brute force has them."""
-    model = engine.model
+    with np.errstate(divide="ignore"):
+        more = [((v,), np.log(table)) for v, table in likelihoods.items()]
+    own = [(factor.scope, factor.log_table) for factor in engine.model.factors()]
+    model = ps.Model.from_factors(engine.model.cardinalities.tolist(), [*own, *more], log=True)
+    asked = {**evidence, **likelihoods}
     weights = np.ones(model.n_variables)
     weights[maximize] = 0.0
     truth = exact_value(model, weights, evidence=evidence)
-    answer = engine.solve(maximize, evidence)
+    answer = engine.solve(maximize, asked)
     if truth == -math.inf:
         assert answer.status == ps.Status.INFEASIBLE
         assert answer.log_upper == -math.inf
         assert not answer.assignment
         with pytest.raises(ps.InputError, match="there are no marginals"):
-            engine.marginals(evidence)
+            engine.marginals(asked)
         return answer.status
     assert answer.status == ps.Status.OPTIMAL
     # The oracle has a rounding of its own.
@@ -65,7 +76,7 @@ def check(engine: ps.Engine, maximize: list[int], evidence: dict[int, int]) -> p
     else:
         assert answer.probability is None
     joint = np.exp(joint - joint.max())
-    found = engine.marginals(evidence)
+    found = engine.marginals(asked)
     assert found.exact
     for v, belief in enumerate(found.beliefs):
         own = joint.sum(axis=tuple(u for u in range(model.n_variables) if u != v))
@@ -92,15 +103,51 @@ def test_long_sequences_of_evidence_that_comes_and_goes() -> None:
     assert seen == {ps.Status.OPTIMAL, ps.Status.INFEASIBLE}
 
 
+def test_likelihoods_that_come_and_go() -> None:
+    """Among them such as exclude states, or all of them, and more sets of variables than plans are kept for."""
+    seen = set()
+    for seed in range(16):
+        model = model_of(seed)
+        engine = ps.Engine(model)
+        rng = np.random.default_rng(seed)
+        for _ in range(25):
+            chosen = rng.permutation(model.n_variables)[: int(rng.integers(1, 4))].tolist()
+            evidence = {v: int(rng.integers(model.cardinalities[v])) for v in chosen[1:2]}
+            soft = {v: rng.choice([0.0, 0.3, 2.0, 1e-9], int(model.cardinalities[v])).tolist() for v in chosen[2:]}
+            soft |= {chosen[0]: rng.random(int(model.cardinalities[chosen[0]])).tolist()}
+            maximize = rng.permutation(model.n_variables)[: int(rng.integers(0, 4))].tolist()
+            seen.add(check(engine, maximize, evidence, soft))
+            assert 0 < len(engine._made) <= engines.MOST_PLANNERS
+    assert seen == {ps.Status.OPTIMAL, ps.Status.INFEASIBLE}
+
+
+def test_messages_are_kept_only_where_nothing_below_them_changed() -> None:
+    """One variable at a time, there and back, through evidence that is impossible; each variable in turn."""
+    model = model_of(4)
+    engine = ps.Engine(model)
+    for v in range(model.n_variables):
+        for state in range(int(model.cardinalities[v])):
+            check(engine, [], {v: state})
+            check(engine, [], {v: state, (v + 1) % model.n_variables: 0})
+
+
+def test_messages_without_room_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planner, "MESSAGES_SHARE", 0.0)
+    engine = ps.Engine(random_network(15))
+    for state in (0, 1, 0):
+        check(engine, [], {0: state})
+        assert engine._made[()]._messages is None
+
+
 def test_the_road_changes_on_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engines, "PATIENCE", 10)
     monkeypatch.setattr(small, "MOST_ENTRIES", 1_000_000)
     engine = ps.Engine(random_network(15))
     for v in range(engine.model.n_variables):
-        assert (engine._made is None) == (v <= 5)
+        assert (not engine._made) == (v <= 5)
         check(engine, [v], {})
         # Two questions each time, one about states and one about marginals.
-    assert engine._made is not None
+    assert engine._made
 
 
 def test_a_few_small_questions_load_no_compiler() -> None:
@@ -159,8 +206,7 @@ def test_plans_are_forgotten_where_they_take_too_much(monkeypatch: pytest.Monkey
     monkeypatch.setattr(planner, "PLANS_SHARE", 5000 / 2e9)
     for v in range(model.n_variables):
         check(engine, [v], {})
-    plans = engine._made
-    assert plans is not None
+    plans = engine._made[()]
     assert 0 < plans._held <= 5000
     assert sum(plan.bytes for plan in plans._plans.values()) == plans._held
 

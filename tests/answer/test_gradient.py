@@ -91,7 +91,8 @@ def test_inexact_ones_by_differences_of_the_bound(seed: int, maximize: str | Non
     best = tree.best_tree
     passes = FactorPasses(best.layout, problem.model, best.order, problem.tau)
     passes.parameters[:] = best.passes.parameters
-    passes.value_and_gradient(max(temperature, 1e-7))
+    assert passes.value_and_gradient(temperature) == passes.value(temperature)
+    # The value has left the gradient as it was.
     gradient = np.empty(problem.model.log_values.size)
     passes.factor_beliefs(gradient)
     for entry in some_entries(model, seed):
@@ -115,6 +116,21 @@ def test_softened_maxima_are_those_of_the_weight() -> None:
     assert value == pytest.approx(exact_value(model, [0.5, 0.5]))
     shares = np.array([1.0, 4.0, 9.0, 25.0])
     np.testing.assert_allclose(gradient, shares / shares.sum(), atol=1e-9)
+
+
+@pytest.mark.parametrize("states", [2, 3])
+def test_at_a_kink_it_is_the_mean_of_the_best_states(states: int) -> None:
+    """Also beside states and columns that are impossible."""
+    table = np.ones((states, 2))
+    table[-1] = 0.0
+    table[:, 1] = 0.0
+    value, gradient = ps.bound_and_gradient(ps.Model.from_factors([states, 2], [((0, 1), table)]), "all")
+    assert value == pytest.approx(0.0, abs=1e-12)
+    best = np.zeros((states, 2))
+    best[:-1, 0] = 1.0 / (states - 1)
+    np.testing.assert_array_equal(gradient.reshape(states, 2), best)
+    _, alike = ps.bound_and_gradient(ps.Model.from_factors([states], [((0,), np.ones(states))]), "all")
+    np.testing.assert_allclose(alike, 1.0 / states)
 
 
 def test_likelihoods_count_and_have_no_entries() -> None:

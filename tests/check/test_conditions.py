@@ -12,7 +12,7 @@ import pytest
 import powersum_check as pc
 from powersum.model.model import Model
 from tests.check.helpers import checked, truth
-from tests.check.writer import Array, Draft, starts
+from tests.check.writer import Array, Draft, no_tree, starts
 
 SAME = [[1.0, 0.0], [0.0, 1.0]]
 PAIR = [[0.9, 0.2], [0.3, 0.6]]
@@ -140,6 +140,21 @@ def test_what_a_group_does_not_depend_on_is_lost_without_loss() -> None:
     assert alone.log_lower < value - 0.1
 
 
+@pytest.mark.parametrize("least", [0.0, 0.5])
+def test_a_group_that_is_zero_where_one_of_it_depends_on_something(least: float) -> None:
+    """Only at x0 = x1 = 0 does the first depend on variable 2, and there the second, which lacks nothing, is 0."""
+    depends = np.ones((2, 2, 2))
+    depends[0, 0, 0] = least
+    model = Model.from_factors([2, 2, 2], [((0, 1, 2), depends), ((0, 1), [[0.0, 1.0], [1.0, 1.0]])])
+    arrays = tree([0, 1, 2], [([0, 1], 1, 1.0), ([1], -1, 1.0)], [0, 0])
+    together = checked(one(model, [1.0] * 3, arrays | {"groups": np.array([0, 0])}))
+    assert together.log_lower == pytest.approx(math.log(6.0))
+    assert together.log_upper == pytest.approx(math.log(6.0))
+    alone = checked(one(model, [1.0] * 3, arrays))
+    assert alone.log_upper == pytest.approx(math.log(6.0))
+    assert alone.log_lower < math.log(6.0) - 0.1
+
+
 def test_factors_without_a_node() -> None:
     # Without a node it counts with its largest entry above, and with its least below.
     draft = one(PAIR_MODEL, [1.0, 1.0], tree([0, 1], [], [-1]))
@@ -233,10 +248,10 @@ def test_what_contexts_ask_for() -> None:
 def test_contexts_name_states_of_the_box() -> None:
     for row in ([2], [7]):
         refused(one(TRIANGLE, [1.0] * 3, triangle() | contexts({2: [[]], 1: [row]})), "not in the box")
-    draft = Draft(TRIANGLE, [1.0] * 3)
-    draft.step("tree", triangle())
-    draft.step("tree", contexts({2: [[]], 1: [[0], [1]]}) | {"box": np.array([[2, 0]])}, tree=0)
-    refused(draft, "not in the box")
+    box = {"box": np.array([[2, 0]])}
+    refused(one(TRIANGLE, [1.0] * 3, triangle() | contexts({2: [[]], 1: [[0], [1]]}) | box), "not in the box")
+    draft = one(TRIANGLE, [1.0] * 3, triangle() | contexts({2: [[]], 1: [[0]], 0: [[0, 0], [1, 0]]}) | box)
+    assert checked(draft).log_lower == pytest.approx(truth(draft, [[0, 1], [0, 1], [0]]))
 
 
 def test_unlisted_contexts_have_no_value_unless_the_tree_is_exact_below() -> None:
@@ -307,30 +322,30 @@ def test_splits_of_a_question_with_an_order() -> None:
     assert verified.log_lower <= truth(draft)
 
 
-def test_trees_serve_smaller_boxes_only() -> None:
-    draft = Draft(PAIR_MODEL, [1.0, 1.0])
-    draft.step("tree", tree([1], [([1], -1, 1.0)], [0]) | {"box": np.array([[0, 1]])})
-    draft.step("tree", tree=0)
-    refused(draft, "within that of its tree")
-    draft.steps[1] = {"kind": "split", "variable": 0, "children": [0]}
-    draft.step("tree", tree=1)
-    refused(draft, "has no tree")
+@pytest.mark.parametrize("state", [0, 1])
+def test_trees_may_hold_variables_of_one_state(state: int) -> None:
+    """The tree of everything serves a box in which some variables have one state."""
+    draft = one(PAIR_MODEL, [1.0, 0.0], tree([0, 1], [([0, 1], 1, 1.0), ([1], -1, 0.0)], [0]))
+    draft.arrays["0/box"] = np.array([[1, state]])
+    assert checked(draft).log_lower == pytest.approx(math.log(PAIR[0][state] + PAIR[1][state]))
+    refused(one(PAIR_MODEL, [1.0, 0.0], tree([1], [([1], -1, 0.0)], [0])), "several states")
+    refused(one(PAIR_MODEL, [1.0, 0.0], tree([0, 0, 1], [([0, 1], 1, 1.0), ([1], -1, 0.0)], [0])), "once")
 
 
 def test_mean_field_needs_a_distribution() -> None:
     for q in ([1.0, -0.5, 1.0, 1.0], [0.0, 0.0, 1.0, 1.0], [1e-250, 0.0, 1.0, 1.0]):
         draft = Draft(PAIR_MODEL, [1.0, 1.0])
-        draft.step("mean-field", {"q": np.array(q)})
+        draft.step("mean-field", no_tree(draft) | {"q": np.array(q)})
         refused(draft, "distribution")
     model = Model.from_factors([2, 2], [((0, 1), SAME)])
     for q, value in (([1.0, 1.0, 1.0, 1.0], -math.inf), ([1.0, 0.0, 1.0, 0.0], 0.0)):
         draft = Draft(model, [1.0, 1.0])
-        draft.step("mean-field", {"q": np.array(q)})
+        draft.step("mean-field", no_tree(draft) | {"q": np.array(q)})
         assert checked(draft).log_lower == pytest.approx(value, abs=1e-12)
     # So small that products underflow: refused rather than taken for 0.
     draft = Draft(PAIR_MODEL, [1.0, 1.0])
-    draft.step("mean-field", {"q": np.array([1.0, 1e-180, 1e-180, 1.0])})
-    refused(draft, "too small")
+    draft.step("mean-field", no_tree(draft) | {"q": np.array([1.0, 1e-180, 1e-180, 1.0])})
+    refused(draft, "so small")
 
 
 def test_huge_shifts_weaken_the_bound_and_never_falsify_it() -> None:

@@ -11,7 +11,17 @@ import powersum_check as pc
 import powersum_check.contexts as contexts_module
 from powersum.model.model import Model
 from tests.check.helpers import checked, random_draft, truth
-from tests.check.writer import Draft, Setting, context_arrays, contexts_of, split_weights, starts, tree_arrays
+from tests.check.writer import (
+    Draft,
+    Setting,
+    context_arrays,
+    contexts_of,
+    core_arrays,
+    no_tree,
+    split_weights,
+    starts,
+    tree_arrays,
+)
 from tests.oracle import joint_log_table, power_sum
 
 CLOSE = 1e-9
@@ -60,7 +70,7 @@ def test_contexts_bound_from_both_sides(seed: int) -> None:
     share, settled = float(rng.choice([0.1, 0.4, 0.8, 1.0])), float(rng.choice([0.0, 0.1, 1.0]))
     draft.step("tree", arrays)
     plain = checked(draft)
-    draft.step("tree", context_arrays(rng, setting, order, arrays, share=share, settled=settled), tree=0)
+    draft.step("tree", arrays | context_arrays(rng, setting, order, arrays, share=share, settled=settled))
     verified = checked(draft)
     value = truth(draft)
     assert holds(verified, value)
@@ -92,8 +102,8 @@ def test_settled_roots_are_exact(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_contexts_with_the_same_key_do_no_harm(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keys of several words are hashes: what collides is lost or told apart, never taken for another."""
-    monkeypatch.setattr(contexts_module, "_keys", lambda words: words[0] % 2)
+    """Keys that are cut off may be the same: what collides is lost or told apart, never taken for another."""
+    monkeypatch.setattr(contexts_module, "_radices", lambda lengths: [*(1 for _ in lengths), 1 << 64])
     rng = np.random.default_rng(seed)
     draft = random_draft(rng, n_variables=6)
     setting = Setting.of(draft)
@@ -104,9 +114,12 @@ def test_contexts_with_the_same_key_do_no_harm(seed: int, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_contexts_of_many_words(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wide contexts, as small words make them: everything listed is exact, whatever the keys."""
-    monkeypatch.setattr(contexts_module, "LARGEST_WORD", 3)
+def test_contexts_whose_keys_are_cut_off(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wide contexts, as large radices make them: everything listed is exact, whatever the keys."""
+    radices = contexts_module._radices
+    monkeypatch.setattr(
+        contexts_module, "_radices", lambda lengths: [r * (2**64 + 2**35 + 1) for r in radices(lengths)]
+    )
     rng = np.random.default_rng(seed)
     draft = random_draft(rng, n_variables=6)
     setting = Setting.of(draft)
@@ -116,6 +129,35 @@ def test_contexts_of_many_words(seed: int, monkeypatch: pytest.MonkeyPatch) -> N
     verified, value = checked(draft), truth(draft)
     assert holds(verified, value)
     assert value == -math.inf or verified.log_upper - verified.log_lower < CLOSE
+
+
+def test_contexts_of_seventy_variables() -> None:
+    """A hub and seventy leaves, all maximised: the tree splits the hub, the contexts of one assignment are listed."""
+    rng = np.random.default_rng(5)
+    n = 70
+    tables = [rng.random((2, 2)) for _ in range(n)]
+    model = Model.from_factors([2] * (n + 1), [((0, v + 1), table) for v, table in enumerate(tables)])
+    draft = Draft(model, [0.0] * (n + 1))
+    scopes = [[0, v] for v in range(1, n + 1)] + [[v] for v in range(1, n + 1)]
+    draft.step(
+        "tree",
+        {
+            "order": np.arange(n + 1),
+            "node_starts": starts(scopes),
+            "node_variables": np.array([v for scope in scopes for v in scope]),
+            "parent": np.array([n + k for k in range(n)] + [-1] * n),
+            "weight": np.zeros(2 * n),
+            "home": np.arange(n),
+            "context_variables": np.arange(n + 1),
+            "context_counts": np.ones(n + 1, dtype=np.int64),
+            "context_states": np.concatenate([np.arange(v + 1, n + 1) % 2 for v in range(n + 1)]),
+            "context_settled": np.zeros(n + 1, dtype=np.uint8),
+        },
+    )
+    verified = checked(draft)
+    given = max(sum(math.log(table[s, (v + 1) % 2]) for v, table in enumerate(tables)) for s in range(2))
+    assert verified.log_lower == pytest.approx(given)
+    assert verified.log_upper >= max(sum(math.log(table[s].max()) for table in tables) for s in range(2)) - CLOSE
 
 
 def random_box(rng: np.random.Generator, draft: Draft, share: float = 0.5) -> list[list[int]]:
@@ -236,7 +278,7 @@ def test_removed_states(seed: int) -> None:
     removed = np.array(gone, dtype=np.int64).reshape(-1, 2)
     value = truth(draft)
     if not all(left):
-        draft.step("propagation", {"removed": removed})
+        draft.step("tree", {"removed": removed})
         assert value == checked(draft).log_upper == -math.inf
         return
     setting = Setting.of(draft, left)
@@ -244,12 +286,8 @@ def test_removed_states(seed: int) -> None:
     verified = checked(draft)
     assert holds(verified, value)
     assert verified.log_upper - verified.log_lower < CLOSE
-    draft.steps[0]["kind"] = "propagation"
-    with pytest.raises(pc.Rejected, match="step 0"):
-        checked(draft)
     # One state more than is impossible is refused.
     v = int(rng.integers(0, 5))
-    draft.steps[0]["kind"] = "tree"
     draft.arrays["0/removed"] = np.concatenate([removed, [(v, left[v][0])]])
     with pytest.raises(pc.Rejected, match="impossible"):
         checked(draft)
@@ -289,7 +327,7 @@ def test_infeasible_by_elimination_and_by_search() -> None:
         draft.step("tree", arrays | context_arrays(rng, setting, order, arrays, share=1.0, settled=0.0))
         assert checked(draft).log_upper == -math.inf
         draft = Draft(model, weights)
-        draft.step("propagation", {"removed": np.array([[0, 0], [0, 1]])})
+        draft.step("tree", {"removed": np.array([[0, 0], [0, 1]])})
         with pytest.raises(pc.Rejected):
             checked(draft)
 
@@ -343,7 +381,7 @@ def test_mean_field_is_a_lower_bound(seed: int) -> None:
         # Point masses.
         q[:] = 0.0
         q[np.cumsum([0, *(len(d) for d in setting.domains)])[:-1]] = rng.random(len(setting.domains)) + 0.1
-    draft.step("mean-field", {"q": q, "box": setting.box_rows()})
+    draft.step("mean-field", no_tree(draft) | {"q": q, "box": setting.box_rows()})
     verified = checked(draft)
     assert verified.log_lower <= truth(draft) + CLOSE
     assert verified.log_upper == math.inf
@@ -421,13 +459,9 @@ def test_mean_field_with_a_core(seed: int) -> None:
     rng = np.random.default_rng(seed)
     draft = random_draft(rng, n_variables=5)
     setting = Setting.of(draft, random_box(rng, draft, 0.9))
-    q = rng.random(sum(len(d) for d in setting.domains))
     found = []
     for core in ([v for v in setting.free if rng.random() < 0.5], setting.free):
-        scopes = [[v for v in scope if v in core] for scope in setting.scopes]
-        inner = Setting(draft, setting.domains, scopes, core)
-        arrays = tree_arrays(rng, inner, inner.random_order(rng), exact=True)
-        draft.step("mean-field", {**arrays, "q": q, "core": np.array(core, dtype=np.int64), "box": setting.box_rows()})
+        draft.step("mean-field", core_arrays(rng, setting, core) | {"box": setting.box_rows()})
         found.append(checked(draft).log_lower)
     value = truth(draft, setting.domains)
     assert all(lower <= value + CLOSE for lower in found)
@@ -437,10 +471,8 @@ def test_mean_field_with_a_core(seed: int) -> None:
 def test_the_core_of_a_mean_field_is_eliminated_exactly() -> None:
     draft = random_draft(np.random.default_rng(1), plain=True)
     setting = Setting.of(draft)
-    arrays = tree_arrays(np.random.default_rng(2), setting, setting.random_order(np.random.default_rng(3)), exact=True)
-    arrays["weight"] = arrays["weight"] + 0.5
-    q = np.ones(sum(len(d) for d in setting.domains))
-    draft.step("mean-field", {**arrays, "q": q, "core": np.array(setting.free)})
+    arrays = core_arrays(np.random.default_rng(2), setting, setting.free)
+    draft.step("mean-field", arrays | {"weight": arrays["weight"] + 0.5})
     with pytest.raises(pc.Rejected, match="the core is not eliminated exactly"):
         checked(draft)
 
@@ -450,21 +482,28 @@ def test_mean_field_is_tight_for_independent_variables() -> None:
     tables = [rng.random(c) + 0.1 for c in (2, 3, 4)]
     draft = Draft(Model.from_factors([2, 3, 4], [((v,), t) for v, t in enumerate(tables)]), [1.0, 1.0, 0.0])
     tables[2] = np.where(tables[2] == tables[2].max(), 1.0, 0.0)
-    draft.step("mean-field", {"q": np.concatenate(tables)})
+    draft.step("mean-field", no_tree(draft) | {"q": np.concatenate(tables)})
     assert abs(checked(draft).log_lower - truth(draft)) < CLOSE
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_conditioned_trees(seed: int) -> None:
-    """The tree of the root in smaller boxes, whose bounds are joined by a split."""
+    """Trees over an order that names variables of one state as well, in boxes that a split joins."""
     rng = np.random.default_rng(seed)
     draft = random_draft(rng, n_variables=5, plain=True)
     setting = Setting.of(draft)
     order = setting.random_order(rng)
-    draft.step("tree", tree_arrays(rng, setting, order))
     if not order:
         pytest.skip("no variable to split")
     v = order[-1]
-    children = [draft.step("tree", {"box": np.array([[v, s]])}, tree=0) for s in setting.domains[v]]
+    children = []
+    for s in setting.domains[v]:
+        part = Setting.of(draft, [[s] if u == v else d for u, d in enumerate(setting.domains)])
+        whole = Setting(draft, part.domains, setting.scopes, setting.free)
+        arrays = tree_arrays(rng, whole, order, exact=bool(seed % 2))
+        children.append(draft.step("tree", arrays | {"box": np.array([[v, s]])}))
     draft.step("split", variable=v, children=children)
-    assert holds(checked(draft), truth(draft))
+    verified, value = checked(draft), truth(draft)
+    assert holds(verified, value)
+    if seed % 2 and value > -math.inf:
+        assert verified.log_upper - verified.log_lower < CLOSE

@@ -13,7 +13,7 @@ import pytest
 import powersum_check as pc
 from tests.check.helpers import question_of, random_draft, to_check, truth
 from tests.check.test_kinds import random_box
-from tests.check.writer import Array, Draft, Setting, context_arrays, tree_arrays
+from tests.check.writer import Array, Draft, Setting, context_arrays, core_arrays, no_tree, tree_arrays
 
 CLOSE = 1e-9
 ROUNDS, EACH = 25, 400
@@ -30,25 +30,25 @@ def sound_draft(rng: np.random.Generator) -> Draft:
     draft.step("tree", tree)
     if rng.random() < 0.5:
         share, settled = float(rng.choice([0.3, 1.0])), float(rng.choice([0.0, 0.3]))
-        draft.step("tree", context_arrays(rng, setting, order, tree, share=share, settled=settled), tree=0)
+        draft.step("tree", tree | context_arrays(rng, setting, order, tree, share=share, settled=settled))
     if rng.random() < 0.5:
         draft.step("tree", tree_arrays(rng, setting, setting.random_order(rng)))
     if order and rng.random() < 0.5:
         v = order[-1]
-        parts = [draft.step("tree", {"box": np.array([[v, s]])}, tree=0) for s in setting.domains[v]]
+        parts = []
+        for s in setting.domains[v]:
+            part = Setting.of(draft, [[s] if u == v else list(d) for u, d in enumerate(setting.domains)])
+            arrays = tree_arrays(rng, part, [u for u in order if u in part.free or rng.random() < 0.5])
+            parts.append(draft.step("tree", arrays | {"box": np.array([[v, s]])}))
         draft.step("split", variable=v, children=parts)
     if rng.random() < 0.5:
         part = Setting.of(draft, random_box(rng, draft))
         arrays = tree_arrays(rng, part, part.random_order(rng), exact=True)
         draft.step("tree", arrays | {"box": part.box_rows()})
     if rng.random() < 0.3:
-        draft.step("mean-field", {"q": rng.random(sum(len(d) for d in setting.domains))})
+        draft.step("mean-field", no_tree(draft) | {"q": rng.random(sum(len(d) for d in setting.domains))})
     if rng.random() < 0.3:
-        core = [v for v in setting.free if rng.random() < 0.6]
-        inner = Setting(draft, setting.domains, [[v for v in scope if v in core] for scope in setting.scopes], core)
-        arrays = tree_arrays(rng, inner, inner.random_order(rng), exact=True)
-        q = rng.random(sum(len(d) for d in setting.domains))
-        draft.step("mean-field", {**arrays, "q": q, "core": np.array(core, dtype=np.int64)})
+        draft.step("mean-field", core_arrays(rng, setting, [v for v in setting.free if rng.random() < 0.6]))
     verified = pc.check(to_check(draft.model), question_of(draft), draft.zip())
     numbers = (verified.log_lower, verified.log_upper)
     lower, upper = (x if math.isfinite(x) else str(x) for x in numbers)
@@ -103,13 +103,11 @@ def change_head(rng: np.random.Generator, draft: Draft) -> None:
     if choice == 0:
         del draft.steps[int(rng.integers(0, len(draft.steps)))]
     elif choice == 1:
-        draft.steps[int(rng.integers(0, len(draft.steps)))] = {
-            "kind": str(rng.choice(["tree", "split", "propagation"]))
-        }
+        draft.steps[int(rng.integers(0, len(draft.steps)))] = {"kind": str(rng.choice(["tree", "split", "mean-field"]))}
     elif choice == 2:
         step = draft.steps[int(rng.integers(0, len(draft.steps)))]
         odd: list[Any] = [0, 1, -1, 99, None, "0", 1.0, True, [], [0], [0, 0], [99], {}]
-        step[str(rng.choice(["tree", "variable", "children", "kind"]))] = odd[int(rng.integers(0, len(odd)))]
+        step[str(rng.choice(["variable", "children", "kind"]))] = odd[int(rng.integers(0, len(odd)))]
     elif choice == 3:
         rng.shuffle(draft.steps)
     elif choice == 4:

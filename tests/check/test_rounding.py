@@ -17,7 +17,7 @@ from powersum_check.numbers import FloatArray, Table, add, logs_of, normalised, 
 from tests.check.helpers import question_of, random_draft, to_check, truth
 from tests.check.test_alone import files_of, plain_draft
 from tests.check.test_mutations import sound_draft
-from tests.check.writer import Setting
+from tests.check.writer import Setting, no_tree
 
 SIZES = [1e-300, 1e-12, 1.0, 40.0, 1e3, 1e8, 1e16, 1e40]
 
@@ -88,7 +88,7 @@ def test_slow_mean_field(seed: int) -> None:
     rng = np.random.default_rng(seed)
     draft = random_draft(rng)
     q = rng.random(sum(len(d) for d in Setting.of(draft).domains))
-    draft.step("mean-field", {"q": q})
+    draft.step("mean-field", no_tree(draft) | {"q": q})
     model, question = to_check(draft.model), question_of(draft)
     quick, slow = (pc.check(model, question, draft.zip(), exact=exact) for exact in (False, True))
     assert quick.log_lower <= slow.log_lower <= quick.log_lower + 1e-9 or quick.log_lower == slow.log_lower

@@ -68,7 +68,7 @@ class Draft:
     def head(self) -> dict[str, Any]:
         head = {
             "format": "powersum-certificate",
-            "version": 1,
+            "version": 2,
             "model": digest(self.model),
             "claim": self.claim,
             "steps": self.steps,
@@ -208,6 +208,30 @@ def tree_arrays(
             "shifts": rng.normal(0.0, scale, sum(sizes)).astype(rng.choice(["<f4", "<f8"])),
         }
     return arrays
+
+
+def no_tree(draft: Draft) -> dict[str, Array]:
+    """The tree of nothing: the core of a mean field in which every variable has a distribution."""
+    none = np.zeros(0, dtype=np.int64)
+    home = np.full(draft.model.n_factors + len(draft.likelihoods), -1)
+    return {
+        "order": none,
+        "node_starts": np.zeros(1, np.int64),
+        "node_variables": none,
+        "parent": none,
+        "weight": np.zeros(0),
+        "home": home,
+    }
+
+
+def core_arrays(
+    rng: np.random.Generator, setting: Setting, core: Sequence[int], q: Sequence[float] | None = None
+) -> dict[str, Array]:
+    """A mean field with a core that is eliminated exactly, and random distributions of all others unless given."""
+    inner = Setting(setting.draft, setting.domains, [[v for v in s if v in core] for s in setting.scopes], list(core))
+    arrays = tree_arrays(rng, inner, inner.random_order(rng), exact=True)
+    count = sum(len(d) for v, d in enumerate(setting.domains) if v not in core)
+    return {**arrays, "q": rng.random(count) if q is None else np.array(q)}
 
 
 def starts(parts: Sequence[Sequence[Any]]) -> Array:

@@ -75,8 +75,7 @@ def test_what_an_assignment_leaves(seed: int, share: float, tmp_path: Path) -> N
     states = problem.restore(given)
     chosen = of_max(asked, states)
     draft = draft_of(asked, problem)
-    for step in by_sums_given(draft.ground, tree.best_tree, problem, sums.recorded, states):
-        draft.add(step)
+    draft.add(by_sums_given(draft.ground, tree.best_tree, problem, sums.recorded, states))
     lower = sums.recorded.log_lower + problem.log_constant
     found = verified(asked, draft.done(lower, math.inf, chosen), tmp_path)
     value = assignment_value(asked.model, chosen)

@@ -81,7 +81,7 @@ def certificate_of(
         arrays |= {f"{number}/{name}": array for name, array in step.arrays.items()}
     head: dict[str, Any] = {
         "format": "powersum-certificate",
-        "version": 1,
+        "version": 2,
         "producer": f"powersum {__version__}",
         "model": question.model.structure,
         "claim": {
@@ -162,8 +162,6 @@ def renumbered(steps: Sequence[Step], first: int) -> list[Step]:
     moved = []
     for step in steps:
         options = dict(step.options)
-        if "tree" in options:
-            options["tree"] += first
         if "children" in options:
             options["children"] = [child + first for child in options["children"]]
         moved.append(replace(step, options=options))

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from powersum.answer.certificate import shorter
+from powersum.answer.cube_proofs import NOTHING_PROVEN, CubeProof, empty_cube, proof_of_cube
 from powersum.answer.restriction import restricted
 from powersum.answer.solver import SAME, Solver
 from powersum.answer.tuning import Schedule
@@ -35,6 +37,7 @@ class Asked:
     schedule: Schedule
     threads: int
     seed: int
+    certificate: bool = False
 
     def question(self) -> Question:
         """The whole question."""
@@ -55,6 +58,8 @@ class Report:
         The variable to split by if more is to be known; None where nothing is left to split.
     seconds
         What it took.
+    proof
+        Proves the bounds, where certificates are wanted.
     """
 
     log_upper: float
@@ -62,6 +67,7 @@ class Report:
     states: IntArray | None
     branch: int | None
     seconds: float
+    proof: CubeProof = NOTHING_PROVEN
 
 
 def bound_cube(
@@ -85,7 +91,7 @@ def bound_cube(
     question = asked.question()
     evidence = restricted(question, {v: (s,) for v, s in cube.items()})
     if evidence is None:
-        return Report(-math.inf, -math.inf, None, None, 0.0)
+        return Report(-math.inf, -math.inf, None, None, 0.0, empty_cube(cube) if asked.certificate else NOTHING_PROVEN)
     schedule = replace(asked.schedule, tighten=False) if only_assignments else asked.schedule
     solver = Solver(
         asked.model,
@@ -96,6 +102,7 @@ def bound_cube(
         threads=asked.threads,
         # Cubes and those that look for assignments shall not all draw the same.
         seed=asked.seed + only_assignments,
+        certificate=asked.certificate,
         schedule=schedule,
     )
     solver.aim_above(log_floor)
@@ -104,14 +111,22 @@ def bound_cube(
             solver.interrupt("Nothing better is left in this cube.")
     # At the point it comes from, once more.
     result = solver.result()
-    found = result.log_lower > -math.inf
-    closed = result.log_upper <= max(result.log_lower, log_floor) + CLOSE
+    log_lower, log_upper, proof = result.log_lower, result.log_upper, NOTHING_PROVEN
+    if result.certificate is not None:
+        proof = proof_of_cube(result.certificate, solver.n_above, cube)
+        # What is not proven does not count: the cube is split, and its parts are proven.
+        if shorter(-proof.log_upper, -log_upper):
+            log_upper = proof.log_upper
+        if asked.query.task == "PR" and shorter(proof.log_lower, log_lower):
+            log_lower = proof.log_lower
+    closed = log_upper <= max(log_lower, log_floor) + CLOSE
     return Report(
-        result.log_upper,
-        result.log_lower,
-        solver.states() if found else None,
+        log_upper,
+        log_lower,
+        solver.states() if log_lower > -math.inf else None,
         None if closed else branch_variable(Question.of(asked.model, evidence=evidence, query=asked.query), asked.seed),
         result.seconds,
+        proof,
     )
 
 

@@ -9,23 +9,27 @@ been answered, lost or never begun. A cube that does not close in its slice is s
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from powersum.answer.board import IMPOSSIBLE_REASON, Board, proven
+from powersum.answer.certificate import certificate_of, ground_of, shortfall
 from powersum.answer.cube import CLOSE, Asked, Report, bound_cube
+from powersum.answer.cube_proofs import NOTHING_PROVEN, Joint
+from powersum.answer.cube_tree import Node, joined
 from powersum.answer.probability import log_sum_of, probability_of, reserved
 from powersum.answer.solver import SAME, Solver
 from powersum.cluster.executor import HEARTBEAT, ExecutorLike, Shared, Workers, workers_of
-from powersum.core.arrays import FloatArray
 from powersum.core.clock import working_time
 from powersum.core.interrupt import Interrupt
+from powersum.model.certificate import Certificate
 from powersum.model.result import Result, Snapshot, Status
-from powersum.model.rounding import UNIT
 from powersum.prepare.problem import Problem
+from powersum.prepare.proof import Proof
 
 FIRST_SHARE, FIRST_SECONDS = 0.1, 5.0
 """Share of the time, and seconds at most, for the whole question before it is split."""
@@ -41,42 +45,6 @@ LEAST_SECONDS = 0.2
 
 SEARCHERS = 4
 """With so many workers or more, one of them looks for assignments only."""
-
-
-@dataclass(slots=True, eq=False)
-class Node:
-    """A cube, what its own slice has shown, and the cubes it was split into.
-
-    Attributes
-    ----------
-    log_upper, log_lower
-        Bounds on its value, from its own slice and from what it was split into.
-    """
-
-    cube: dict[int, int]
-    parent: Node | None = None
-    log_upper: float = math.inf
-    log_lower: float = -math.inf
-    asked: bool = False
-    children: list[Node] = field(default_factory=list)
-
-    def leaves(self) -> Iterator[Node]:
-        """The cubes below it that are not split."""
-        if not self.children:
-            yield self
-        for child in self.children:
-            yield from child.leaves()
-
-
-def log_sum_outward(logs: list[float], sign: int) -> float:
-    """The log of a sum of exponentials, rounded up for a sign of 1 and down for -1."""
-    values: FloatArray = np.array(logs)
-    top = float(values.max(initial=-math.inf))
-    if not math.isfinite(top):
-        return top
-    # Each exponential and each addition loses a few units; relative to the largest term that is absolute in the log.
-    error = UNIT * (4.0 * abs(top) + 8.0 * len(logs) + 32.0)
-    return top + math.log(float(np.exp(values - top).sum())) + sign * error
 
 
 def solve_by_cubes(
@@ -125,6 +93,7 @@ class Conquest:
         self._board = Board(question.model.n_variables)
         self._whole = Problem.whole(question.model, np.zeros(question.model.n_variables), {})
         self._looking = False
+        self._best_proof = NOTHING_PROVEN
         self._asked = Asked(
             question.model,
             question.query,
@@ -133,6 +102,7 @@ class Conquest:
             solver.schedule,
             question.limits.threads,
             question.limits.seed,
+            solver.certified,
         )
 
     def run(self) -> Result:
@@ -212,38 +182,23 @@ class Conquest:
 
     def _take(self, node: Node | None, report: Report) -> None:
         """What came back from a worker."""
-        if report.states is not None and not self._sums:
-            # Its rounding is counted.
-            self._board.offer_lower(self._whole, report.log_lower, 0.0, report.states)
+        wanted = report.states if not self._sums else None
+        # Its rounding is counted.
+        if wanted is not None and self._board.offer_lower(self._whole, report.log_lower, 0.0, wanted):
+            self._best_proof = report.proof
         if node is None:
             # Whoever looked for assignments has bounds of the whole, too.
             self._looking = False
             node = self._root
-        elif report.branch is not None:
-            self._split(node, report)
         node.log_upper = min(node.log_upper, report.log_upper)
         node.log_lower = max(node.log_lower, report.log_lower)
-        self._join(node)
-
-    def _split(self, node: Node, report: Report) -> None:
-        """Cubes for the states of a variable; until they are bounded themselves, they have the bound of the whole."""
-        assert report.branch is not None
-        log_upper = min(node.log_upper, report.log_upper)
-        for state in range(int(self._question.model.cardinalities[report.branch])):
-            node.children.append(Node({**node.cube, report.branch: state}, node, log_upper))
-        self._open += node.children
-
-    def _join(self, node: Node) -> None:
-        """Take what is known of a cube up to the whole."""
-        above: Node | None = node
-        while above is not None:
-            if above.children:
-                uppers = [child.log_upper for child in above.children]
-                lowers = [child.log_lower for child in above.children]
-                upper = log_sum_outward(uppers, 1) if self._sums else max(uppers)
-                lower = log_sum_outward(lowers, -1) if self._sums else max(lowers)
-                above.log_upper, above.log_lower = min(above.log_upper, upper), max(above.log_lower, lower)
-            above = above.parent
+        if report.proof.log_upper < node.log_proven or self._sums:
+            node.log_proven = min(node.log_proven, report.proof.log_upper)
+            node.proof = report.proof if self._sums else report.proof.upper_part
+        if report.branch is not None and not node.children:
+            node.split(report.branch, int(self._question.model.cardinalities[report.branch]))
+            self._open += node.children
+        node.join(sums=self._sums)
 
     def _report(self) -> None:
         """Both bounds of the whole to the board, and whoever wants to know."""
@@ -269,6 +224,8 @@ class Conquest:
             name: getattr(limits, name) for name in ("time_limit", "memory", "gap", "threads", "seed")
         }
         known = board.log_lower > -math.inf
+        certificate = self._certificate() if self._asked.certificate else None
+        notes = () if certificate is None else shortfall(certificate, board.log_lower, board.log_upper)
         return Result(
             log_upper=board.log_upper,
             log_lower=board.log_lower,
@@ -280,7 +237,28 @@ class Conquest:
             options={**options, "workers": self._workers.size},
             sizes={"cubes": cubes},
             version=__version__,
+            notes=notes,
             question=self._question.asked(),
+            certificate=certificate,
+        )
+
+    def _certificate(self) -> Certificate:
+        """The proofs of all cubes as one."""
+        board, question = self._board, self._question
+        joint = Joint(self._root, partial(joined, sums=self._sums))
+        if self._sums:
+            log_lower = joint.lower()
+        else:
+            log_lower = self._best_proof.log_lower
+            joint.add(self._best_proof)
+        found = not self._sums and log_lower > -math.inf
+        return certificate_of(
+            question,
+            ground_of(question, self._whole),
+            Proof(joint.steps, joint.log_upper),
+            log_lower=min(board.log_lower, log_lower),
+            log_upper=board.log_upper,
+            assignment={v: int(board.states[v]) for v in question.query.max_variables.tolist()} if found else None,
         )
 
     def _status(self) -> tuple[Status, str]:

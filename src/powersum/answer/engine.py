@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections import OrderedDict
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -32,12 +33,17 @@ MOST_VARIABLES = 10_000
 """Of larger models the search for an order alone takes longer than all that an engine saves."""
 
 
+MOST_PLANNERS = 4
+"""Sets of variables with likelihoods for which plans are kept."""
+
+
 class Engine:
     """Answers many questions about one model; what they have in common is prepared once.
 
-    Orders and wiring are kept by which variables are observed and maximised, so that evidence in other states costs one
-    elimination; what a question does not depend on is left out of it. Questions that are too wide for exact elimination
-    go to :func:`powersum.solve` and :func:`powersum.marginals`. Any number of threads may ask at the same time.
+    Orders and wiring are kept by which variables are observed, maximised or have likelihoods, so that evidence in other
+    states costs one elimination; what a question does not depend on is left out of it. Marginals keep those messages
+    below which no observed state was changed. Questions that are too wide for exact elimination go to
+    :func:`powersum.solve` and :func:`powersum.marginals`. Any number of threads may ask at the same time.
 
     Parameters
     ----------
@@ -72,7 +78,8 @@ class Engine:
         }
         self._lock = threading.Lock()
         self._asked = 0
-        self._made: Planner | None = None
+        self._made: OrderedDict[tuple[int, ...], Planner] = OrderedDict()
+        """By the variables that questions give likelihoods of."""
 
     def solve(
         self,
@@ -82,13 +89,19 @@ class Engine:
         query: Query | None = None,
     ) -> Result:
         """The same answer as :func:`powersum.solve` gives; parameters as there."""
-        begun = working_time()
         question = Question.of(self.model, maximize, evidence, query=query, limits=self._limits)
         question.only_sums_and_maxima("Engine.solve")
+        return self.at_once(question) or solve(
+            self.model, evidence=question.all_evidence, query=question.query, **self._options
+        )
+
+    def at_once(self, question: Question) -> Result | None:
+        """The answer where a plan gives it: not for the first few small questions, nor for wide ones."""
+        begun = working_time()
         planner = self._planner(question)
         found = None if planner is None else planner.solve(question)
         if found is None:
-            return solve(self.model, evidence=question.all_evidence, query=question.query, **self._options)
+            return None
         from powersum import __version__
 
         board, log_sum, sizes = found
@@ -133,11 +146,14 @@ class Engine:
 
     def _planner(self, question: Question) -> Planner | None:
         """What answers a question by compiled code; None where others do."""
-        if question.evidence.likelihoods or self.model.n_variables > MOST_VARIABLES:
+        if self.model.n_variables > MOST_VARIABLES:
             return None
-        if self._made is not None:
-            return self._made
+        soft = tuple(question.evidence.likelihoods)
         with self._lock:
+            made = self._made.get(soft)
+            if made is not None:
+                self._made.move_to_end(soft)
+                return made
             self._asked += 1
             patient = self._asked <= PATIENCE
         if patient and small_elimination(*question.observed, question.query.weights) is not None:
@@ -146,6 +162,8 @@ class Engine:
         from powersum.answer.planner import Planner
 
         with self._lock:
-            if self._made is None:
-                self._made = Planner(self.model, self._limits)
-            return self._made
+            if soft not in self._made:
+                self._made[soft] = Planner(question.observed.model, self._limits, n_likelihoods=len(soft))
+            if len(self._made) > MOST_PLANNERS:
+                self._made.popitem(last=False)
+            return self._made[soft]

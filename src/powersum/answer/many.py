@@ -7,8 +7,10 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
+from powersum.answer.engine import Engine
 from powersum.answer.probability import with_probability
 from powersum.answer.solver import DEFAULT_TIME, Solver
 from powersum.answer.stream import check_question, solve_each
@@ -106,9 +108,10 @@ def solve_many(
         import powersum.answer.work  # noqa: F401
 
     held = min(bytes_held(), limits.bytes)
+    share = (limits.bytes - held) / n_jobs + held
     options = {
         "time_limit": limits.time_limit,
-        "memory": (limits.bytes - held) / n_jobs + held,
+        "memory": share,
         "gap": limits.gap,
         "seed": limits.seed,
         "schedule": schedule,
@@ -120,8 +123,15 @@ def solve_many(
         key = solver.question.key
         solvers.setdefault(key, solver)
         asked.append(key)
+    engine = Engine(model, time_limit=limits.time_limit, memory=share, seed=limits.seed)
+
+    def at_once(question: Question) -> Result | None:
+        # Another schedule is asked for to see what it does.
+        found = engine.at_once(question) if schedule is DEFAULT_SCHEDULE else None
+        return None if found is None else replace(found, options={**found.options, "gap": limits.gap})
+
     with interruptible() as interrupt, _bar(len(solvers), progress) as advance:
-        results = _run(solvers, n_jobs, interrupt, advance)
+        results = _run(solvers, at_once, n_jobs, interrupt, advance)
     return [results[key] for key in asked]
 
 
@@ -161,7 +171,11 @@ def _solver(model: Model, number: int, question: Mapping[str, Any], options: Map
 
 
 def _run(
-    solvers: dict[Any, Solver], n_jobs: int, interrupt: Interrupt, advance: Callable[[], None]
+    solvers: dict[Any, Solver],
+    at_once: Callable[[Question], Result | None],
+    n_jobs: int,
+    interrupt: Interrupt,
+    advance: Callable[[], None],
 ) -> dict[Any, Result]:
     """Run all solvers and let go of them; the main thread only listens and counts."""
     with ThreadPoolExecutor(n_jobs, thread_name_prefix="powersum") as pool:
@@ -169,7 +183,7 @@ def _run(
         while solvers:
             key = next(iter(solvers))
             # From here on only the thread that works on it holds the solver.
-            futures[key] = pool.submit(_exhaust, solvers.pop(key), interrupt)
+            futures[key] = pool.submit(_exhaust, solvers.pop(key), at_once, interrupt)
         waiting = set(futures.values())
         while waiting:
             done, waiting = wait(waiting, timeout=HEARTBEAT, return_when=FIRST_COMPLETED)
@@ -179,8 +193,11 @@ def _run(
     return {key: future.result() for key, future in futures.items()}
 
 
-def _exhaust(solver: Solver, interrupt: Interrupt) -> Result:
-    """Run one solver to its end or to the interruption."""
+def _exhaust(solver: Solver, at_once: Callable[[Question], Result | None], interrupt: Interrupt) -> Result:
+    """The answer that is to be had at once; where there is none, run one solver to its end or to the interruption."""
+    found = at_once(solver.question) if interrupt.cause is None else None
+    if found is not None:
+        return found
     if interrupt.cause is not None:
         solver.interrupt(f"Not reached: stopped by {interrupt.cause}.")
     solver.spare_for_probability()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections import OrderedDict
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -12,17 +13,18 @@ import numpy as np
 from powersum.answer.board import Board
 from powersum.answer.distribution import Marginals, known_marginals
 from powersum.answer.marginals import impossible
-from powersum.core.arrays import BoolArray, FloatArray, IntArray, frozen, positions_of
+from powersum.core.arrays import BoolArray, FloatArray, IntArray, frozen, positions_of, starts_of
+from powersum.exact.distributions import marginals_of
 from powersum.exact.elimination import full_domains
 from powersum.exact.kernels import Domains, Scratch, choice_type, new_scratch
-from powersum.exact.plans import WIDEST, Layout, Structure, make_plan, marginals_of, run_plan
+from powersum.exact.plans import WIDEST, Layout, Structure, make_plan, run_plan
 from powersum.exact.wiring import EliminationWiring, message_sizes, wire
-from powersum.model.factors import factors_of
+from powersum.model.factors import Factors, factors_of
 from powersum.model.graph import incidence
 from powersum.model.limits import Limits
 from powersum.model.model import Model
 from powersum.model.question import Question
-from powersum.model.rounding import certain, elimination_error
+from powersum.model.rounding import certain, error_of_tables, magnitude, magnitudes
 from powersum.prepare.ordering import elimination_order, order_cost
 from powersum.prepare.problem import Problem
 from powersum.prepare.sizes import order_sizes, question_sizes
@@ -33,6 +35,9 @@ MOST_WORK = 1e9
 
 PLANS_SHARE = 0.1
 """Share of the memory that plans kept for later may take."""
+
+MESSAGES_SHARE = 0.1
+"""The same for the messages of marginals."""
 
 
 class _Plan(NamedTuple):
@@ -46,60 +51,77 @@ class _Plan(NamedTuple):
     bytes: int
 
 
+class _Messages(NamedTuple):
+    """Those of the latest marginals, and under which states of the observed variables; -1 for all others."""
+
+    places: IntArray
+    values: FloatArray
+    above: FloatArray
+    """Room for what comes back to them."""
+    given: IntArray
+    lasting: bool
+    """True where there is room for the messages under any evidence."""
+
+
 class Planner:
     """Answers questions about one model by plans, kept by which variables are observed and maximised.
 
     Parameters
     ----------
     model
-        The model.
+        The model, and after its own factors one for each variable that questions give likelihoods of.
     limits
         What a question may take.
+    n_likelihoods
+        The number of those; their numbers come with the questions.
     """
 
-    def __init__(self, model: Model, limits: Limits) -> None:
+    def __init__(self, model: Model, limits: Limits, *, n_likelihoods: int = 0) -> None:
         self.model = model
+        self._n_likelihoods = n_likelihoods
         self._limits = limits
         largest = int(model.cardinalities.max(initial=1))
         self._choice_type = choice_type(largest)
         self._largest = largest
         self._factors = factors_of(model)
-        self._structure = _structure_of(model)
+        self._structure = _structure_of(model, n_likelihoods)
         # Writable, as where other kernels make such arrays: one signature, compiled once.
         self._sizes_of = model.cardinalities.copy()
         self._log2_sizes = np.log2(model.cardinalities)
         self._domains = full_domains(model)
-        self._log_error = elimination_error(model)
+        own = model.n_factors - n_likelihoods
+        self._own_values = model.log_values[: model.table_starts[own]]
+        self._largest_values = float(magnitudes(self._own_values, model.table_starts[:own]).sum()) if own else 0.0
+        self._soft = model.scope_variables[len(model.scope_variables) - n_likelihoods :]
         constants = np.diff(model.scope_starts) == 0
         self._excluded = bool((model.log_values[model.table_starts[:-1][constants]] == -math.inf).any())
         # Answers are in the model's own variables; those that have no state are none of the answer.
         self._whole = Problem.whole(model, np.zeros(model.n_variables), {})
-        self._facts = question_sizes(Question.of(model), self._whole)
+        facts = question_sizes(Question.of(model), self._whole)
+        self._facts = facts | {"factors": own, "entries": len(self._own_values)}
         self._plans: OrderedDict[tuple[bytes, bytes], _Plan] = OrderedDict()
         self._held = 0
         self._lock = threading.Lock()
         self._own = threading.local()
         self._looked = False
         self._tree: EliminationWiring | None = None
+        self._messages: _Messages | None = None
 
     def solve(self, question: Question) -> tuple[Board, tuple[float, float], dict[str, int | float]] | None:
         """The answer on a board, both sides of the sum it is a share of, and its sizes.
-
-        The question has no likelihoods.
 
         None where it would take too much, or rounding may have moved it too far.
         """
         plan = self._plan(question)
         if plan is None:
             return None
-        given = np.full(self.model.n_variables, -1, dtype=np.int64)
-        for v, observed in question.evidence.states.items():
-            given[v] = observed
+        given = self._given(question)
         states = given.copy()
+        factors, log_error = self._numbers(question)
         log_value, log_sum = run_plan(
             plan.wiring,
             plan.layout,
-            self._factors,
+            factors,
             self._structure,
             self.model.table_starts,
             question.query.weights,
@@ -110,7 +132,7 @@ class Planner:
             states,
         )
         board = Board(self.model.n_variables)
-        error = self._log_error + plan.log_width
+        error = log_error + plan.log_width
         reason = f"Exact elimination, of constrained width {int(plan.layout.facts[-1])}."
         board.offer_exact(self._whole, log_value + plan.log_constant, error, states, reason)
         log_sum += plan.log_constant
@@ -118,7 +140,7 @@ class Planner:
         return (board, sides, self._sizes(question, plan)) if board.proven and sides[1] < math.inf else None
 
     def marginals(self, question: Question) -> Marginals | None:
-        """The distributions of all variables; None where they would take too much. The question has no likelihoods."""
+        """The distributions of all variables; None where they would take too much."""
         tree = self._whole_tree()
         if tree is None:
             return None
@@ -131,17 +153,33 @@ class Planner:
         entries, work = message_sizes(tree, sizes, math.inf)
         if work > MOST_WORK or 16.0 * float(entries.sum()) > self._limits.bytes:
             return None
+        given = self._given(question)
+        # Whoever takes the messages has them alone; a thread that comes meanwhile makes its own.
+        with self._lock:
+            kept, self._messages = self._messages, None
+        if kept is None:
+            kept = self._no_messages(tree, entries)
         beliefs = np.zeros(len(states))
+        factors, log_error = self._numbers(question)
+        changed = kept.given != given
+        changed[self._soft] = True
         log_value = marginals_of(
             tree,
-            self._factors,
+            factors,
             self.model.table_starts,
             question.query.weights,
             Domains(sizes, starts, states),
             self._scratch(),
             np.empty(0, dtype=self._choice_type),
+            kept.places,
+            kept.values,
+            kept.above,
+            changed,
             beliefs,
         )
+        if kept.lasting:
+            with self._lock:
+                self._messages = kept._replace(given=given)
         if log_value == -math.inf or self._excluded:
             raise impossible(question)
         bounds = starts[:-1]
@@ -150,7 +188,32 @@ class Planner:
         for v, observed in question.evidence.states.items():
             possible[starts[v] : starts[v + 1]] = False
             possible[starts[v] + observed] = True
-        return known_marginals(self.model, beliefs, possible, self._log_error)
+        return known_marginals(self.model, beliefs, possible, log_error)
+
+    def _numbers(self, question: Question) -> tuple[Factors, float]:
+        """All factors with the question's likelihoods, and how far rounding can move an elimination of them."""
+        factors, largest = self._factors, self._largest_values
+        if self._n_likelihoods:
+            tables = question.evidence.log_likelihoods()
+            largest += sum(magnitude(table) for table in tables)
+            factors = factors._replace(log_values=frozen(np.concatenate([self._own_values, *tables]), np.float64))
+        return factors, error_of_tables(self._sizes_of, self.model.n_factors, largest)
+
+    def _given(self, question: Question) -> IntArray:
+        """The state of each observed variable, -1 for all others."""
+        given = np.full(self.model.n_variables, -1, dtype=np.int64)
+        for v, observed in question.evidence.states.items():
+            given[v] = observed
+        return given
+
+    def _no_messages(self, tree: EliminationWiring, entries: IntArray) -> _Messages:
+        """Room for messages, under any evidence if they may be kept, of which none is known yet."""
+        whole, _ = message_sizes(tree, self._sizes_of, math.inf)
+        lasting = 16.0 * float(whole.sum()) <= MESSAGES_SHARE * self._limits.bytes
+        starts = starts_of(whole if lasting else entries)
+        unknown = np.full(self.model.n_variables, -2, dtype=np.int64)
+        total = max(1, int(starts[-1]))
+        return _Messages(starts[:-1], np.empty(total), np.empty(total), unknown, lasting)
 
     def _plan(self, question: Question) -> _Plan | None:
         """The plan of a question, made if there is none yet; None where it would take too much."""
@@ -225,13 +288,16 @@ class Planner:
         }
 
 
-def _structure_of(model: Model) -> Structure:
-    """Where each variable occurs, and which tables have a constant sum over which of their variables."""
+def _structure_of(model: Model, n_likelihoods: int) -> Structure:
+    """Where each variable occurs, and which tables have a constant sum over which of their variables.
+
+    The last ones are likelihoods, whose numbers are not known yet.
+    """
     places = incidence(model.n_variables, model.scope_starts, model.scope_variables)
     n_places = len(model.scope_variables)
     log_sums: FloatArray = np.zeros(n_places)
     widths: FloatArray = np.full(n_places, math.inf)
-    for number, (scope, table) in enumerate(model.factors()):
+    for number, (scope, table) in enumerate(islice(model.factors(), model.n_factors - n_likelihoods)):
         for axis in range(len(scope)):
             rows = log_sum(np.moveaxis(table, axis, 0))
             least, most = float(rows.min()), float(rows.max())

@@ -20,7 +20,7 @@ from powersum.exact.proof import elimination_forest
 from powersum.model.query import Query
 from powersum.prepare.ordering import elimination_order
 from powersum.prepare.problem import Problem
-from powersum.prepare.proof import Forest, Ground, Proof, Step, small
+from powersum.prepare.proof import Forest, Ground, Proof, Step
 from powersum.prepare.simplify import simplify
 from powersum.search.and_or import AndOr
 from powersum.search.proof import SearchProof
@@ -75,15 +75,10 @@ def by_sums(ground: Ground, tree: FixedTree, problem: Problem, recorded: Recorde
     return ground.tree(forests, sum_contexts(recorded, problem))
 
 
-def by_sums_given(
-    ground: Ground, tree: FixedTree, problem: Problem, recorded: Recorded, states: IntArray
-) -> tuple[Step, Step]:
+def by_sums_given(ground: Ground, tree: FixedTree, problem: Problem, recorded: Recorded, states: IntArray) -> Step:
     """A pass over what an assignment of the max variables leaves: it proves a lower bound on their value."""
     forests = [tree_forest(tree, problem), *_others(ground.problem, problem)]
-    chosen = np.flatnonzero((ground.weights == 0.0) & (states >= 0))
-    box = {"box": small(np.stack([chosen, states[chosen]], axis=1))}
-    contexts = sum_contexts(recorded, problem)
-    return ground.tree(forests), Step("tree", box | contexts, {"tree": 0})
+    return ground.given(ground.tree(forests), states, sum_contexts(recorded, problem))
 
 
 def by_distributions(ground: Ground, bound: Variational, problem: Problem, states: IntArray) -> Step | None:
@@ -104,7 +99,7 @@ def by_cases(ground: Ground) -> Proof:
         box = np.array(sorted(known.items()), dtype=np.int64).reshape(-1, 2)
         if not inside.feasible:
             arrays = replace(ground, problem=inside).contradiction().arrays
-            steps.append(Step("propagation", {**arrays, **({"box": box} if known else {})}))
+            steps.append(Step("tree", {**arrays, **({"box": box} if known else {})}))
             return True
         # The variable in most tables, of those with fewest states.
         model = inside.model

@@ -135,7 +135,7 @@ def solve(
     function_of(callback, "callback")
     k, distinct = whole_number(k, "k", 1), whole_number(distinct, "distinct", 1)
     checkpoints = checkpoint is not None or resume is not None
-    refuse_beside(executor, k=k > 1, certificate=certificate, checkpoint=checkpoints, work=work is not None)
+    refuse_beside(executor, k=k > 1, checkpoint=checkpoints, work=work is not None)
     solver = Solver(
         model,
         maximize,
@@ -267,6 +267,16 @@ class Solver:
         """Leave a little of the time limit for how probable the answer is, if the question has such an answer."""
         if self.question.query.task != "PR":
             self._clock.limit -= reserved(self._clock.limit)
+
+    @property
+    def certified(self) -> bool:
+        """True where a certificate is wanted."""
+        return self._certified
+
+    @property
+    def n_above(self) -> int:
+        """How many of the first steps of the certificate prove the upper bound; the last of them is about all of it."""
+        return len(self._board.proof().steps)
 
     @property
     def small(self) -> bool:

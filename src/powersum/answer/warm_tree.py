@@ -8,7 +8,6 @@ from threading import Lock
 import numpy as np
 
 from powersum.bounds.buckets.factor_passes import FactorPasses
-from powersum.bounds.buckets.sweeps import LEAST_WEIGHT_SHARE
 from powersum.bounds.buckets.wiring import Layout
 from powersum.bounds.tree import CoveringTree
 from powersum.bounds.tree.descent import Descent
@@ -70,26 +69,20 @@ class WarmTree:
             passes.parameters[:] = point
             fresh = False
             if steps and not self.exact:
-                fresh = self._descend(steps) and self._guide == self._least
-            value = 0.0 if fresh else passes.value_and_gradient(self._least)
-            passes.factor_beliefs(self._beliefs)
-            if passes.has_max and self._temperature == 0.0:
-                value = passes.value()
-            elif fresh and self._descent is not None:
+                fresh = self._descend(steps) and self._guide == self._temperature
+            if fresh and self._descent is not None:
                 value = self._descent.value
+            else:
+                value = passes.value_and_gradient(self._temperature)
+            passes.factor_beliefs(self._beliefs)
             bound = certain(value, passes.error())
             # A point that bounds nothing is no place to go on from.
             return bound, self._beliefs, passes.parameters.copy() if math.isfinite(bound) else point
 
     @property
-    def _least(self) -> float:
-        """The temperature of the gradient."""
-        return max(self._temperature, LEAST_WEIGHT_SHARE)
-
-    @property
     def _guide(self) -> float:
         """The temperature of descent."""
-        return self._temperature or (COLDEST if self._passes.has_max else LEAST_WEIGHT_SHARE)
+        return self._temperature or (COLDEST if self._passes.has_max else 0.0)
 
     def _descend(self, steps: int) -> bool:
         """Improve the point; True where the latest pass was made at it."""

@@ -133,11 +133,11 @@ def solve_command(
     if best > 1 and (checkpoint is not None or resume is not None):
         raise InputError("give --best or a checkpoint, not both: a checkpoint is about one answer")
     if workers is not None or cluster is not None:
-        options: dict[str, object] = {"--best": best > 1, "--uai": uai, "--certificate": certificate}
+        options: dict[str, object] = {"--best": best > 1, "--uai": uai}
         options |= {"--checkpoint": checkpoint, "--resume": resume, "--work": work}
         for name, given in options.items():
             if given:
-                raise InputError(f"give {name} or --workers and --cluster, not both: cubes keep bounds, not proofs")
+                raise InputError(f"give {name} or --workers and --cluster, not both: cubes have no state")
     # A run may go on in the file that it resumes.
     check_outputs([json, uai, plot, report, certificate, checkpoint], [model, query, evid], picture=plot)
     check_outputs([json, uai, plot, report, certificate], [resume], picture=plot)

@@ -72,7 +72,7 @@ def refuse_beside(executor: ExecutorLike, **given: bool) -> None:
     check_executor(executor)
     for name in given:
         if executor is not None and given[name]:
-            raise InputError(f"give {name} or executor, not both: workers send bounds and answers, not their proofs")
+            raise InputError(f"give {name} or executor, not both: the work of several processes has no common state")
 
 
 @contextmanager

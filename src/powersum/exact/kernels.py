@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.fastmath import LOWEST, exp_of, log_of
-from powersum.core.jit import compiled, inner
+from powersum.core.jit import compiled, inlined, inner
 from powersum.exact.wiring import EliminationWiring
 
 ChoiceArray = NDArray[np.integer[Any]]
@@ -38,6 +38,79 @@ class Scratch(NamedTuple):
     top: FloatArray
 
 
+@inlined
+def split_axes(b: int, wiring: EliminationWiring, sizes: IntArray) -> tuple[int, int, int]:
+    """The last axes of a bucket, up to a limit, form a block; the others are counted through one by one.
+
+    Returns the first axis of a block, a block's entries, and the number of blocks.
+    """
+    axes, first, last = wiring.axes, wiring.axis_starts[b], wiring.axis_starts[b + 1]
+    n_inputs = wiring.input_starts[b + 1] - wiring.input_starts[b]
+    limit = max(1, min(BLOCK, WORK // max(sizes[axes[first]], n_inputs, 1)))
+    split = last - first
+    block = 1
+    while split > 1 and block * sizes[axes[first + split - 1]] <= limit:
+        split -= 1
+        block *= sizes[axes[first + split]]
+    outer = 1
+    for a in range(1, split):
+        outer *= sizes[axes[first + a]]
+    return split, block, outer
+
+
+@inlined
+def lay_block(
+    b: int,
+    wiring: EliminationWiring,
+    domains: Domains,
+    bases: IntArray,
+    places: IntArray,
+    split: int,
+    block: int,
+    offset: IntArray,
+    start: IntArray,
+    gather: IntArray,
+) -> None:
+    """Where a bucket's inputs lie: the step of each along each axis, its first entry, and all entries of a block.
+
+    The latter, in ``gather``, are relative to the block's first entry.
+    """
+    axis_starts, axes, input_starts, inputs = wiring.axis_starts, wiring.axes, wiring.input_starts, wiring.inputs
+    stride_starts, strides = wiring.stride_starts, wiring.strides
+    sizes, state_starts, states = domains.sizes, domains.starts, domains.states
+    first, last = axis_starts[b], axis_starts[b + 1]
+    n_axes = last - first
+    first_input, n_inputs = input_starts[b], input_starts[b + 1] - input_starts[b]
+    for k in range(n_inputs):
+        source = inputs[first_input + k]
+        place = stride_starts[first_input + k]
+        if source >= 0:
+            start[k] = bases[source]
+            for a in range(n_axes):
+                offset[k, a] = strides[place + a]
+        else:
+            start[k] = places[-1 - source]
+            run = 1
+            for a in range(n_axes - 1, -1, -1):
+                offset[k, a] = run * strides[place + a]
+                if strides[place + a]:
+                    run *= sizes[axes[first + a]]
+        row = k * block
+        gather[row] = 0
+        length = 1
+        for a in range(n_axes - 1, split - 1, -1):
+            v = axes[first + a]
+            begin = state_starts[v]
+            for s in range(1, sizes[v]):
+                step = offset[k, a] * ((states[begin + s] - states[begin]) if source >= 0 else s)
+                for j in range(length):
+                    gather[row + s * length + j] = gather[row + j] + step
+            length *= sizes[v]
+        if source >= 0:
+            for a in range(split, n_axes):
+                start[k] += offset[k, a] * states[state_starts[axes[first + a]]]
+
+
 @inner
 def reduce_bucket(
     b: int,
@@ -62,7 +135,6 @@ def reduce_bucket(
     Returns the block to go on from, 0 when the message is complete, and the table entries that it took.
     """
     axis_starts, axes, input_starts, inputs = wiring.axis_starts, wiring.axes, wiring.input_starts, wiring.inputs
-    stride_starts, strides = wiring.stride_starts, wiring.strides
     sizes, state_starts, states = domains.sizes, domains.starts, domains.states
     rows, top = scratch.rows, scratch.top
     first, last = axis_starts[b], axis_starts[b + 1]
@@ -70,49 +142,12 @@ def reduce_bucket(
     first_input, n_inputs = input_starts[b], input_starts[b + 1] - input_starts[b]
     own = axes[first]
     n_own = sizes[own]
-    limit = max(1, min(BLOCK, WORK // max(n_own, n_inputs, 1)))
-    # The last axes, up to the limit, form a block; the others are counted through one by one.
-    split = n_axes
-    block = 1
-    while split > 1 and block * sizes[axes[first + split - 1]] <= limit:
-        split -= 1
-        block *= sizes[axes[first + split]]
-    outer = 1
-    for a in range(1, split):
-        outer *= sizes[axes[first + a]]
+    split, block, outer = split_axes(b, wiring, sizes)
     # A bucket may have any number of inputs; that of states is known to whoever made the scratch memory.
     gather = scratch.gather if n_inputs * block <= len(scratch.gather) else np.empty(n_inputs * block, np.int64)
     offset = np.empty((n_inputs, n_axes), np.int64)
     start = np.empty(n_inputs, np.int64)
-    for k in range(n_inputs):
-        source = inputs[first_input + k]
-        place = stride_starts[first_input + k]
-        if source >= 0:
-            start[k] = bases[source]
-            for a in range(n_axes):
-                offset[k, a] = strides[place + a]
-        else:
-            start[k] = places[-1 - source]
-            run = 1
-            for a in range(n_axes - 1, -1, -1):
-                offset[k, a] = run * strides[place + a]
-                if strides[place + a]:
-                    run *= sizes[axes[first + a]]
-        # Where each entry of a block lies in this input, relative to the block's first entry.
-        row = k * block
-        gather[row] = 0
-        length = 1
-        for a in range(n_axes - 1, split - 1, -1):
-            v = axes[first + a]
-            begin = state_starts[v]
-            for s in range(1, sizes[v]):
-                step = offset[k, a] * ((states[begin + s] - states[begin]) if source >= 0 else s)
-                for j in range(length):
-                    gather[row + s * length + j] = gather[row + j] + step
-            length *= sizes[v]
-        if source >= 0:
-            for a in range(split, n_axes):
-                start[k] += offset[k, a] * states[state_starts[axes[first + a]]]
+    lay_block(b, wiring, domains, bases, places, split, block, offset, start, gather)
     counter = np.zeros(n_axes, np.int64)
     number = first_block
     for a in range(split - 1, 0, -1):

@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 
 from powersum.core.arrays import BoolArray, FloatArray, IntArray
-from powersum.core.fastmath import LOWEST, exp_of
 from powersum.core.jit import compiled, inner
 from powersum.exact.kernels import ChoiceArray, Domains, Scratch, reduce_some, trace_back
 from powersum.exact.wiring import EliminationWiring, message_sizes, place_messages, wire
@@ -192,7 +191,8 @@ def make_plan(
                 best, width, log2_total = order, width_now, log2_now
             if 2.0**log2_total <= work:
                 break
-    too_wide = log2_total > WIDEST
+    # Nothing may be left, which is not wide.
+    too_wide = n > 0 and log2_total > WIDEST
     n_wired = 0 if too_wide else n
     position = np.full(len(free), -1, np.int64)
     order = np.empty(n_wired, np.int64)
@@ -318,119 +318,3 @@ def run_plan(
         )
     trace_back(wiring, domains, choices, layout.choice_places, states)
     return value, log_sum
-
-
-@compiled
-def marginals_of(
-    wiring: EliminationWiring,
-    factors: Factors,
-    table_starts: IntArray,
-    tau: FloatArray,
-    domains: Domains,
-    scratch: Scratch,
-    choices: ChoiceArray,
-    beliefs: FloatArray,
-) -> float:
-    """Sum out all variables, then go back and add up each one's distribution; returns the log of the sum.
-
-    ``beliefs`` has a place for each state of each variable, variable after variable, as ``domains.starts`` says.
-    """
-    entries, _ = message_sizes(wiring, domains.sizes, np.inf)
-    n = len(entries)
-    places = np.empty(n, np.int64)
-    total = 0
-    for b in range(n):
-        places[b] = total
-        total += entries[b]
-    messages = np.empty(max(1, total), np.float64)
-    bases = table_starts[:-1].copy()
-    none = np.full(n, -1, np.int64)
-    reached = np.zeros(2, np.int64)
-    value = reduce_some(
-        tau, wiring, domains, bases, factors.log_values, messages, places, choices, none, scratch, reached, np.inf
-    )
-    if value == -np.inf:
-        return value
-    # What lies above each bucket, as the distribution of the message's variables; a root has nothing above.
-    above = np.zeros(max(1, total), np.float64)
-    for b in range(n):
-        if wiring.parents[b] < 0:
-            above[places[b]] = 1.0
-    for b in range(n - 1, -1, -1):
-        spread(b, wiring, domains, bases, factors.log_values, messages, places, entries[b], above, beliefs)
-    return value
-
-
-@inner
-def spread(
-    b: int,
-    wiring: EliminationWiring,
-    domains: Domains,
-    bases: IntArray,
-    log_values: FloatArray,
-    messages: FloatArray,
-    places: IntArray,
-    n_rows: int,
-    above: FloatArray,
-    beliefs: FloatArray,
-) -> None:
-    """Divide what lies above a bucket among its variable's states, and hand it on to the buckets below."""
-    axis_starts, axes, input_starts, inputs = wiring.axis_starts, wiring.axes, wiring.input_starts, wiring.inputs
-    sizes, state_starts, states = domains.sizes, domains.starts, domains.states
-    first = axis_starts[b]
-    n_axes = axis_starts[b + 1] - first
-    first_input, n_inputs = input_starts[b], input_starts[b + 1] - input_starts[b]
-    own = axes[first]
-    offset = np.empty((n_inputs, n_axes), np.int64)
-    start = np.empty(n_inputs, np.int64)
-    for k in range(n_inputs):
-        source = inputs[first_input + k]
-        place = wiring.stride_starts[first_input + k]
-        if source >= 0:
-            start[k] = bases[source]
-            for a in range(n_axes):
-                offset[k, a] = wiring.strides[place + a]
-        else:
-            start[k] = places[-1 - source]
-            run = 1
-            for a in range(n_axes - 1, -1, -1):
-                offset[k, a] = run * wiring.strides[place + a]
-                if wiring.strides[place + a]:
-                    run *= sizes[axes[first + a]]
-    counter = np.zeros(n_axes, np.int64)
-    base = np.empty(n_inputs, np.int64)
-    own_begin = state_starts[own]
-    for row in range(n_rows):
-        share = above[places[b] + row]
-        if share > 0.0:
-            shift = messages[places[b] + row]
-            for k in range(n_inputs):
-                here = start[k]
-                if inputs[first_input + k] >= 0:
-                    for a in range(1, n_axes):
-                        here += offset[k, a] * states[state_starts[axes[first + a]] + counter[a]]
-                else:
-                    for a in range(1, n_axes):
-                        here += offset[k, a] * counter[a]
-                base[k] = here
-            for s in range(sizes[own]):
-                state = states[own_begin + s]
-                log_value = -shift
-                for k in range(n_inputs):
-                    if inputs[first_input + k] >= 0:
-                        log_value += log_values[base[k] + offset[k, 0] * state]
-                    else:
-                        log_value += messages[base[k] + offset[k, 0] * s]
-                # Less than that is taken for nothing, so that no probability comes out too large.
-                if log_value < LOWEST:
-                    continue
-                part = share * exp_of(log_value)
-                beliefs[own_begin + state] += part
-                for k in range(n_inputs):
-                    if inputs[first_input + k] < 0:
-                        above[base[k] + offset[k, 0] * s] += part
-        for a in range(n_axes - 1, 0, -1):
-            counter[a] += 1
-            if counter[a] < sizes[axes[first + a]]:
-                break
-            counter[a] = 0

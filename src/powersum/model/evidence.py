@@ -37,16 +37,19 @@ class Evidence(NamedTuple):
         if not self.likelihoods:
             return Observed(model, self.states)
         scopes = np.fromiter(self.likelihoods, dtype=np.int64)
-        tables = [log_of_probabilities(np.array(table)) for table in self.likelihoods.values()]
         sizes = model.cardinalities[scopes]
         shown = replace(
             model,
             scope_starts=np.append(model.scope_starts, model.scope_starts[-1] + np.arange(1, len(scopes) + 1)),
             scope_variables=np.append(model.scope_variables, scopes),
             table_starts=np.append(model.table_starts, model.table_starts[-1] + np.cumsum(sizes)),
-            log_values=np.concatenate([model.log_values, *tables]),
+            log_values=np.concatenate([model.log_values, *self.log_likelihoods()]),
         )
         return Observed(shown, self.states)
+
+    def log_likelihoods(self) -> list[FloatArray]:
+        """The tables of the factors that likelihoods are."""
+        return [log_of_probabilities(np.array(table)) for table in self.likelihoods.values()]
 
 
 def evidence_of(model: Model, evidence: Any) -> Evidence:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -275,9 +274,10 @@ class Model:
         >>> biased = coin.with_log_values([-0.1, -2.4])
         """
         values = frozen(log_values_of(log_values, self.log_values.shape), np.float64)
-        other = copy(self)
-        for name, value in (("log_values", values), ("notes", ()), ("_digests", {})):
-            object.__setattr__(other, name, value)
+        new = {"log_values": values, "notes": (), "_digests": {}}
+        other = object.__new__(Model)
+        for item in fields(self):
+            object.__setattr__(other, item.name, new.get(item.name, getattr(self, item.name)))
         return other
 
     def plot(

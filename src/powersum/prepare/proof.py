@@ -109,6 +109,25 @@ class Ground:
             }
         return Step("tree", arrays | dict(more or {}))
 
+    def given(self, step: Step, states: IntArray, more: Mapping[str, Array]) -> Step:
+        """A tree where max variables have one state, -1 where they have none: a box, and shifts for no other states."""
+        held = (self.weights == 0.0) & (states >= 0)
+        chosen = np.flatnonzero(held)
+        arrays = {**step.arrays, "box": small(np.stack([chosen, states[chosen]], axis=1)), **more}
+        if "shifts" in step.arrays:
+            possible, starts = self.problem.possible, starts_of(self.model.cardinalities)
+            counts = _counts(self.model, possible)
+            place = [int(possible[a : a + max(s, 0)].sum()) for a, s in zip(starts[:-1], states, strict=True)]
+            pieces, at = [], 0
+            for scope in np.split(step.arrays["edge_variables"], step.arrays["edge_starts"][1:-1]):
+                size = math.prod(counts[scope].tolist())
+                table = step.arrays["shifts"][at : at + size].reshape(counts[scope])
+                left = (slice(place[v], place[v] + 1) if held[v] else slice(None) for v in scope.tolist())
+                pieces.append(table[tuple(left)].ravel())
+                at += size
+            arrays["shifts"] = np.concatenate(pieces)
+        return Step("tree", arrays)
+
     def contradiction(self) -> Step:
         """That propagation leaves nothing."""
         if not self.model.n_variables:
@@ -117,7 +136,7 @@ class Ground:
         first = np.zeros(int(self.model.cardinalities.sum()), dtype=np.bool_)
         first[: self.model.cardinalities[0]] = True
         arrays = {"removed": _pairs(self.model, first)}
-        return Step("propagation", arrays | self._groups())
+        return Step("tree", arrays | self._groups())
 
     def removed(self) -> dict[str, Array]:
         """The states that were found impossible."""

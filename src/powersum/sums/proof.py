@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from powersum.core.arrays import IntArray, starts_of
 from powersum.prepare.problem import Problem
@@ -50,14 +49,11 @@ def variational_step(
     if any(spread[scope].any() for scope in ground.problem.fates.barren):
         return None
     own = bound.core_forest(problem)
-    step = ground.tree([*([] if own is None else [own]), *easy], box=True)
+    arrays = dict(ground.tree([*([] if own is None else [own]), *easy], box=True).arrays)
     held = (ground.weights == 0.0) & (states >= 0)
-    arrays = _held(step.arrays, held)
     order = np.asarray(arrays["order"], dtype=np.int64)
-    several = np.zeros(ground.model.n_variables, dtype=np.bool_)
-    several[order] = True
-    arrays["order"] = small(order[~spread[order]])
-    arrays["core"] = small(np.flatnonzero(several & ~spread))
+    order = order[~spread[order]]
+    arrays["order"] = small(order)
     starts = starts_of(ground.model.cardinalities)
     q = np.ones(int(starts[-1]))
     for place in np.flatnonzero(~bound.core).tolist():
@@ -70,28 +66,7 @@ def variational_step(
     chosen = np.flatnonzero(held)
     kept = [(v, s) for v, s in np.asarray(arrays["box"]).tolist() if not held[v]]
     arrays["box"] = small(np.array([*kept, *zip(chosen, states[chosen], strict=True)], dtype=np.int64).reshape(-1, 2))
+    # What is eliminated has no distribution.
+    box &= np.repeat(~np.isin(np.arange(ground.model.n_variables), order), ground.model.cardinalities)
     arrays["q"] = q[box]
     return Step("mean-field", arrays)
-
-
-def _held(arrays: Mapping[str, Array], held: NDArray[np.bool_]) -> dict[str, Array]:
-    """The arrays of a tree in which some variables have one state: what their mini-buckets had, those above take."""
-    starts, variables = np.asarray(arrays["node_starts"], dtype=np.int64), np.asarray(arrays["node_variables"])
-    parent = np.asarray(arrays["parent"], dtype=np.int64)
-    kept = ~held[variables[starts[:-1]]]
-    number = np.cumsum(kept) - 1
-    # For each node, and last for none at all, the one that takes what it had.
-    heir = np.full(len(parent) + 1, -1, dtype=np.int64)
-    for node in range(len(parent) - 1, -1, -1):
-        heir[node] = number[node] if kept[node] else heir[parent[node]]
-    scopes = [scope[~held[scope]] for scope, own in zip(np.split(variables, starts[1:-1]), kept, strict=False) if own]
-    order, home = np.asarray(arrays["order"]), np.asarray(arrays["home"], dtype=np.int64)
-    return {
-        **arrays,
-        "order": small(order[~held[order]]),
-        "node_starts": small(starts_of([len(scope) for scope in scopes])),
-        "node_variables": small(np.concatenate([np.zeros(0, dtype=np.int64), *scopes])),
-        "parent": small(heir[parent[kept]]),
-        "weight": arrays["weight"][kept],
-        "home": small(heir[home]),
-    }

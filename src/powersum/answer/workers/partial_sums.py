@@ -121,11 +121,11 @@ class PartialSums:
             board.offer_proof(Proof([step], recorded.log_upper + problem.log_constant))
             # Max variables that simplification has set, or left free, are part of the assignment all the same.
             named = bool((ground.weights == 0.0).any())
-            below = by_sums_given(ground, tree, problem, recorded, board.states) if named else (step,)
-            board.offer_below(problem, recorded.log_lower, error, below)
+            below = by_sums_given(ground, tree, problem, recorded, board.states) if named else step
+            board.offer_below(problem, recorded.log_lower, error, [below])
         elif np.array_equal(problem.restore(self._given), board.states):
-            steps = by_sums_given(ground, tree, problem, recorded, board.states)
-            board.offer_below(problem, recorded.log_lower, error, steps)
+            below = by_sums_given(ground, tree, problem, recorded, board.states)
+            board.offer_below(problem, recorded.log_lower, error, [below])
 
     def end(self) -> None:
         """Remember how far the passes came; the next ones begin there."""

@@ -15,7 +15,7 @@ from powersum.core.jit import compiled
 from powersum.core.odometer import next_entry, set_strides
 from powersum.model.model import Model
 
-Links = NDArray[np.int32]
+Links = NDArray[np.uint32]
 
 
 class FactorLinks:
@@ -35,7 +35,7 @@ class FactorLinks:
         self._targets = layout.group_source[groups]
         self._starts = starts_of(np.diff(layout.group_source)[groups])
         self._alone = model.table_starts[:-1][layout.factor_group < 0]
-        self._links: Links = np.empty(int(self._starts[-1]), dtype=np.int32)
+        self._links: Links = np.empty(int(self._starts[-1]), dtype=np.uint32)
         _link(
             model.scope_starts,
             positions_of(order)[model.scope_variables],
@@ -98,13 +98,13 @@ def _link(
 
 @compiled
 def _fill(log_values: FloatArray, targets: IntArray, starts: IntArray, links: Links, static: FloatArray) -> None:
+    # Places are unsigned here and below: no test whether they count from the end.
     for entry in range(static.size):
         static[entry] = 0.0
     for number in range(targets.size):
-        own = links[starts[number] : starts[number + 1]]
-        table = static[targets[number] : targets[number] + own.size]
-        for entry in range(own.size):
-            table[entry] += log_values[own[entry]]
+        target, first = np.uint64(targets[number]), np.uint64(starts[number])
+        for entry in range(np.uint64(starts[number + 1] - starts[number])):
+            static[target + entry] += log_values[links[first + entry]]
 
 
 @compiled
@@ -112,7 +112,6 @@ def _gather(slopes: FloatArray, targets: IntArray, starts: IntArray, links: Link
     for entry in range(beliefs.size):
         beliefs[entry] = 0.0
     for number in range(targets.size):
-        own = links[starts[number] : starts[number + 1]]
-        table = slopes[targets[number] : targets[number] + own.size]
-        for entry in range(own.size):
-            beliefs[own[entry]] += table[entry]
+        target, first = np.uint64(targets[number]), np.uint64(starts[number])
+        for entry in range(np.uint64(starts[number + 1] - starts[number])):
+            beliefs[links[first + entry]] += slopes[target + entry]

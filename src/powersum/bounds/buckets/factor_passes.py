@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from powersum.bounds.buckets.factor_links import FactorLinks
 from powersum.bounds.buckets.passes import Passes
 from powersum.bounds.buckets.wiring import Layout
 from powersum.core.arrays import FloatArray, IntArray
+from powersum.core.jit import compiled
 from powersum.model.model import Model
 
 
 class FactorPasses(Passes):
-    """Passes with derivatives by every table entry of the model, each variable of which lies in a factor."""
+    """Passes with derivatives by every table entry of the model, each variable of which lies in a factor.
+
+    Here gradients are to be had at temperature 0, too: where a maximum has a kink they are the mean of those of the
+    best states. So one pass gives the true bound and a slope of it.
+    """
 
     def __init__(self, layout: Layout, model: Model, order: IntArray, tau: FloatArray, *, threads: int = 1) -> None:
         super().__init__(layout.with_factor_slopes(), model, order, tau, threads=threads)
@@ -25,3 +32,48 @@ class FactorPasses(Passes):
     def factor_beliefs(self, beliefs: FloatArray) -> None:
         """Derivatives of the value by all table entries of the model, at the latest gradient."""
         self._links.gather(self._slopes[self.layout.factor_slopes :], beliefs)
+
+    def _run_forward(self, tables: FloatArray) -> None:
+        super()._run_forward(tables)
+        cold = np.flatnonzero(self.weights == 0.0)
+        if tables.size and cold.size:
+            wiring = self.layout.wiring
+            _choose(cold, wiring.states, wiring.columns, wiring.table, wiring.entropy, tables, self._entropies)
+
+
+@compiled
+def _choose(
+    nodes: IntArray,
+    states: IntArray,
+    columns: IntArray,
+    places: IntArray,
+    entropy_places: IntArray,
+    tables: FloatArray,
+    entropies: FloatArray,
+) -> None:
+    """Conditionals of maximised variables in place of their tables: best states of a column share it equally."""
+    for node in nodes:
+        n, start = columns[node], places[node]
+        if states[node] == 2:
+            # Unsigned places and no branches, so that it runs at the speed of memory.
+            low, high = np.uint64(start), np.uint64(start + n)
+            for column in range(np.uint64(n)):
+                gap = tables[low + column] - tables[high + column]
+                first = 0.5 * (np.float64(gap > 0.0) + np.float64(gap >= 0.0))
+                tables[low + column] = first
+                tables[high + column] = 1.0 - first
+        else:
+            end = states[node] * n
+            for column in range(start, start + n):
+                top, ties = tables[column], 1.0
+                for entry in range(column + n, start + end, n):
+                    if tables[entry] > top:
+                        top, ties = tables[entry], 1.0
+                    elif tables[entry] == top:
+                        ties += 1.0
+                for entry in range(column, start + end, n):
+                    tables[entry] = 1.0 / ties if tables[entry] == top else 0.0
+        if entropy_places[node] >= 0:
+            # Nothing depends on how a weight of 0 is divided.
+            for place in range(entropy_places[node], entropy_places[node] + n):
+                entropies[place] = 0.0
