@@ -30,6 +30,7 @@ from powersum.answer.workers.task import StageWorker, Task
 from powersum.answer.workers.tightening import Tightening
 from powersum.answer.workers.variational import VariationalSums
 from powersum.assign.evaluator import Evaluator
+from powersum.assign.wide_search import bytes_with, sum_tree_for
 from powersum.bounds.affordable import HUGE
 from powersum.bounds.single import SingleFactors
 from powersum.core.arrays import IntArray
@@ -163,8 +164,11 @@ def crew_of(
     ``narrower`` is called with each narrower order that is found.
     """
     schedule = task.schedule
+    messages = sum_tree_for(task.problem, memory=task.shares.most_wide, seed=task.seed)
+    if messages is not None:
+        task = replace(task, shares=replace(task.shares, wide=bytes_with(messages)))
     evaluator = Evaluator(task.problem, memory=task.shares.evaluation)
-    full.local = local = LocalSearch(task, evaluator)
+    full.local = local = LocalSearch(task, evaluator, messages)
     tightening = Tightening(task, local)
     sums = PartialSums(task, tightening, local)
     search = BranchAndBound(task, evaluator, tightening, local)
