@@ -76,7 +76,7 @@ def empty_cube(cube: Mapping[int, int]) -> CubeProof:
     """That evidence or likelihoods leave nothing of a cube."""
     pairs = {(int(v), int(s)) for v, s in cube.items()}
     arrays = _box(pairs)
-    return CubeProof((Step("propagation", {**arrays, "removed": arrays["box"]}),), -math.inf, -math.inf, 0)
+    return CubeProof((Step("tree", {**arrays, "removed": arrays["box"]}),), -math.inf, -math.inf, 0)
 
 
 class Joint:
