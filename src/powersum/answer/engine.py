@@ -41,9 +41,9 @@ class Engine:
     """Answers many questions about one model; what they have in common is prepared once.
 
     Orders and wiring are kept by which variables are observed, maximised or have likelihoods, so that evidence in other
-    states costs one elimination; what a question does not depend on is left out of it. Marginals keep the messages below
-    which no observed state was changed. Questions that are too wide for exact elimination
-    go to :func:`powersum.solve` and :func:`powersum.marginals`. Any number of threads may ask at the same time.
+    states costs one elimination; what a question does not depend on is left out of it. Marginals keep those messages
+    below which no observed state was changed. Questions that are too wide for exact elimination go to
+    :func:`powersum.solve` and :func:`powersum.marginals`. Any number of threads may ask at the same time.
 
     Parameters
     ----------

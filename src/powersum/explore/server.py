@@ -27,7 +27,8 @@ from powersum.model.model import Model
 from powersum.report.html import report_html
 
 TYPES = {"js": "text/javascript", "css": "text/css", "html": "text/html"}
-ASSETS = ("main.js", "api.js", "question.js", "graph.js", "answer.js", "search.js", "text.js", "style.css")
+SCRIPTS = ("main.js", "api.js", "question.js", "graph.js", "answer.js", "leaning.js", "search.js", "text.js")
+ASSETS = (*SCRIPTS, "style.css")
 
 WAIT = 60.0
 """Seconds after which nobody waits any longer for an answer that is not a run: beliefs, a picture, a report page."""
