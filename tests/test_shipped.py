@@ -74,6 +74,8 @@ def test_commands_in_the_texts_work(line: str, tmp_path: Path, monkeypatch: pyte
     ps.write(model, tmp_path / "model.uai")
     write_query(query, tmp_path / "model.uai.query")
     write_evidence({0: 1}, tmp_path / "model.uai.evid")
+    names = ["xray", *(f"pixel{v}" for v in range(1, model.n_variables))]
+    (tmp_path / "model.names").write_text("\n".join(names) + "\n", encoding="utf-8")
     (tmp_path / "cases.csv").write_text("cough\nyes\n\nno\n", encoding="utf-8")
     (tmp_path / "cases.jsonl").write_text('{"cough": "yes"}\n{}\n', encoding="utf-8")
     monkeypatch.chdir(tmp_path)
