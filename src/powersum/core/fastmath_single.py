@@ -10,12 +10,13 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
-from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic, overload
+from numba.extending import overload
 
+from powersum.core.bits import bits_of, float_of, fused, number_of
 from powersum.core.fastmath import exp_of, log_of
-from powersum.core.jit import compiled
+from powersum.core.jit import compiled, inner
+from powersum.core.lanes import Lanes
 
 SingleArray = np.ndarray[tuple[int], np.dtype[np.float32]]
 
@@ -43,53 +44,16 @@ _A0, _A1, _A2, _A3, _A4 = (np.float32(c) for c in (2.0, 0.66666316986, 0.4002485
 _L0, _L1, _L2, _L3 = (np.float32(c) for c in (2.0, 0.66666817665, 0.39974269271, 0.29939916730))
 
 
-def _intrinsic(function: Callable[..., Any]) -> Any:
-    """Numba's decorator without its types, which take an intrinsic for the function that describes it."""
-    return intrinsic(function)
-
-
-@_intrinsic
-def _bits_of(context: Any, number: Any) -> Any:
-    """The bits of a number as an integer."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.bitcast(arguments[0], ir.IntType(32))
-
-    return types.int32(types.float32), generate
-
-
-@_intrinsic
-def _number_of(context: Any, bits: Any) -> Any:
-    """The number that these bits stand for."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.bitcast(arguments[0], ir.FloatType())
-
-    return types.float32(types.int32), generate
-
-
-@_intrinsic
-def _fused(context: Any, a: Any, b: Any, c: Any) -> Any:
-    """``a * b + c``, in one instruction where the processor has it."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        single = ir.FloatType()
-        fused = builder.module.declare_intrinsic("llvm.fmuladd", [single], ir.FunctionType(single, [single] * 3))
-        return builder.call(fused, arguments)
-
-    return types.float32(types.float32, types.float32, types.float32), generate
-
-
 @compiled
 def exp_single(x: Any) -> Any:
     """``exp(x)`` for ``LOWEST_SINGLE <= x <= 87``."""
-    shifted = _fused(x, _LOG2_E, _ROUNDER)
+    shifted = fused(x, _LOG2_E, _ROUNDER)
     k = shifted - _ROUNDER
-    r = _fused(k, _MINUS_LN2_LOW, _fused(k, _MINUS_LN2_HIGH, x))
+    r = fused(k, _MINUS_LN2_LOW, fused(k, _MINUS_LN2_HIGH, x))
     r2 = r * r
-    high = _fused(_E6, r2, _fused(r, _E5, _E4))
-    y = _fused(_fused(high, r2, _fused(r, _E3, _E2)), r2, r + _ONE)
-    return _number_of(_bits_of(y) + (_bits_of(shifted) << _EXPONENT))
+    high = fused(_E6, r2, fused(r, _E5, _E4))
+    y = fused(fused(high, r2, fused(r, _E3, _E2)), r2, r + _ONE)
+    return number_of(bits_of(y) + (bits_of(shifted) << _EXPONENT), x)
 
 
 @compiled
@@ -97,29 +61,31 @@ def log1p_single(x: Any) -> Any:
     """``log(1 + x)`` for ``0 <= x <= 1``."""
     f = x / (x + _TWO)
     z = f * f
-    return f * _fused(_fused(_fused(_fused(z, _A4, _A3), z, _A2), z, _A1), z, _A0)
+    return f * fused(fused(fused(fused(z, _A4, _A3), z, _A2), z, _A1), z, _A0)
 
 
 @compiled
 def log_single(x: Any) -> Any:
     """``log(x)`` for normal positive ``x``."""
-    bits = _bits_of(x)
+    bits = bits_of(x)
     steps = (bits - _ROOT_HALF) >> _EXPONENT
-    m = _number_of(bits - (steps << _EXPONENT))
+    m = number_of(bits - (steps << _EXPONENT), x)
     f = (m - _ONE) / (m + _ONE)
     z = f * f
-    y = f * _fused(_fused(_fused(z, _L3, _L2), z, _L1), z, _L0)
-    return _fused(np.float32(steps), _LN2, y)
+    y = f * fused(fused(fused(z, _L3, _L2), z, _L1), z, _L0)
+    return fused(float_of(steps, x), _LN2, y)
 
 
-def _by_precision(double: Callable[[Any], Any], single: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """A function for kernels that are compiled for numbers of either precision."""
+def _by_precision(double: Any, single: Any) -> Callable[[Any], Any]:
+    """A function for kernels that are compiled for numbers of either precision, one or eight at a time."""
+    # Lanes are nothing that Python could hand over.
+    double, single = inner(double.py_func), inner(single.py_func)
 
     def chosen(x: Any) -> Any:
         return double(x)
 
     register: Any = overload(chosen, jit_options={"error_model": "numpy", "nogil": True})
-    register(lambda x: (lambda x: single(x)) if x == types.float32 else (lambda x: double(x)))
+    register(lambda x: (lambda x: single(x)) if x in (types.float32, Lanes(types.float32)) else (lambda x: double(x)))
     return chosen
 
 

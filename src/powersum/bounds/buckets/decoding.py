@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from powersum.bounds.buckets.kernels import place_of
+from powersum.bounds.buckets.inputs import place_of
 from powersum.bounds.buckets.passes import Passes
 from powersum.bounds.buckets.patterns import TreeWiring
 from powersum.core.arrays import BoolArray, FloatArray, IntArray

@@ -1,29 +1,41 @@
 """Forward and backward pass over the nodes of a covering tree: the bound, and all of its gradients.
 
 The forward pass eliminates one variable from each node's table T with the node's weight w: column by column its
-message is ``w log Σ exp(T / w)``, and the normalised exponentials p that it needs anyway are kept in the table's place
-together with their entropy. They are all the backward pass needs: the belief of a node is p times the belief that
-comes back from the message, and the gradients of inputs are marginals of beliefs (paper, Thm 5.1).
+message is ``w log Σ exp(T / w)``, and the normalised exponentials p that it needs anyway are kept together with their
+entropy. They are all the backward pass needs: the belief of a node is p times the belief that comes back from the
+message, and the gradients of inputs are marginals of beliefs (paper, Thm 5.1). Tables and beliefs themselves are there
+for a block at a time only, in the first-level cache.
 
 Hard zeros: no column's largest entry is taken as less than ``NOTHING``, so that a column of ``-inf`` gives a message
 of about ``NOTHING`` and some finite p, on which no belief ever falls. Nothing is ever ``-inf`` minus ``-inf``.
 
 The kernels are compiled for the numbers they are given. Claims are made in double precision. A descent runs in single
 precision, where messages are *centred*: their largest entry is taken off and kept in double, so that large constants
-cost no digits.
+cost no digits. There p is *packed* as well: of a variable of two states that of the first is kept, the other is what
+is left of 1. (In double precision small p keep all their digits.)
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from powersum.bounds.buckets.patterns import CONSTANT, GATHER, RUNS, STEPS, WHOLE, Index32Array, TreeWiring
+from powersum.bounds.buckets.inputs import add_halved, add_number, add_row, add_runs, add_short_runs, clear
+from powersum.bounds.buckets.marginals import (
+    give_gathered,
+    give_halved,
+    give_runs,
+    give_spread,
+    product_of,
+    set_beliefs,
+    total_of_row,
+)
+from powersum.bounds.buckets.patterns import CONSTANT, GATHER, HALVED, RUNS, WHOLE, TreeWiring
+from powersum.bounds.buckets.power_sums import centre, maximise, message_of_any, message_of_two, sum_any, sum_two
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.fastmath import LOWEST
-from powersum.core.fastmath_single import LOWEST_SINGLE, exp_of_either, log1p_of_either, log_of_either
-from powersum.core.jit import compiled, inlined, inner
+from powersum.core.fastmath_single import LOWEST_SINGLE
+from powersum.core.jit import bare, compiled, inlined
+from powersum.core.lanes import LANES
 
 NOTHING = -1e300
 """Stands for the log of an impossible column: finite, yet far below any value that a real model can have."""
@@ -32,244 +44,125 @@ NOTHING_SINGLE = -1e30
 """The same in single precision, where the sum of all of a model's impossible columns must stay finite, too."""
 
 
-# Here places are unsigned, for which Numba needs no test whether they count from the end. Whole arrays are handed over
-# with the places where to begin, for a slice counts references, which takes as long as the work on a short row; so do
-# functions that end in more than one place.
+@inlined
+def _stride_of(rows: int, length: int, columns: int) -> int:
+    """Distance between the rows of a block: whole lanes, unless the block is one row to those who fill it."""
+    return (length + LANES - 1) // LANES * LANES if rows > 1 else columns
 
 
 @inlined
-def _clear(values: FloatArray, start: int, length: int) -> None:
-    """Write zeros."""
-    none = values.dtype.type(0.0)
-    for r in range(np.uint64(start), np.uint64(start + length)):
-        values[r] = none
+def _block_of(states: int) -> int:
+    """Where a block begins in a workspace: behind what short rows are put into, and eight numbers of each state."""
+    return 2 * LANES * (states + 1)
 
 
-@inlined
-def _add_whole(sign: float, pool: FloatArray, start: int, table: FloatArray, row: int, length: int) -> None:
-    """Add an input that has all axes of a row, times its sign."""
-    source, at = np.uint64(start), np.uint64(row)
+def workspace_size(wiring: TreeWiring) -> int:
+    """Numbers that a pass works on at a time."""
+    rows, length = wiring.rows, wiring.row_length
+    blocks = np.where(rows > 1, rows * (length + LANES), length)
+    return int((2 * LANES * (wiring.states + 1) + blocks + length).max(initial=0)) + LANES
+
+
+@bare
+def _copy(source: FloatArray, start: int, target: FloatArray, to: int, length: int) -> None:
+    """Copy a stretch."""
+    at, by = np.uint64(to), np.uint64(start)
     for r in range(np.uint64(length)):
-        table[at + r] += sign * pool[source + r]
+        target[at + r] = source[by + r]
 
 
-@inlined
-def _add_constant(sign: float, pool: FloatArray, start: int, table: FloatArray, row: int, length: int) -> None:
-    """Add an input that is one number for the whole row."""
-    at, value = np.uint64(row), sign * pool[np.uint64(start)]
-    for r in range(np.uint64(length)):
-        table[at + r] += value
-
-
-@inlined
-def _add_gathered(
-    sign: float, pool: FloatArray, start: int, maps: Index32Array, first: int, table: FloatArray, row: int, length: int
-) -> None:
-    """Add an input entry by entry."""
-    source, place, at = np.uint64(start), np.uint64(first), np.uint64(row)
-    for r in range(np.uint64(length)):
-        table[at + r] += sign * pool[source + maps[place + r]]
-
-
-@inlined
-def _add_runs(
-    sign: float,
+@bare
+def _forward(
+    wiring: TreeWiring,
+    nodes: IntArray,
+    weights: FloatArray,
     pool: FloatArray,
-    start: int,
-    maps: Index32Array,
-    first: int,
-    run: int,
-    table: FloatArray,
-    row: int,
-    length: int,
-) -> None:
-    """Add an input by contiguous runs."""
-    source, place, at = np.uint64(start), np.uint64(first), np.uint64(row)
-    step, end = np.uint64(run), np.uint64(row + length)
-    while at < end:
-        begin = source + maps[place]
-        for r in range(step):
-            table[at + r] += sign * pool[begin + r]
-        at += step
-        place += np.uint64(1)
-
-
-@inlined
-def _add_steps(
-    sign: float,
-    pool: FloatArray,
-    start: int,
-    maps: Index32Array,
-    first: int,
-    run: int,
-    table: FloatArray,
-    row: int,
-    length: int,
-) -> None:
-    """Add an input each entry of which stands for a run."""
-    source, place, at = np.uint64(start), np.uint64(first), np.uint64(row)
-    step, end = np.uint64(run), np.uint64(row + length)
-    while at < end:
-        value = sign * pool[source + maps[place]]
-        for r in range(step):
-            table[at + r] += value
-        at += step
-        place += np.uint64(1)
-
-
-@inner
-def place_of(wiring: TreeWiring, node: int, k: int, state: int, column: int) -> Any:
-    """Where in the pool the entry of input ``k`` lies that meets one entry of a node's table."""
-    rows, columns = wiring.rows[node], wiring.columns[node]
-    width = wiring.row_length[node] if rows > 1 else columns
-    block, within = column // width, column % width
-    entry = within if rows > 1 else state * columns + within
-    number = wiring.pattern[k]
-    start = wiring.source[k] + wiring.bases[wiring.base_starts[k] + block]
-    if rows > 1:
-        start += state * wiring.stride[k]
-    if wiring.kind[number] == WHOLE:
-        return start + entry
-    if wiring.kind[number] == CONSTANT:
-        return start
-    run = wiring.run[number]
-    start += np.int64(wiring.maps[wiring.map_starts[number] + entry // run])
-    return start + entry % run if wiring.kind[number] == RUNS else start
-
-
-@compiled
-def fill_table(wiring: TreeWiring, node: int, pool: FloatArray, table: FloatArray) -> None:
-    """Write the whole table of a node, all its inputs added up."""
-    columns = wiring.columns[node]
-    for entry in range(table.size):
-        table[entry] = 0.0
-    for k in range(wiring.input_starts[node], wiring.input_starts[node + 1]):
-        for state in range(wiring.states[node]):
-            for column in range(columns):
-                table[state * columns + column] += wiring.sign[k] * pool[place_of(wiring, node, k, state, column)]
-
-
-@inner
-def _eliminate_two(
-    table: FloatArray,
-    zero: int,
-    one: int,
-    columns: int,
-    weight: float,
-    pool: FloatArray,
-    message: int,
+    tables: FloatArray,
     entropies: FloatArray,
-    entropy: int,
-    nothing: float,
-    lowest: float,
+    offsets: FloatArray,
+    workspace: FloatArray,
 ) -> None:
-    """Power sum over a variable of two states: one exponential and one logarithm a column."""
-    none, unit = pool.dtype.type(0.0), pool.dtype.type(1.0)
-    scale = unit / weight
-    at, low_at, high_at, shown = np.uint64(message), np.uint64(zero), np.uint64(one), np.uint64(entropy)
-    for r in range(np.uint64(columns)):
-        a, b = table[low_at + r], table[high_at + r]
-        top = max(max(a, b), nothing)
-        gap = max((min(a, b) - top) * scale, lowest)
-        e = exp_of_either(gap) if gap > lowest else none
-        high = unit / (unit + e)
-        low = e * high
-        log_total = log1p_of_either(e)
-        pool[at + r] = top + weight * log_total
-        entropies[shown + r] = log_total - gap * low
-        table[low_at + r] = high if a >= b else low
-        table[high_at + r] = low if a >= b else high
-
-
-@inner
-def _eliminate(
-    table: FloatArray,
-    start: int,
-    stride: int,
-    states: int,
-    columns: int,
-    weight: float,
-    pool: FloatArray,
-    message: int,
-    entropies: FloatArray,
-    entropy: int,
-    total: FloatArray,
-    nothing: float,
-    lowest: float,
-) -> None:
-    """Power sum over a variable of any number of states, which lie ``stride`` apart in ``table``."""
-    n, at, shown = np.uint64(columns), np.uint64(message), np.uint64(entropy)
-    none, unit = pool.dtype.type(0.0), pool.dtype.type(1.0)
-    scale = unit / weight
-    # The largest entry of each column stands where its message will.
-    _maximise(table, start, stride, states, columns, pool, message, nothing)
-    for r in range(n):
-        total[r] = none
-        entropies[shown + r] = none
-    for a in range(states):
-        row = np.uint64(start + a * stride)
-        for r in range(n):
-            gap = max((table[row + r] - pool[at + r]) * scale, lowest)
-            e = exp_of_either(gap) if gap > lowest else none
-            table[row + r] = e
-            total[r] += e
-            entropies[shown + r] += e * gap
-    for r in range(n):
-        # A column of nothing has no exponential above 0; its p shall be finite.
-        whole = max(total[r], unit)
-        log_total = log_of_either(whole)
-        inverse = unit / whole
-        pool[at + r] += weight * log_total
-        entropies[shown + r] = log_total - entropies[shown + r] * inverse
-        total[r] = inverse
-    for a in range(states):
-        row = np.uint64(start + a * stride)
-        for r in range(n):
-            table[row + r] *= total[r]
-
-
-@inner
-def _maximise(
-    table: FloatArray,
-    start: int,
-    stride: int,
-    states: int,
-    columns: int,
-    pool: FloatArray,
-    message: int,
-    nothing: float,
-) -> None:
-    """The limit of weight 0."""
-    n, at = np.uint64(columns), np.uint64(message)
-    for r in range(n):
-        pool[at + r] = nothing
-    for a in range(states):
-        row = np.uint64(start + a * stride)
-        for r in range(n):
-            pool[at + r] = max(pool[at + r], table[row + r])
-
-
-@inner
-def _centre(pool: FloatArray, message: int, columns: int, nothing: float) -> Any:
-    """Take the largest entry off a message, unless all of it is impossible; returns what was taken off."""
-    at, end = np.uint64(message), np.uint64(message + columns)
-    # Strands that do not wait for each other.
-    a, b, c, d = nothing, nothing, nothing, nothing
-    while at + np.uint64(4) <= end:
-        a = max(a, pool[at])
-        b = max(b, pool[at + np.uint64(1)])
-        c = max(c, pool[at + np.uint64(2)])
-        d = max(d, pool[at + np.uint64(3)])
-        at += np.uint64(4)
-    while at < end:
-        a = max(a, pool[at])
-        at += np.uint64(1)
-    top = max(max(a, b), max(c, d))
-    if top <= nothing / pool.dtype.type(2.0):
-        top = pool.dtype.type(0.0)
-    for r in range(np.uint64(message), end):
-        pool[r] -= top
-    return np.float64(top)
+    """See :func:`forward`; this one counts no references, whichever arrays it takes up."""
+    keep = tables.size > 0
+    double = pool.itemsize == 8
+    nothing = pool.dtype.type(NOTHING if double else NOTHING_SINGLE)
+    lowest = pool.dtype.type(LOWEST if double else LOWEST_SINGLE)
+    for node in nodes:
+        states, columns, weight = wiring.states[node], wiring.columns[node], pool.dtype.type(weights[node])
+        rows, length = wiring.rows[node], wiring.row_length[node]
+        width = length if rows > 1 else columns
+        stride, start = _stride_of(rows, length, columns), _block_of(states)
+        size = rows * stride if rows > 1 else length
+        kept = keep and wiring.entropy[node] >= 0
+        across = columns if double or states != 2 else 0
+        for block in range(wiring.blocks[node]):
+            clear(workspace, start, size)
+            for k in range(wiring.input_starts[node], wiring.input_starts[node + 1]):
+                source = wiring.source[k] + wiring.bases[wiring.base_starts[k] + block]
+                pattern = wiring.pattern[k]
+                kind, run, places = wiring.kind[pattern], wiring.run[pattern], wiring.map_starts[pattern]
+                sign = pool.dtype.type(wiring.sign[k])
+                row = start
+                for _ in range(rows):
+                    if kind == WHOLE:
+                        add_row(sign, pool, source, workspace, row, length)
+                    elif kind == CONSTANT:
+                        add_number(sign * pool[source], workspace, row, length)
+                    elif kind > HALVED:
+                        add_halved(sign, pool, source, wiring.maps, places, kind, workspace, row, length)
+                    elif run < LANES:
+                        add_short_runs(
+                            sign, pool, source, wiring.maps, places, run, kind == GATHER, workspace, row, length,
+                            start + size,
+                        )  # fmt: skip
+                    else:
+                        add_runs(sign, pool, source, wiring.maps, places, run, kind == RUNS, workspace, row, length)
+                    source += wiring.stride[k]
+                    row += stride
+            message, table = wiring.message[node] + block * width, block * width
+            table += wiring.table[node] if double else wiring.packed[node]
+            short = width < LANES
+            # Short rows would be written beyond their end, where others begin: they take a way round.
+            messages, to = (workspace, 0) if short else (pool, message)
+            if weight == 0.0:
+                maximise(workspace, start, stride, states, width, messages, to, nothing)
+                if keep:
+                    for a in range(states):
+                        _copy(workspace, start + a * stride, tables, table + a * columns, width)
+            elif not keep:
+                if states == 2:
+                    message_of_two(workspace, start, stride, width, weight, messages, to, nothing, lowest)
+                else:
+                    message_of_any(workspace, start, stride, states, width, weight, messages, to, nothing, lowest)
+            else:
+                # Entropies that nobody asks for go behind the block.
+                some, shown = workspace, start + size
+                if kept:
+                    some, shown = entropies, wiring.entropy[node] + block * width
+                held, place, further = tables, table, across
+                if short:
+                    some, shown = workspace, LANES
+                    held, place, further = workspace, 2 * LANES, LANES if across > 0 else 0
+                spare = LANES * (states + 2)
+                if states == 2:
+                    sum_two(
+                        workspace, start, stride, width, weight, messages, to, some, shown, held, place, further,
+                        nothing, lowest,
+                    )  # fmt: skip
+                else:
+                    sum_any(
+                        workspace, start, stride, states, width, weight, messages, to, some, shown, held, place,
+                        further, spare, nothing, lowest,
+                    )  # fmt: skip
+                if short:
+                    if kept:
+                        _copy(workspace, LANES, entropies, wiring.entropy[node] + block * width, width)
+                    for a in range(states if across > 0 else 1):
+                        _copy(workspace, 2 * LANES + a * further, tables, table + a * across, width)
+            if short:
+                _copy(workspace, 0, pool, message, width)
+        if offsets.size > 0:
+            offsets[node] = centre(pool, wiring.message[node], columns, nothing)
 
 
 @compiled
@@ -285,186 +178,78 @@ def forward(
 ) -> None:
     """Messages of the given nodes, whose children come before them.
 
-    With ``tables`` (of full size) the conditionals p and the entropies are kept for :func:`backward`; with an empty
-    one only messages are made. With ``offsets`` (doubles, one for each node) messages are centred, and what is taken
-    off them goes there. ``workspace`` holds two rows and a block.
+    With ``tables`` (of full size) the conditionals p and the entropies are kept for :func:`backward`, or the table
+    itself for a node of weight 0; with an empty one only messages are made. With ``offsets`` (doubles, one for each
+    node) messages are centred, and what is taken off them goes there. ``workspace`` has :func:`workspace_size`.
     """
-    keep = tables.size > 0
-    longest = workspace.size // 3
-    area = tables if keep else workspace[2 * longest :]
-    total, spare = workspace[:longest], workspace[longest : 2 * longest]
-    double = pool.itemsize == 8
-    nothing = pool.dtype.type(NOTHING if double else NOTHING_SINGLE)
-    lowest = pool.dtype.type(LOWEST if double else LOWEST_SINGLE)
-    for node in nodes:
-        states, columns, weight = wiring.states[node], wiring.columns[node], pool.dtype.type(weights[node])
+    _forward(wiring, nodes, weights, pool, tables, entropies, offsets, workspace)
+
+
+@bare
+def _backward(
+    wiring: TreeWiring,
+    nodes: IntArray,
+    offset: int,
+    tables: FloatArray,
+    entropies: FloatArray,
+    slopes: FloatArray,
+    weight_slopes: FloatArray,
+    workspace: FloatArray,
+) -> None:
+    """See :func:`backward`."""
+    double = tables.itemsize == 8
+    unit = slopes.dtype.type(1.0)
+    for index in range(nodes.size - 1, -1, -1):
+        node = nodes[index]
+        states, columns = wiring.states[node], wiring.columns[node]
         rows, length = wiring.rows[node], wiring.row_length[node]
         width = length if rows > 1 else columns
-        stride = columns if keep else width
+        stride, start = _stride_of(rows, length, columns), _block_of(states)
+        spare = start + (rows * stride if rows > 1 else length)
+        across = columns if double or states != 2 else 0
+        incoming = wiring.message[node] - offset
+        first, last = wiring.input_starts[node], wiring.input_starts[node + 1]
+        for k in range(first, last):
+            if wiring.slope[k] >= 0:
+                size = wiring.stride[k] * states if rows > 1 else wiring.present[wiring.pattern[k]]
+                clear(slopes, wiring.slope[k], size)
+        if wiring.entropy[node] >= 0:
+            weight_slopes[node] = product_of(entropies, wiring.entropy[node], slopes, incoming, columns)
         for block in range(wiring.blocks[node]):
-            start = wiring.table[node] + block * width if keep else 0
-            for number in range(rows):
-                _clear(area, start + number * stride, length)
-            for k in range(wiring.input_starts[node], wiring.input_starts[node + 1]):
-                source = wiring.source[k] + wiring.bases[wiring.base_starts[k] + block]
+            table = block * width + (wiring.table[node] if double else wiring.packed[node])
+            set_beliefs(
+                tables, table, across, slopes, incoming + block * width, states, width, workspace, start, stride
+            )
+            for k in range(first, last):
+                if wiring.slope[k] < 0:
+                    continue
+                target = wiring.slope[k] + wiring.bases[wiring.base_starts[k] + block]
                 pattern = wiring.pattern[k]
                 kind, run, places = wiring.kind[pattern], wiring.run[pattern], wiring.map_starts[pattern]
-                sign = pool.dtype.type(wiring.sign[k])
-                for number in range(rows):
-                    row = start + number * stride
+                row = start
+                for _ in range(rows):
                     if kind == WHOLE:
-                        _add_whole(sign, pool, source, area, row, length)
+                        add_row(unit, workspace, row, slopes, target, length)
                     elif kind == CONSTANT:
-                        _add_constant(sign, pool, source, area, row, length)
-                    elif kind == GATHER:
-                        _add_gathered(sign, pool, source, wiring.maps, places, area, row, length)
-                    elif kind == RUNS:
-                        _add_runs(sign, pool, source, wiring.maps, places, run, area, row, length)
+                        slopes[target] += total_of_row(workspace, row, length)
+                    elif kind > HALVED:
+                        give_halved(wiring.maps, places, kind, workspace, row, length, slopes, target)
+                    elif run < LANES:
+                        given, gaps = wiring.place_starts[pattern], wiring.gap_starts[pattern]
+                        present, n_gaps = wiring.present[pattern], wiring.gap_starts[pattern + 1] - gaps
+                        if kind == GATHER:
+                            give_gathered(
+                                wiring.places, given, present, run, wiring.gaps, gaps, n_gaps, workspace, row,
+                                slopes, target, spare,
+                            )  # fmt: skip
+                        else:
+                            give_spread(
+                                wiring.places, given, present, wiring.gaps, gaps, n_gaps, workspace, row, slopes, target
+                            )
                     else:
-                        _add_steps(sign, pool, source, wiring.maps, places, run, area, row, length)
-                    source += wiring.stride[k]
-            message = wiring.message[node] + block * width
-            if weight == 0.0:
-                _maximise(area, start, stride, states, width, pool, message, nothing)
-                continue
-            shown = wiring.entropy[node] + block * width
-            kept = keep and wiring.entropy[node] >= 0
-            if states == 2 and kept:
-                _eliminate_two(
-                    area, start, start + stride, width, weight, pool, message, entropies, shown, nothing, lowest
-                )
-            elif states == 2:
-                _eliminate_two(area, start, start + stride, width, weight, pool, message, spare, 0, nothing, lowest)
-            elif kept:
-                _eliminate(
-                    area, start, stride, states, width, weight, pool, message, entropies, shown, total, nothing, lowest
-                )
-            else:
-                _eliminate(area, start, stride, states, width, weight, pool, message, spare, 0, total, nothing, lowest)
-        if offsets.size > 0:
-            offsets[node] = _centre(pool, wiring.message[node], columns, nothing)
-
-
-@inlined
-def _give_whole(tables: FloatArray, row: int, length: int, slopes: FloatArray, start: int) -> None:
-    """Add a row of a belief to the gradient of an input that has all its axes."""
-    at, target = np.uint64(row), np.uint64(start)
-    for r in range(np.uint64(length)):
-        slopes[target + r] += tables[at + r]
-
-
-@inlined
-def _give_runs(
-    maps: Index32Array,
-    first: int,
-    run: int,
-    tables: FloatArray,
-    row: int,
-    length: int,
-    slopes: FloatArray,
-    start: int,
-) -> None:
-    """Add a row of a belief to the gradient of an input by contiguous runs."""
-    at, target, place = np.uint64(row), np.uint64(start), np.uint64(first)
-    step, end = np.uint64(run), np.uint64(row + length)
-    while at < end:
-        begin = target + maps[place]
-        for r in range(step):
-            slopes[begin + r] += tables[at + r]
-        at += step
-        place += np.uint64(1)
-
-
-@inlined
-def _give_steps(
-    maps: Index32Array,
-    first: int,
-    run: int,
-    tables: FloatArray,
-    row: int,
-    length: int,
-    slopes: FloatArray,
-    start: int,
-) -> None:
-    """Add a row of a belief to the gradient of an input each entry of which stands for a run."""
-    target, place = np.uint64(start), np.uint64(first)
-    for at in range(row, row + length, run):
-        slopes[target + maps[place]] += _sum(tables, at, run)
-        place += np.uint64(1)
-
-
-@inlined
-def _give_by_gaps(
-    places: Index32Array,
-    first: int,
-    present: int,
-    gaps: Index32Array,
-    first_gap: int,
-    n_gaps: int,
-    tables: FloatArray,
-    row: int,
-    slopes: FloatArray,
-    start: int,
-) -> None:
-    """Add a row of a belief to the gradient of an input, all entries of the input at a time."""
-    at, target, place, gap = np.uint64(row), np.uint64(start), np.uint64(first), np.uint64(first_gap)
-    for g in range(np.uint64(n_gaps)):
-        source = at + gaps[gap + g]
-        for m in range(np.uint64(present)):
-            slopes[target + m] += tables[source + places[place + m]]
-
-
-@inlined
-def _give_by_places(
-    places: Index32Array,
-    first: int,
-    present: int,
-    gaps: Index32Array,
-    first_gap: int,
-    n_gaps: int,
-    tables: FloatArray,
-    row: int,
-    slopes: FloatArray,
-    start: int,
-) -> None:
-    """The same entry by entry of the input."""
-    at, target, place, gap = np.uint64(row), np.uint64(start), np.uint64(first), np.uint64(first_gap)
-    none = slopes.dtype.type(0.0)
-    for m in range(np.uint64(present)):
-        source = at + places[place + m]
-        one, two = none, none
-        for g in range(np.uint64(n_gaps // 2)):
-            one += tables[source + gaps[gap + g + g]]
-            two += tables[source + gaps[gap + g + g + np.uint64(1)]]
-        if n_gaps & 1:
-            one += tables[source + gaps[gap + np.uint64(n_gaps - 1)]]
-        slopes[target + m] += one + two
-
-
-@inlined
-def _sum(values: FloatArray, start: int, length: int) -> Any:
-    """Sum of a stretch in four strands, which do not wait for each other."""
-    none = values.dtype.type(0.0)
-    a, b, c, d = none, none, none, none
-    begin, end = np.uint64(start), np.uint64(start + length)
-    while begin + np.uint64(4) <= end:
-        a += values[begin]
-        b += values[begin + np.uint64(1)]
-        c += values[begin + np.uint64(2)]
-        d += values[begin + np.uint64(3)]
-        begin += np.uint64(4)
-    while begin < end:
-        a += values[begin]
-        begin += np.uint64(1)
-    return (a + b) + (c + d)
-
-
-@inlined
-def _multiply(values: FloatArray, start: int, factors: FloatArray, first: int, length: int) -> None:
-    """Multiply a stretch by another one."""
-    at, by = np.uint64(start), np.uint64(first)
-    for r in range(np.uint64(length)):
-        values[at + r] *= factors[by + r]
+                        give_runs(wiring.maps, places, run, kind == RUNS, workspace, row, length, slopes, target)
+                    target += wiring.stride[k]
+                    row += stride
 
 
 @compiled
@@ -476,53 +261,26 @@ def backward(
     entropies: FloatArray,
     slopes: FloatArray,
     weight_slopes: FloatArray,
+    workspace: FloatArray,
 ) -> None:
-    """Beliefs of the given nodes in place of their conditionals, last node first; gradients of inputs and weights.
+    """Gradients of inputs and weights of the given nodes, last node first.
 
     ``offset`` is where messages start in the pool: their gradients start at 0 in ``slopes``.
     """
-    for index in range(nodes.size - 1, -1, -1):
-        node = nodes[index]
+    _backward(wiring, nodes, offset, tables, entropies, slopes, weight_slopes, workspace)
+
+
+@compiled
+def beliefs_into(wiring: TreeWiring, offset: int, tables: FloatArray, slopes: FloatArray, beliefs: FloatArray) -> None:
+    """Beliefs of all nodes at the latest gradient, one after the other, each laid out like its table."""
+    for node in range(wiring.states.size):
         states, columns = wiring.states[node], wiring.columns[node]
-        rows, length = wiring.rows[node], wiring.row_length[node]
-        width = length if rows > 1 else columns
-        incoming = wiring.message[node] - offset
-        first, last = wiring.input_starts[node], wiring.input_starts[node + 1]
-        for k in range(first, last):
-            if wiring.slope[k] >= 0:
-                size = wiring.stride[k] * states if rows > 1 else wiring.present[wiring.pattern[k]]
-                _clear(slopes, wiring.slope[k], size)
-        if wiring.entropy[node] >= 0:
-            _multiply(entropies, wiring.entropy[node], slopes, incoming, columns)
-            weight_slopes[node] = _sum(entropies, wiring.entropy[node], columns)
-        for block in range(wiring.blocks[node]):
-            start = wiring.table[node] + block * width
-            for a in range(states):
-                _multiply(tables, start + a * columns, slopes, incoming + block * width, width)
-            for k in range(first, last):
-                if wiring.slope[k] < 0:
-                    continue
-                target = wiring.slope[k] + wiring.bases[wiring.base_starts[k] + block]
-                pattern = wiring.pattern[k]
-                kind, run, present = wiring.kind[pattern], wiring.run[pattern], wiring.present[pattern]
-                places, gaps = wiring.place_starts[pattern], wiring.gap_starts[pattern]
-                n_gaps = wiring.gap_starts[pattern + 1] - gaps
-                for number in range(rows):
-                    row = start + number * columns
-                    if kind == WHOLE:
-                        _give_whole(tables, row, length, slopes, target)
-                    elif kind == CONSTANT:
-                        slopes[target] += _sum(tables, row, length)
-                    elif kind == RUNS:
-                        _give_runs(wiring.maps, wiring.map_starts[pattern], run, tables, row, length, slopes, target)
-                    elif kind == STEPS:
-                        _give_steps(wiring.maps, wiring.map_starts[pattern], run, tables, row, length, slopes, target)
-                    elif present >= n_gaps:
-                        _give_by_gaps(
-                            wiring.places, places, present, wiring.gaps, gaps, n_gaps, tables, row, slopes, target
-                        )
-                    else:
-                        _give_by_places(
-                            wiring.places, places, present, wiring.gaps, gaps, n_gaps, tables, row, slopes, target
-                        )
-                    target += wiring.stride[k]
+        packed = tables.itemsize == 4 and states == 2
+        kept = wiring.packed[node] if tables.itemsize == 4 else wiring.table[node]
+        incoming, start = wiring.message[node] - offset, wiring.table[node]
+        for a in range(states):
+            for c in range(columns):
+                share = tables[kept + c] if packed else tables[kept + a * columns + c]
+                if packed and a == 1:
+                    share = tables.dtype.type(1.0) - share
+                beliefs[start + a * columns + c] = share * slopes[incoming + c]

@@ -12,6 +12,7 @@ from powersum.bounds.buckets.sweeps import LEAST_WEIGHT_SHARE, Sweeps
 from powersum.bounds.buckets.wiring import Layout
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.jit import compiled
+from powersum.core.lanes import roomy
 from powersum.core.speed import VALUE_SHARE
 from powersum.core.work_time import spend
 from powersum.model.model import Model
@@ -22,7 +23,7 @@ class Passes(Sweeps):
     """The passes that claims are made of: the bound at any point, and how far rounding can have moved it."""
 
     def __init__(self, layout: Layout, model: Model, order: IntArray, tau: FloatArray, *, threads: int = 1) -> None:
-        super().__init__(layout, tau[order][layout.bucket], np.zeros(layout.pool_size), threads=threads)
+        super().__init__(layout, tau[order][layout.bucket], roomy(layout.pool_size, np.float64), threads=threads)
         self._model, self._order = model, order
         self._constant = fill_static(layout, model, order, self.pool) + lonely_constant(layout, model, order, tau)
         # Every input and every message begins a stretch of the pool; where each input's is.
@@ -62,8 +63,7 @@ class Passes(Sweeps):
 
     def value_and_gradient(self, temperature: float = 0.0) -> float:
         """The bound with max variables at a temperature > 0; its gradient goes to ``gradient``."""
-        self._run_both(temperature)
-        return self._total()
+        return total_of(self._run_both(temperature), self._constant)
 
     def guide(self, temperature: float) -> float:
         """The same, where a descent is guided in double precision."""
@@ -76,12 +76,12 @@ class Passes(Sweeps):
         its belief at the least temperature for which there is a gradient.
         """
         self.value_and_gradient(LEAST_WEIGHT_SHARE)
-        layout = self.layout
+        layout, nodes = self.layout, self.beliefs()
         cardinalities = self._model.cardinalities[self._order]
         beliefs = [np.zeros(int(card)) for card in cardinalities]
         for node, position in enumerate(layout.bucket.tolist()):
             start, states = int(layout.wiring.table[node]), int(layout.wiring.states[node])
-            table = self._tables[start : start + states * int(layout.wiring.columns[node])]
+            table = nodes[start : start + states * int(layout.wiring.columns[node])]
             beliefs[position] += table.reshape(states, -1).sum(axis=1)
         return [b / b.sum() if b.sum() > 0 else np.full(len(b), 1.0 / len(b)) for b in beliefs]
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.jit import compiled, inner
+from powersum.core.lanes import LANES
 from powersum.core.odometer import next_entry
 
 Index32Array = NDArray[np.uint32]
@@ -16,9 +17,13 @@ Index32Array = NDArray[np.uint32]
 BLOCK = 512
 """Most entries in a row of a block, unless one axis alone is longer: rows of a block stay in the first-level cache."""
 
-GATHER, WHOLE, CONSTANT, RUNS, STEPS = 0, 1, 2, 3, 4
-"""Kinds of pattern: some axes missing; all there; none there; some missing, but none of the last ones; some there, but
-none of the last ones."""
+GATHER, WHOLE, CONSTANT, RUNS, STEPS, SPREAD = 0, 1, 2, 3, 4, 5
+"""Kinds of pattern. All axes are there, or none: WHOLE, CONSTANT. Some are missing, but none of the last ones, which
+make long runs or short ones: RUNS, GATHER. Some are there, but none of the last ones: STEPS, SPREAD."""
+
+HALVED = 8
+"""Kinds above this: the last three axes have two states each (or fewer axes as many together), and the pattern some of
+them: which ones is told by what is above, as in :data:`powersum.core.lanes.HALVES`."""
 
 LEAST_RUN = 8
 """Where the axes that are all there, or all missing, at the end of a row have so many states together, the row is
@@ -65,15 +70,29 @@ def _kind_of(key: IntArray, met: int, missing: int) -> tuple[int, int]:
         return WHOLE, 1
     if met == 1:
         return CONSTANT, 1
-    has = key[key.size - 1] & 1
     run, axis = 1, key.size - 1
     # Axes of a single state are there and missing at once.
+    while key[axis] >> 1 == 1:
+        axis -= 1
+    has = key[axis] & 1
     while axis >= 0 and (key[axis] & 1 == has or key[axis] >> 1 == 1):
         run *= key[axis] >> 1
         axis -= 1
-    if run < LEAST_RUN:
-        return GATHER, 1
-    return (RUNS if has else STEPS), run
+    if run >= LEAST_RUN:
+        return (RUNS if has else STEPS), run
+    # Eight entries, axis by axis from the last: an axis of four states is as good as two of two.
+    entries, bits, halves, axis = 1, 0, 0, key.size - 1
+    while axis >= 0 and entries < LANES:
+        states = key[axis] >> 1
+        entries *= states
+        while states > 1:
+            halves |= (key[axis] & 1) << bits
+            bits += 1
+            states >>= 1
+        axis -= 1
+    if entries == LANES:
+        return HALVED + halves, LANES
+    return (GATHER if has else SPREAD), run
 
 
 @inner
@@ -121,6 +140,8 @@ class TreeWiring(NamedTuple):
     """States of all other variables of each node together: the size of its message."""
     table: IntArray
     """Start of each node's table among all tables."""
+    packed: IntArray
+    """The same among tables of which two states are one row: the conditionals of the first tell those of the other."""
     message: IntArray
     """Start of each node's message in the pool."""
     entropy: IntArray
@@ -149,10 +170,10 @@ class TreeWiring(NamedTuple):
     present: IntArray
     """Entries of an input that a row of a block meets."""
     run: IntArray
-    """Entries of a row that are told by one entry of ``maps``: 1, but for :data:`RUNS` and :data:`STEPS`."""
+    """Entries of a row that are told by one entry of ``maps``."""
     map_starts: IntArray
     maps: Index32Array
-    """For each entry of a row, or for the first of each run, its place in the input."""
+    """For the first entry of each run of a row its place in the input."""
     place_starts: IntArray
     places: Index32Array
     """For each entry of the input its first place in a row."""
@@ -172,6 +193,7 @@ def wire(
     states: IntArray,
     columns: IntArray,
     table: IntArray,
+    packed: IntArray,
     message: IntArray,
     entropy: IntArray,
     input_starts: IntArray,
@@ -185,7 +207,7 @@ def wire(
     ``own_positions[lows[k]:highs[k]]``.
     """
     n, found = _wire(starts, positions, cardinalities, input_starts, lows, highs, own_positions)
-    roomy = TreeWiring(states, columns, table, message, entropy, input_starts, source, slope, sign, *found)
+    roomy = TreeWiring(states, columns, table, packed, message, entropy, input_starts, source, slope, sign, *found)
     return roomy._replace(
         bases=roomy.bases[: roomy.base_starts[-1]].copy(),
         kind=roomy.kind[:n].copy(),
@@ -244,7 +266,8 @@ def _wire(
         for p in scope:
             size *= cardinalities[p]
         inner = 0
-        if size > BLOCK and width > 1:
+        # A variable of a single state has a single row, however long it is.
+        if size > BLOCK and width > 1 and cardinalities[scope[0]] > 1:
             inner = width - 1
             length = cardinalities[scope[inner]]
             while inner > 1 and length * cardinalities[scope[inner - 1]] <= BLOCK:
@@ -299,7 +322,7 @@ def _wire(
                 kind[number], run[number] = _kind_of(key, met, missing)
                 present[number] = met
                 filled = row_length[node] // run[number] if kind[number] != WHOLE and kind[number] != CONSTANT else 0
-                placed = kind[number] == GATHER
+                placed = kind[number] == GATHER or kind[number] == SPREAD
                 maps = grown(maps, map_starts[number] + filled)
                 places = grown(places, place_starts[number] + (met if placed else 0))
                 gaps = grown(gaps, gap_starts[number] + (missing if placed else 0))

@@ -16,6 +16,7 @@ from powersum.bounds.buckets.statics import fill_static
 from powersum.bounds.buckets.sweeps import Sweeps
 from powersum.bounds.buckets.wiring import Layout
 from powersum.core.arrays import FloatArray, IntArray
+from powersum.core.lanes import roomy
 from powersum.model.model import Model
 
 
@@ -23,10 +24,12 @@ class SinglePasses(Sweeps):
     """Passes in single precision. There is no ``value`` here: a bound is what :class:`Passes` has at the same point."""
 
     def __init__(self, layout: Layout, model: Model, order: IntArray, tau: FloatArray, *, threads: int = 1) -> None:
+        # The backward pass has no use for messages: their gradients take their place, the others lie behind the pool.
+        self._whole = roomy(layout.pool_size + 2 * layout.n_shifts, np.float32)
         super().__init__(
             layout,
             tau[order][layout.bucket],
-            np.zeros(layout.pool_size, np.float32),
+            self._whole[: layout.pool_size],
             offsets=np.zeros(layout.n_nodes),
             threads=threads,
         )
@@ -42,10 +45,14 @@ class SinglePasses(Sweeps):
         # Numbers too far below 0 for single precision are as good as impossible, for a guide.
         self.pool[: layout.n_static] = np.maximum(static, NOTHING_SINGLE)
 
+    def _allocate(self) -> None:
+        self._tables = roomy(int(self.layout.wiring.packed[-1]), np.float32)
+        self._entropies = np.empty(self.layout.n_entropies, np.float32)
+        self._slopes = self._whole[self.layout.n_static :]
+
     def guide(self, temperature: float) -> float:
         """About the bound with max variables at a temperature > 0; its gradient goes to ``gradient``."""
-        self._run_both(temperature)
-        roots = self.pool[self.layout.wiring.message[self._roots]]
+        roots = self._run_both(temperature)
         total = float(self._offsets.sum()) + float(roots.sum(dtype=np.float64)) + self._constant
         if math.isnan(total):
             return math.inf

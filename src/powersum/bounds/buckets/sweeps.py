@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from powersum.bounds.buckets.kernels import backward, forward
+from powersum.bounds.buckets.kernels import backward, beliefs_into, forward, workspace_size
 from powersum.bounds.buckets.wiring import Layout
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.jit import compiled, inner
+from powersum.core.lanes import roomy
 from powersum.core.speed import TREE_NODE, TREE_PASS
 from powersum.core.work_time import spend
 
@@ -42,35 +43,48 @@ class Sweeps:
         self._roots = np.flatnonzero(layout.parent < 0)
         self._nodes = np.arange(layout.n_nodes)
         self._crown, self._branches = _branches(layout, threads)
-        self._workspaces = [np.empty(3 * layout.largest_block, pool.dtype) for _ in range(1 + len(self._branches))]
+        size = workspace_size(layout.wiring)
+        self._workspaces = [roomy(size, pool.dtype) for _ in range(1 + len(self._branches))]
         self._threads = ThreadPoolExecutor(len(self._branches) - 1) if len(self._branches) > 1 else None
         self._empty = np.empty(0, pool.dtype)
         self._tables = self._entropies = self._slopes = self._empty
         self._weight_slopes = np.zeros(layout.n_nodes)
         self._seconds = TREE_PASS * layout.n_entries + TREE_NODE * layout.n_nodes
 
-    @property
-    def tables(self) -> Any:
-        """Beliefs of all nodes at the latest gradient, one after the other; empty before the first."""
-        return self._tables
+    def beliefs(self) -> Any:
+        """Beliefs of all nodes at the latest gradient, one after the other."""
+        layout = self.layout
+        beliefs = np.empty(layout.n_entries, self.pool.dtype)
+        beliefs_into(layout.wiring, layout.n_static, self._tables, self._slopes, beliefs)
+        return beliefs
 
     def release(self) -> None:
         """Give back what only gradients need; it is allocated again when one is asked for."""
         self._tables = self._entropies = self._slopes = self._empty
 
-    def _run_both(self, temperature: float) -> None:
-        """Forward and backward pass with max variables at a temperature > 0; leaves the gradient."""
+    def _allocate(self) -> None:
+        """Make room for what only gradients need."""
+        layout, kind = self.layout, self.pool.dtype
+        self._tables = roomy(layout.n_entries, kind)
+        self._entropies = np.empty(layout.n_entropies, kind)
+        self._slopes = roomy(layout.slopes_size, kind)
+
+    def _run_both(self, temperature: float) -> FloatArray:
+        """Forward and backward pass with max variables at a temperature > 0; leaves the gradient.
+
+        Returns the messages of the roots.
+        """
         layout = self.layout
         if not self._tables.size:
-            self._tables = np.empty(layout.n_entries, self.pool.dtype)
-            self._entropies = np.empty(layout.n_entropies, self.pool.dtype)
-            self._slopes = np.empty(layout.slopes_size, self.pool.dtype)
+            self._allocate()
         self._set_weights(temperature)
         self._run_forward(self._tables)
-        self._slopes[layout.wiring.message[self._roots] - layout.n_static] = 1.0
+        ends = layout.wiring.message[self._roots]
+        roots: FloatArray = self.pool[ends]
+        self._slopes[ends - layout.n_static] = 1.0
         self._run_backward()
         _gather_gradient(
-            self._slopes[layout.n_messages : layout.factor_slopes],
+            self._slopes[layout.shift_slopes : layout.factor_slopes],
             self._weight_slopes,
             layout.shared_starts,
             layout.shared_nodes,
@@ -79,6 +93,7 @@ class Sweeps:
             self.gradient,
         )
         spend(self._seconds)
+        return roots
 
     def _set_weights(self, temperature: float) -> None:
         layout = self.layout
@@ -100,10 +115,17 @@ class Sweeps:
             self._workspaces[worker],
         )
 
-    def _backward_over(self, nodes: IntArray) -> None:
+    def _backward_over(self, nodes: IntArray, worker: int = 0) -> None:
         layout = self.layout
         backward(
-            layout.wiring, nodes, layout.n_static, self._tables, self._entropies, self._slopes, self._weight_slopes
+            layout.wiring,
+            nodes,
+            layout.n_static,
+            self._tables,
+            self._entropies,
+            self._slopes,
+            self._weight_slopes,
+            self._workspaces[worker],
         )
 
     def _run_forward(self, tables: FloatArray) -> None:
@@ -124,7 +146,10 @@ class Sweeps:
             self._backward_over(self._nodes)
             return
         self._backward_over(self._crown)
-        waiting = [self._threads.submit(self._backward_over, nodes) for nodes in self._branches[1:]]
+        waiting = [
+            self._threads.submit(self._backward_over, nodes, number + 1)
+            for number, nodes in enumerate(self._branches[1:])
+        ]
         self._backward_over(self._branches[0])
         for task in waiting:
             task.result()

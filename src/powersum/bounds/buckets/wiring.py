@@ -30,7 +30,6 @@ class Layout(NamedTuple):
     n_shifts: int
     n_entropies: int
     n_entries: int
-    largest_block: int
     bucket: IntArray
     parent: IntArray
     scope_starts: IntArray
@@ -60,9 +59,17 @@ class Layout(NamedTuple):
         return self.factor_slopes + (self.n_static if (self.wiring.slope >= 0).all() else 0)
 
     @property
+    def shift_slopes(self) -> int:
+        """Where those of shifts begin: as far behind those of messages as a pool would hold parameters.
+
+        So gradients can take the place of messages in a pool that has no further use for them.
+        """
+        return self.n_messages + self.n_parameters
+
+    @property
     def factor_slopes(self) -> int:
         """Where gradients of static tables begin among all gradients."""
-        return self.n_messages + 2 * self.n_shifts
+        return self.shift_slopes + 2 * self.n_shifts
 
     def with_factor_slopes(self) -> Layout:
         """The same wiring, but that gradients of static tables are computed with the others."""
@@ -100,7 +107,12 @@ def lay_out(parts: Partition, scopes: Scopes, cardinalities: IntArray) -> Layout
     input_starts = starts_of(np.bincount(owner, minlength=n_nodes))
     shift_start = n_messages + shift[edge]
     source = np.concatenate((group_source[:-1], n_static + message[sent], n_static + shift_start))
-    slope = np.concatenate((np.full(n_groups, -1), message[sent], shift_start + n_shifts * end))
+    same = parts.bucket[:, None] == np.stack([np.roll(parts.bucket, 1), np.roll(parts.bucket, -1)], axis=1)
+    if n_nodes:
+        same[0, 0] = same[-1, 1] = False
+    shared_nodes = np.flatnonzero(same.any(axis=1))
+    shift_slope = shift_start + n_shifts + len(shared_nodes) + n_shifts * end
+    slope = np.concatenate((np.full(n_groups, -1), message[sent], shift_slope))
     sign = np.concatenate((np.ones(n_groups + len(sent)), 1.0 - 2.0 * end))
     # Their scopes, one kind after the other in one array; a message has its node's but for the eliminated variable.
     n_before = len(group_positions), len(group_positions) + len(parts.positions)
@@ -109,10 +121,6 @@ def lay_out(parts: Partition, scopes: Scopes, cardinalities: IntArray) -> Layout
         (group_starts[1:], n_before[0] + parts.starts[sent + 1], n_before[1] + edge_starts[edge + 1])
     )
 
-    same = parts.bucket[:, None] == np.stack([np.roll(parts.bucket, 1), np.roll(parts.bucket, -1)], axis=1)
-    if n_nodes:
-        same[0, 0] = same[-1, 1] = False
-    shared_nodes = np.flatnonzero(same.any(axis=1))
     _, group_counts = np.unique(parts.bucket[shared_nodes], return_counts=True)
     entropy = np.full(n_nodes, -1, dtype=np.int64)
     entropy_starts = starts_of(columns[shared_nodes])
@@ -128,6 +136,7 @@ def lay_out(parts: Partition, scopes: Scopes, cardinalities: IntArray) -> Layout
         states=states,
         columns=columns,
         table=starts_of(sizes),
+        packed=starts_of(np.where(states == 2, columns, sizes)),
         message=n_static + message,
         entropy=entropy,
         input_starts=input_starts,
@@ -143,7 +152,6 @@ def lay_out(parts: Partition, scopes: Scopes, cardinalities: IntArray) -> Layout
         n_shifts=n_shifts,
         n_entropies=int(entropy_starts[-1]),
         n_entries=int(sizes.sum()),
-        largest_block=int((wiring.rows * wiring.row_length).max(initial=1)),
         bucket=parts.bucket,
         parent=parts.parent,
         scope_starts=parts.starts,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from powersum.bounds.buckets.decoding import decode
-from powersum.bounds.buckets.kernels import forward
+from powersum.bounds.buckets.kernels import forward, workspace_size
 from powersum.bounds.buckets.partition import SizeLimits, partition_by_ibound
 from powersum.bounds.buckets.passes import Passes, total_of
 from powersum.bounds.buckets.proof import bucket_forest
@@ -15,6 +15,7 @@ from powersum.bounds.buckets.scopes import scopes_in_order
 from powersum.bounds.buckets.wiring import lay_out
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.errors import InputError
+from powersum.core.lanes import roomy
 from powersum.prepare.problem import Problem
 from powersum.prepare.proof import Forest
 
@@ -47,7 +48,7 @@ class MiniBuckets:
         self.passes = Passes(self.layout, model, self._order, problem.tau)
         self.pool: FloatArray = self.passes.pool
         self.tau: FloatArray = np.ascontiguousarray(problem.tau[self._order][self.layout.bucket])
-        self.workspace = np.empty(3 * self.layout.largest_block)
+        self.workspace = roomy(workspace_size(self.layout.wiring), np.float64)
         """Scratch memory of a forward pass."""
         self.starts: IntArray = np.flatnonzero(np.diff(self.layout.bucket, prepend=-1)).astype(np.int64)
         """First mini-bucket of each variable."""

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from powersum.bounds.buckets.kernels import forward, place_of
+from powersum.bounds.buckets.inputs import place_of
+from powersum.bounds.buckets.kernels import forward
 from powersum.bounds.buckets.patterns import TreeWiring
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.jit import compiled, inner

@@ -159,6 +159,7 @@ def grow(
     work = np.empty(max(forest.size, default=0))
     states = np.zeros(len(cardinalities), dtype=np.int64)
     ranked = []
+    beliefs = passes.beliefs()
     for one, two in pairs_of(parts.bucket):
         plan = forest.plan(one, two, room)
         if plan is None:
@@ -171,7 +172,7 @@ def grow(
             parts.positions,
             cardinalities,
             passes.layout.wiring.table,
-            passes.tables,
+            beliefs,
             passes.weights,
             draws.random((SAMPLES, len(plan.members) + 1)),
             work,

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from powersum.bounds.buckets.kernels import fill_table
+from powersum.bounds.buckets.inputs import fill_table
 from powersum.bounds.tree.covering_tree import CoveringTree
 from powersum.bounds.tree.fixed_tree import FixedTree
 from powersum.core.arrays import BoolArray, FloatArray, IntArray, frozen, positions_of, starts_of
