@@ -18,7 +18,7 @@ from powersum.prepare.proof import Proof
 from powersum.sums.partial_sum import Recorded
 from powersum.sums.passes import SumPasses
 
-RECORD, RECORD_RATE = 2e7, 2e6
+RECORD, RECORD_RATE = 2e7, 4e6
 """States of contexts that a certificate may list of one pass, in all and for each second of the time limit, for packing
 them takes time; of larger passes it proves less."""
 
