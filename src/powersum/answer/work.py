@@ -116,7 +116,7 @@ def work(
         # Where tables will do, it must be quicker than they.
         late = elimination.seconds if fits else math.inf
         seconds = min(schedule.early_conditioning, schedule.early_conditioning_share * clock.limit, late)
-        on = partial(conditioning.nearly_done, schedule.hopeful_conditioning, late)
+        on = partial(conditioning.promising, schedule.hopeful_conditioning, late)
         settled = yield from first_try(conditioning, seconds, task, on)
     if settled:
         return

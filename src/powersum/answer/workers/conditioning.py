@@ -121,6 +121,13 @@ class Conditioning:
         """Whether it is likely to be through in this share of the time left, and in so many seconds, if it goes on."""
         return self._given is None and self._seconds_to_go() < min(share * self._task.clock.left, seconds)
 
+    def promising(self, share: float, seconds: float) -> bool:
+        """The same at the beginning, where it also goes on until both rules have been tried."""
+        counting = self._counting
+        if counting is not None and counting.on_trial:
+            return self._seconds < min(share * self._task.clock.limit, seconds)
+        return self.nearly_done(share, seconds)
+
     def _seconds_to_go(self) -> float:
         """What is not explored yet, at the pace of the second half of the time so far."""
         if not self._paces or self._seconds < LEAST_SECONDS:
