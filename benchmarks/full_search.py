@@ -77,6 +77,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     with_theirs = importlib.util.find_spec("pytoulbar2") is not None
+    if not with_theirs:
+        print("toulbar2 is left out: pytoulbar2 is not installed")
     print(f"{'question':32s} {'after':>5s}  {'powersum: value, bound, last change':>40s}  toulbar2: value, bound, time")
     for row in questions():
         if arguments.match not in f"{row.family}/{row.instance}":

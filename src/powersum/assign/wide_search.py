@@ -39,6 +39,9 @@ FIRST_BLOCK, MOST_JOINT = 4, 1024
 BLOCK_WORK, SINGLE_WORK = 1.0, 8.0
 """Work on a block, as a share of one evaluation, and the same for a single variable."""
 
+EXACT_SHARE = 0.3
+"""Time for the search by exact values, as a share of that for configurations."""
+
 FEW = 0.1
 """Share of the max variables up to which a change is made by moving, in place of starting again."""
 
@@ -115,7 +118,7 @@ class WideSearch:
         """Search until the deadline; True when a better assignment was found."""
         before = self.log_value
         while (now := time.monotonic()) < deadline:
-            # The one that has had less time so far; what is known already is looked at before anything is searched.
+            # Each in its share; what is known already is looked at before anything is searched.
             if self._behind >= 0.0 and (self._steps is not None or self._begin()):
                 assert self._steps is not None
                 if next(self._steps, True):
@@ -123,18 +126,23 @@ class WideSearch:
                 self._behind -= time.monotonic() - now
                 continue
             self._configurations.improve(min(deadline, now + TURN))
-            self._behind += time.monotonic() - now
-            for states in reversed(self._configurations.kept):
-                self._wait_with(states)
+            self._behind += EXACT_SHARE * (time.monotonic() - now)
+            kept = self._configurations.kept
+            waiting = [self._wait_with(states) for states in reversed(kept)]
+            if kept and waiting[-1]:
+                # A better configuration than ever: its assignment is next.
+                self._steps = None
         return self.log_value > before
 
-    def _wait_with(self, states: IntArray) -> None:
-        """Put an assignment on the list, unless it was there before."""
+    def _wait_with(self, states: IntArray) -> bool:
+        """Put an assignment on the list, unless it was there before; True if it was not."""
         chosen = states[self._is_max]
         key = chosen.tobytes()
-        if (chosen >= 0).all() and key not in self._seen:
-            self._seen.add(key)
-            self._waiting.append(states)
+        if (chosen < 0).any() or key in self._seen:
+            return False
+        self._seen.add(key)
+        self._waiting.append(states)
+        return True
 
     def _begin(self) -> bool:
         """Begin where somebody has been, or, where nothing waits, around the best; False where nothing is known."""
