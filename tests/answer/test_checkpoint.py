@@ -25,6 +25,7 @@ import powersum_check as pc
 from powersum.answer.solver import Solver
 from powersum.answer.tuning import Schedule
 from powersum.model.certificate import Certificate
+from powersum.search.recall import Recall
 from tests.answer.proofs import truth
 from tests.cases import Case, bushy_case, case, hard_case
 from tests.check.helpers import to_check
@@ -97,6 +98,31 @@ def test_a_tree_goes_on_where_it_was(tmp_path: Path) -> None:
     assert resumed.log_lower >= long.log_lower - CLOSE
     longer = ps.solve(model, maximize, work=1.0, resume=path)
     assert longer.gap < long.gap
+
+
+def test_a_search_visits_what_an_earlier_one_has_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, maximize = ps.generate.grid(10, 10, strength=2.0, seed=1)
+    monkeypatch.setattr("powersum.search.and_or.SETTLE_WORK", 1.0)
+    visits: list[int] = []
+
+    class Watched(Recall):
+        def run(self, deadline: float) -> bool:
+            before = len(self)
+            done = super().run(deadline)
+            visits.append(before - len(self))
+            return done
+
+    monkeypatch.setattr("powersum.answer.workers.branch_and_bound.Recall", Watched)
+    path = tmp_path / "run.zip"
+    first = ps.solve(model, maximize, work=0.8, schedule=SEARCH, checkpoint=path)
+    assert first.status == "bounded"
+    _, arrays = arrays_in(path)
+    listed = len(arrays["0/context_settled"])
+    assert listed > 1000
+    assert not visits
+    second = ps.solve(model, maximize, work=2.0, schedule=SEARCH, resume=path)
+    assert second.log_upper <= first.log_upper
+    assert 0.5 * listed < sum(visits) <= listed
 
 
 def test_checkpoints_do_not_disturb(tmp_path: Path) -> None:

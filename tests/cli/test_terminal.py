@@ -99,6 +99,23 @@ def test_a_narrow_terminal_gets_whole_words(clinic: Path, words: tuple[str, ...]
     assert max(map(len, narrow.splitlines())) <= 40
 
 
+COLORAMA = """
+import atexit, sys
+__version__ = "0.4.6"
+class Fore: RED = GREEN = YELLOW = BLUE = CYAN = MAGENTA = WHITE = BLACK = RESET = ""
+Style = type("Style", (), {"BRIGHT": "", "RESET_ALL": ""})
+init = reinit = deinit = lambda *_, **__: atexit.register(lambda: sys.stdout.write("\x1b[0m"))
+"""
+"""What it does to a terminal, for it is there or not by whatever else is installed."""
+
+
+def test_numba_does_not_dress_the_terminal(clinic: Path) -> None:
+    (clinic.parent / "colorama.py").write_text(COLORAMA)
+    paths = os.pathsep.join([str(clinic.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
+    command = [*POWERSUM, "bound", str(clinic), "--max", "all", "-q", "--method", "gdd"]
+    assert "\x1b" not in on_terminal(command, {"NO_COLOR": "1", "PYTHONPATH": paths})
+
+
 def test_words_longer_than_the_line_stay_whole() -> None:
     assert wrapped("a /some/long/path b", 8) == "a\n/some/long/path\nb"
     assert wrapped("name:     one two three", 14, indent=4) == "name:     one\n    two three"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -12,6 +12,7 @@ import powersum as ps
 from powersum import Model
 from tests.browser import CHROMIUM, Browser, Tab, browsing
 from tests.explore.conftest import Served, serving
+from tests.explore.test_routes import network
 from tests.interop.networks import CLINIC
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium to look at the page with")
@@ -46,7 +47,7 @@ def shown(variable: int) -> str:
     return f"""Array.from(document.querySelectorAll('[data-id="{variable}"] .percent'), (e) => e.textContent).join()"""
 
 
-def expected(model: Model, evidence: dict[int, int], variable: int) -> list[str]:
+def expected(model: Model, evidence: Mapping[int, Any], variable: int) -> list[str]:
     beliefs = ps.marginals(model, evidence).beliefs[variable]
     return [f"{100 * p:.1f} %" if 100 * p >= 10 else f"{100 * p:.2f} %" for p in beliefs.tolist()]
 
@@ -93,6 +94,56 @@ def test_the_answer_is_that_of_solve(browser: Browser, served: Served) -> None:
     assert "log value = −" in tab.text("#now")
     assert tab.value("document.getElementById('curves').hasAttribute('hidden')")
     assert tab.complaints() == []
+
+
+def test_uncertain_evidence(browser: Browser, served: Served) -> None:
+    tab = opened(browser, served, "max=cancer")
+    tab.click(f'[data-id="{DYSPNOEA}"] .name')
+    tab.wait("!document.getElementById('chosen').hidden")
+    tab.click("#lean summary")
+    fill = "document.querySelectorAll('#lean-states input').forEach((e, i) => { e.value = [0.1, 0.2, 0.7][i]; })"
+    tab.value(fill)
+    tab.click("#lean-form button")
+    leaning = {DYSPNOEA: [0.1, 0.2, 0.7]}
+    settled(tab, CANCER, expected(CLINIC, leaning, CANCER))
+    answered(tab, f"probability {ps.solve(CLINIC, [CANCER], leaning).probability}")
+    tab.wait("document.getElementById('chips').innerText.includes('dyspnoea leans 0.1 : 0.2 : 0.7')")
+    assert "lean=dyspnoea:0.1;0.2;0.7" in tab.value("location.hash")
+    assert "given 1 uncertain, summed over 4" in tab.text("#sentence")
+    # An address has all of it, a state takes the place of likelihoods, and undo brings them back.
+    again = opened(browser, served, tab.value("location.hash.slice(1)"))
+    settled(again, CANCER, expected(CLINIC, leaning, CANCER))
+    tab.click(state(DYSPNOEA, 1))
+    settled(tab, CANCER, expected(CLINIC, {DYSPNOEA: 1}, CANCER))
+    tab.click("#undo")
+    settled(tab, CANCER, expected(CLINIC, leaning, CANCER))
+    tab.click("#lean-back")
+    settled(tab, CANCER, expected(CLINIC, {}, CANCER))
+    tab.value("document.querySelectorAll('#lean-states input').forEach((e) => { e.value = 0; })")
+    tab.click("#lean-form button")
+    tab.wait("document.getElementById('notice').innerText.includes('above 0')")
+    assert tab.complaints() + again.complaints() == []
+
+
+BEHIND = """
+Array.from(document.querySelectorAll('#edges [data-from]'), (line) => {
+  const length = line.getTotalLength();
+  return Array.from({ length: 60 }, (_, i) => line.getPointAtLength((length * i) / 59)).filter(({ x, y }) =>
+    Array.from(document.querySelectorAll('.box')).some((box) => {
+      const [left, top] = [box.offsetLeft, box.offsetTop];
+      return x > left + 1 && x < left + box.offsetWidth - 1 && y > top + 1 && y < top + box.offsetHeight - 1;
+    })).length;
+}).reduce((a, b) => a + b, 0)
+"""
+
+
+def test_edges_go_around_boxes(browser: Browser) -> None:
+    """As the browser draws them; that some of them have to is in ``test_routes.py``."""
+    with serving(network(5), "skips.bif") as found:
+        tab = opened(browser, found)
+        assert tab.value("document.querySelectorAll('#edges [data-from]').length") > 20
+        assert tab.value(BEHIND) == 0
+        assert tab.complaints() == []
 
 
 def test_the_best_what_if_and_undo(browser: Browser, served: Served) -> None:

@@ -38,6 +38,7 @@ def words_of(model: Model, data: dict[str, Any], file: str = "m.bif", **options:
         {"max": ["cancer", "bronchitis"], "evidence": [["dyspnoea", "much"]]},
         {"evidence": [["xray", "shadow"], ["smoker", 1]]},
         {"max": [1]},
+        {"max": [1], "evidence": [["smoker", 1], ["dyspnoea", [0.1, 0.2, 0.7]], ["xray", [1e-300, 3]]]},
     ],
 )
 def test_by_numbers_it_is_the_same(data: dict[str, Any]) -> None:
@@ -55,6 +56,28 @@ def test_a_link_is_the_same(model: Model) -> None:
         "evidence": [[unquote(word) for word in pair.split(":")] for pair in parts["see"].split(",")],
     }
     assert question_from(model, asked).key == question.key
+
+
+def test_likelihoods_in_all_forms(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = {"max": [1], "evidence": [["smoker", 1], ["dyspnoea", [0.1, 0.25, 1e-7]]]}
+    file = tmp_path / "clinic.bif"
+    ps.write(CLINIC, file)
+    words, expected = (
+        words_of(CLINIC, data, str(file)),
+        ps.solve(CLINIC, [1], {"smoker": 1, "dyspnoea": [0.1, 0.25, 1e-7]}),
+    )
+    assert words.link() == "max=cancer&see=smoker:yes&lean=dyspnoea:0.1;0.25;1e-07"
+    assert [one["text"] for one in words.to_json()["leaning"]] == ["0.1 : 0.25 : 1e-07"]
+    place: dict[str, Any] = {}
+    exec(words.python(), place)
+    capsys.readouterr()
+    command = words.command()
+    assert command is not None
+    assert run_app([*shlex.split(command)[1:], "--json", "-"]) == 0
+    for found in (place["result"], ps.Result.from_dict(json.loads(capsys.readouterr().out))):
+        assert found.log_upper == pytest.approx(expected.log_upper, abs=1e-9)
+        assert found.assignment == expected.assignment
+    assert words_of(ODD, {"evidence": [["1", [1, 2]]]}).command() is not None
 
 
 def test_the_command_gives_the_same_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -79,6 +102,24 @@ def test_python_gives_the_same_answer(tmp_path: Path) -> None:
         expected = ps.solve(CLINIC, query=question.query, evidence=question.all_evidence)
         assert place["result"].assignment == expected.assignment
         assert place["result"].log_upper == pytest.approx(expected.log_upper, abs=1e-9)
+
+
+def test_names_of_a_file_of_their_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is copied reads them, too."""
+    bare, named = tmp_path / "clinic.uai", tmp_path / "clinic.names"
+    ps.write(CLINIC, bare)
+    assert CLINIC.names is not None
+    named.write_text("\n".join(CLINIC.names) + "\n", encoding="utf-8")
+    model = ps.read_names(named, ps.read(bare))
+    words = words_of(model, {"max": ["cancer"], "evidence": [["smoker", 1]]}, str(bare), names=str(named))
+    place: dict[str, Any] = {}
+    exec(words.python(), place)
+    assert list(place["result"].assignment) == ["cancer"]
+    command = words.command()
+    assert command is not None
+    capsys.readouterr()
+    assert run_app([*shlex.split(command)[1:], "--json", "-"]) == 0
+    assert json.loads(capsys.readouterr().out)["assignment"].keys() == {"cancer"}
 
 
 def test_odd_names_go_by_numbers_or_not_at_all(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -107,6 +148,9 @@ def test_odd_names_go_by_numbers_or_not_at_all(tmp_path: Path, capsys: pytest.Ca
         ({"evidence": [[1, None]]}, "no pair"),
         ({"evidence": [["nobody", 0]]}, "no variable is called"),
         ({"evidence": [[0, 7]]}, "out of range"),
+        ({"evidence": [[0, [1]]]}, "it has 2 states"),
+        ({"evidence": [[0, ["a", "b"]]]}, "must be one number for each state"),
+        ({"evidence": [[0, [0.5, -1]]]}, "not negative"),
     ],
 )
 def test_what_is_no_question_is_refused(data: Any, message: str) -> None:

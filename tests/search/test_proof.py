@@ -94,6 +94,32 @@ def test_a_search_that_was_ended_early_proves_what_it_claims(
     assert found == pytest.approx(search.log_upper + log_constant, abs=1e-6) or found <= search.log_upper + log_constant
 
 
+@pytest.mark.parametrize("rounds", [1, 2, 3])
+@pytest.mark.parametrize("kind", [hard_case, bushy_case])
+@pytest.mark.parametrize("seed", range(6))
+def test_a_walk_that_is_cut_short_proves_a_part(
+    kind: Kind, seed: int, rounds: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Time ends in one of the rounds: what the rounds before have listed is claimed, and is enough for it."""
+    monkeypatch.setattr("powersum.search.and_or.SETTLE_WORK", 1.0)
+    asked = kind(seed)
+    _, search, root = searched(asked.problem(), ibound=0)
+    assert search.run(time.monotonic() + 60) is Progress.DONE
+    listing, begun = SearchProof._list_for, []
+
+    def cut(self: SearchProof, need: float, deadline: float) -> bool:
+        begun.append(need)
+        return listing(self, need, -math.inf if len(begun) > rounds else deadline)
+
+    monkeypatch.setattr(SearchProof, "_list_for", cut)
+    monkeypatch.setattr("powersum.search.proof.STEPS", 1)
+    found = proven(asked, search, tmp_path)
+    log_constant = asked.problem().log_constant
+    share = (0.5, 0.75, 0.9)[rounds - 1]
+    assert found <= (1.0 - share) * root + share * search.log_upper + log_constant + CLOSE
+    assert found >= truth(asked) - CLOSE
+
+
 def test_a_walk_without_time_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("powersum.search.and_or.SETTLE_WORK", 1.0)
     monkeypatch.setattr("powersum.search.proof.STEPS", 1)

@@ -24,6 +24,7 @@ from powersum.core.errors import InputError
 from powersum.model.question import Question
 from powersum.prepare.problem import Problem
 from powersum.prepare.proof import Proof, Step
+from powersum.search.recall import Listed
 from powersum_check.archive import Archive
 from powersum_check.check import check, question_of
 from powersum_check.errors import CheckError
@@ -108,6 +109,17 @@ class Resumed:
             step.kind != "tree" or "context_variables" in step.arrays or "order" not in step.arrays
             for step in self._steps
         )
+
+    def listed(self) -> Listed | None:
+        """The contexts of everything that the file lists: hints where a search may look first; None if it has none."""
+        for number, step in enumerate(self._steps):
+            if "context_variables" in step.arrays and "box" not in step.arrays:
+                names = ("context_variables", "context_counts", "context_states")
+                try:
+                    return Listed(*(self._archive.integers(f"{number}/{name}") for name in names))
+                except CheckError:
+                    return None
+        return None
 
     def verify(self, board: Board, problem: Problem) -> None:
         """Check the proof of the file, and report the bounds that it proves; nothing where it proves nothing."""

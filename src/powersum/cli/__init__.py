@@ -27,6 +27,8 @@ def main() -> None:
     handler = signal.getsignal(signal.SIGINT)
     if handler is signal.default_int_handler:
         signal.signal(signal.SIGINT, lambda *_: os._exit(130))
+    # Numba dresses messages with colorama where that is installed, which writes to the terminal when a process ends.
+    os.environ.setdefault("NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING", "1")
     from powersum.cli.app import run_app
     from powersum.cli.terminal import show_every_character
 

@@ -53,10 +53,9 @@ class Beliefs:
         ancestors: Ancestors, question: Question, variables: Sequence[int]
     ) -> tuple[Marginals, dict[int, int]]:
         """The same from what they depend on, where each variable has another number."""
-        states = question.evidence.states
-        part, place = ancestors.of([*variables, *states])
+        part, place = ancestors.of([*variables, *question.all_evidence])
         of = [place[v] for v in variables]
-        evidence = {place[v]: state for v, state in states.items()}
+        evidence = {place[v]: known for v, known in question.all_evidence.items()}
         return marginals(part, evidence, of=of, time_limit=SECONDS, memory=MEMORY), place
 
 

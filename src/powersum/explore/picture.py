@@ -9,6 +9,7 @@ import numpy as np
 
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.errors import InputError
+from powersum.explore.routes import routes
 from powersum.model.model import Model
 from powersum.report.layout import MOST_IN_LAYERS, Drawing, apart, draw, links
 
@@ -93,6 +94,7 @@ class Pictures:
         return {
             "boxes": [box._asdict() for box in boxes],
             "edges": drawn[drawing.edges].tolist(),
+            "routes": routes(places, heights, WIDTH, drawing.edges) if drawing.rows else [],
             "directed": drawing.directed,
             "layered": drawing.rows > 0,
             "width": float(size[0]) + MARGIN,

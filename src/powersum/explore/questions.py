@@ -18,7 +18,10 @@ MOST_NAMED = 200
 
 
 def question_from(model: Model, data: Any, limits: Limits | None = None) -> Question:
-    """The question ``{"max": [variable, …] or "all", "evidence": [[variable, state], …]}``, by numbers or names."""
+    """The question ``{"max": [variable, …] or "all", "evidence": [[variable, state], …]}``, by numbers or names.
+
+    A list of numbers in place of a state are likelihoods.
+    """
     if not isinstance(data, Mapping):
         raise InputError(f"the question is {as_text(data)}: it must be a dictionary")
     maximize = data.get("max", [])
@@ -28,8 +31,8 @@ def question_from(model: Model, data: Any, limits: Limits | None = None) -> Ques
     if not isinstance(evidence, list):
         raise InputError(f"evidence is {as_text(evidence)}: give a list of pairs")
     for pair in evidence:
-        if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[1], int | str):
-            raise InputError(f"evidence: {as_text(pair)} is no pair of variable and state")
+        if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[1], int | str | list):
+            raise InputError(f"evidence: {as_text(pair)} is no pair of variable and state, or likelihoods")
     # Without any the question is log Z; an empty list would be one that asks for no states, which is the same.
     return Question.of(model, maximize or None, evidence, limits=limits)
 
@@ -57,28 +60,37 @@ class Words:
     ----------
     question
         The question.
-    file
-        The model's file, as it was named when the page was started.
+    file, names
+        The model's file and that of its names, as they were given when the page was started.
     seconds, best
         How long to look for the answer, and how many of the best to find.
     """
 
-    def __init__(self, question: Question, file: str, *, seconds: float = 60.0, best: int = 1) -> None:
-        self._question, self._model, self._file = question, question.model, file
+    def __init__(
+        self, question: Question, file: str, *, names: str | None = None, seconds: float = 60.0, best: int = 1
+    ) -> None:
+        self._question, self._model, self._file, self._names = question, question.model, file, names
         self._seconds, self._best = seconds, best
         self._max = question.query.answered
         self._all = question.query.task == "MAP" and question.model.n_variables > 0
 
     def to_json(self) -> dict[str, Any]:
         """All forms, and the question by numbers with its names."""
-        evidence = self._question.evidence.states
+        evidence, likelihoods = self._question.evidence
         return {
             "max": "all" if self._all else list(self._max),
-            "evidence": [[v, state] for v, state in evidence.items()],
+            "evidence": [
+                *([v, state] for v, state in evidence.items()),
+                *([v, list(table)] for v, table in likelihoods.items()),
+            ],
             "maximised": [{"id": v, "name": self._model.name(v)} for v in self._max[:MOST_NAMED]],
             "observed": [
                 {"id": v, "name": self._model.name(v), "state": state, "label": str(self._model.label(v, state))}
                 for v, state in list(evidence.items())[:MOST_NAMED]
+            ],
+            "leaning": [
+                {"id": v, "name": self._model.name(v), "text": " : ".join(f"{number:g}" for number in table)}
+                for v, table in list(likelihoods.items())[:MOST_NAMED]
             ],
             "link": self.link(),
             "command": self.command(),
@@ -98,11 +110,17 @@ class Words:
                 for v, s in self._question.evidence.states.items()
             )
             parts.append("see=" + ",".join(pairs))
+        if self._question.evidence.likelihoods:
+            pairs = (
+                f"{quote(self._model.name(v), safe='')}:{';'.join(map(repr, table))}"
+                for v, table in self._question.evidence.likelihoods.items()
+            )
+            parts.append("lean=" + ",".join(pairs))
         return "&".join(parts)
 
     def command(self) -> str | None:
         """The command line; None where a name has no form that a list on a command line can hold."""
-        words = ["powersum", "solve", self._file]
+        words = ["powersum", "solve", self._file, *([] if self._names is None else ["--names", self._names])]
         names = [_plain(self._model.name(v), self._model.variable, v) for v in self._max]
         pairs = [
             (
@@ -123,6 +141,11 @@ class Words:
             return None
         if pairs:
             words += ["--evidence", ",".join(f"{name}={state}" for name, state in pairs)]
+        for v, table in self._question.evidence.likelihoods.items():
+            name = _plain(self._model.name(v), self._model.variable, v)
+            if name is None:
+                return None
+            words += ["--likelihood", f"{name}={','.join(map(repr, table))}"]
         words += ["--time", f"{self._seconds:g}"]
         if self._best > 1 and self._max:
             words += ["--best", str(self._best)]
@@ -136,18 +159,21 @@ class Words:
             arguments.append('maximize="all"')
         elif self._max:
             arguments.append(f"maximize={[name(v) for v in self._max]!r}")
-        if self._question.evidence.states:
-            evidence = {name(v): self._model.label(v, s) for v, s in self._question.evidence.states.items()}
+        states, likelihoods = self._question.evidence
+        if states or likelihoods:
+            evidence: dict[Any, Any] = {name(v): self._model.label(v, s) for v, s in states.items()}
+            evidence |= {name(v): list(table) for v, table in likelihoods.items()}
             arguments.append(f"evidence={evidence!r}")
         if self._best > 1 and self._max:
             arguments.append(f"k={self._best}")
         arguments.append(f"time_limit={self._seconds:g}")
         shown = "result.log_lower, result.log_upper"
+        read = f"ps.read({self._file!r})"
         return "\n".join(
             [
                 "import powersum as ps",
                 "",
-                f"model = ps.read({self._file!r})",
+                f"model = {read if self._names is None else f'ps.read_names({self._names!r}, {read})'}",
                 f"result = ps.solve({', '.join(arguments)})",
                 f"print({'result.assignment, result.probability, ' if self._max else ''}{shown})",
             ]

@@ -170,7 +170,8 @@ def result_json(question: Question, result: Result) -> dict[str, Any]:
         "best": [_one(question, one) for one in result.best],
         "log_upper_next": result.log_upper_next,
     }
-    if question.query.task == "PR" and question.model.directed and question.evidence.states:
+    observed = question.evidence.states and not question.evidence.likelihoods
+    if question.query.task == "PR" and question.model.directed and observed:
         said["probability"] = _probability(Interval(min(result.log_lower, 0.0), min(result.log_upper, 0.0)))
     checked: dict[str, Any] = strict(said)
     return checked

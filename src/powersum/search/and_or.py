@@ -146,10 +146,19 @@ class AndOr:
             time.spend(SEARCH_STEP * (int(walk.counts[1]) - before))
             if met == ENDED:
                 return not late
-            self.values = roomy(self.values, self.memory)
+            self.make_room()
             start = settled = -1
             if met != PAUSED:
                 settled, cost = self._settle(met)
+
+    def make_room(self) -> None:
+        """Let the table of what is known grow where it is crowded."""
+        self.values = roomy(self.values, self.memory)
+
+    def settled_cost(self, component: int, context: IntArray) -> float:
+        """What a component costs, by elimination, in a context: states of the nodes of its context."""
+        self.walk.path[self.shape.contexts[component]] = context
+        return self._settle(component)[1]
 
     def _settle(self, node: int) -> tuple[int, float]:
         """The node and what it costs, by elimination of all below it; -1 where that is too wide."""

@@ -20,6 +20,9 @@ ROOM = 1 << 18
 REMEMBERED, FOUND_AGAIN = 0.3, 0.3
 """Shares of the memory for remembering what is listed, and for what is searched for again; the rest is for lists."""
 
+SHARES = (0.5, 0.75, 0.9, 1.0)
+"""Shares of what the search has proven that are listed one after another."""
+
 STEPS = 20000
 """Nodes that are visited between two looks at the clock."""
 
@@ -47,7 +50,8 @@ class SearchProof:
         # What is found out once more must stay.
         search.memory = max(search.memory, FOUND_AGAIN * memory)
         self._need = search.log_root - search.log_upper
-        self.log_upper = search.log_upper
+        self.log_upper = search.log_root
+        self._missing = 0.0
         contexts = search.shape.contexts
         self._contexts = [*contexts, np.zeros(0, dtype=np.int64)]
         self._trail = new_trail(
@@ -62,18 +66,34 @@ class SearchProof:
         self._follow()
 
     def run(self, deadline: float = np.inf) -> bool:
-        """List all contexts that are needed; False if time or memory end before, and nothing is proven by them."""
+        """List contexts for a larger and larger part of the bound; False if time or memory end before any is proven.
+
+        What is listed for less serves for more: little is done twice, and a proof that is cut short proves something.
+        """
+        self._search.walk_down()
+        listed: list[int] = []
+        for share in SHARES:
+            if not self._list_for(share * self._need, deadline):
+                break
+            listed.append(len(self._pieces))
+            self.log_upper = min(self.log_upper, self._search.log_root - share * self._need + self._missing)
+        # What was listed for more than could be shown proves nothing beyond.
+        del self._pieces[max(listed, default=0) :]
+        return bool(listed)
+
+    def _list_for(self, need: float, deadline: float) -> bool:
+        """List what the root needs to cost so much; False if time or memory end before."""
         search, trail = self._search, self._trail
-        search.walk_down()
-        missing, tried = 0.0, -1
-        trail.nodes[0], trail.needs[0], trail.states[0] = search.shape.root, self._need, UNSEEN
-        trail.counts[0] = int(self._need > 0.0)
+        tried = -1
+        trail.nodes[0], trail.needs[0], trail.states[0] = search.shape.root, need, UNSEEN
+        trail.counts[0] = int(need > 0.0)
         while True:
             met = self._follow()
             # Where it is full a context may be listed twice, which proves nothing else.
             self._proven = roomy(self._proven, REMEMBERED * self._memory)
             if met == ARRIVED:
-                break
+                self._flush()
+                return self._fits
             if met == FULL:
                 self._flush()
             elif met != LATE:
@@ -84,13 +104,10 @@ class SearchProof:
                     tried = visit
                 else:
                     # Less is left by rounding, or because there is no room: the bound is what can be shown.
-                    missing += float(trail.needs[top] - trail.left[top])
+                    self._missing += float(trail.needs[top] - trail.left[top])
                     trail.needs[top] = trail.left[top]
             if time.monotonic() >= deadline or not self._fits:
                 return False
-        self._flush()
-        self.log_upper += missing
-        return self._fits
 
     @property
     def _fits(self) -> bool:

@@ -14,12 +14,16 @@ from powersum.core import work_time as time
 from powersum.core.progress import Progress
 from powersum.prepare.proof import Ground, Proof, Prover
 from powersum.search import AndOr
+from powersum.search.recall import Recall
 
 PROVING, OPTIMUM_PROVING = 0.08, 0.2
 """Share of the time so far that proofs of searches may take together, and that of an optimum; else trees have to do."""
 
 PROVING_MEMORY = 0.4
 """Share of the memory of a search that is kept for its proof."""
+
+RECALLING = 0.5
+"""Share of the time for looking at what an earlier run has found, until all is looked at."""
 
 LEAST_PROVING, LEAST_OPTIMUM = 0.1, 0.5
 """Seconds for them in any case."""
@@ -43,6 +47,7 @@ class BranchAndBound:
     def __init__(self, task: Task, evaluator: Evaluator, tightening: Tightening, local: LocalSearch) -> None:
         self._task, self._evaluator, self._tightening, self._local = task, evaluator, tightening, local
         self._search: AndOr | None = None
+        self._recall: Recall | None = None
         self._prover: Prover | None = None
         self._proving = 0.0
 
@@ -77,6 +82,8 @@ class BranchAndBound:
             assignment=incumbent.states,
             memory=task.shares.search - self._memory_for_proofs,
         )
+        listed = None if task.resumed is None else task.resumed.listed()
+        self._recall = None if listed is None else Recall(self._search, task.problem, listed)
         self._prover = partial(self._prove, self._search)
         return True
 
@@ -86,6 +93,8 @@ class BranchAndBound:
         assert search is not None
         if task.board.incumbent is not None:
             search.offer(task.board.incumbent.log_value, task.board.incumbent.states)
+        if self._recall is not None and self._recall.run(time.monotonic() + RECALLING * (deadline - time.monotonic())):
+            self._recall = None
         progress = search.run(deadline)
         # A value that is known elsewhere is not that of the assignment at hand.
         if search.log_lower > task.board.log_floor - task.problem.log_constant:
@@ -101,7 +110,7 @@ class BranchAndBound:
         if self._prover is not None and board.prover is self._prover:
             board.proof()
         self._prover = None
-        self._search = None
+        self._search = self._recall = None
 
     def _prove(self, search: AndOr, ground: Ground) -> Proof:
         task, begun = self._task, time.monotonic()

@@ -106,8 +106,10 @@ export class Graph {
     marker.append(makeSvg("path", { d: "M0 0 8 4 0 8z" }));
     arrows.append(marker);
     const places = new Map(this.picture.boxes.map((box) => [box.id, box]));
-    const lines = this.picture.edges.map(([from, to]) => {
-      const line = makeSvg("path", { d: path(places.get(from), places.get(to)), "data-from": from, "data-to": to });
+    const lines = this.picture.edges.map(([from, to], number) => {
+      const route = this.picture.routes[number];
+      const d = route ? between(route) : straight(places.get(from), places.get(to));
+      const line = makeSvg("path", { d, "data-from": from, "data-to": to });
       if (this.picture.directed) line.setAttribute("marker-end", "url(#tip)");
       return line;
     });
@@ -121,8 +123,9 @@ export class Graph {
     byId("boxes").classList.toggle("waiting", Boolean(waiting));
     for (const box of this.picture.boxes) {
       const element = this.elements.get(box.id), role = this.question.roleOf(box.id);
-      element.className = "box " + role + (box.id === this.chosen ? " chosen" : "");
-      element.setAttribute("aria-label", box.name + ", " + WORDS[role]);
+      const leaning = Boolean(this.question.leaningOf(box.id));
+      element.className = "box " + role + (leaning ? " leaning" : "") + (box.id === this.chosen ? " chosen" : "");
+      element.setAttribute("aria-label", box.name + ", " + WORDS[role] + (leaning ? ", with uncertain evidence" : ""));
       element.querySelector(".role").setAttribute("aria-pressed", String(role === "max"));
       for (const button of element.querySelectorAll(".state")) {
         const state = Number(button.dataset.state);
@@ -217,14 +220,21 @@ export class Graph {
   }
 }
 
-/** From the rim of one box to the rim of another: down as a curve, any other way straight. */
-function path(from, to) {
+/** Down the stretches of a way, [x, top, bottom] each, aside between the rows. */
+function between(route) {
+  return route.map(([x, top, bottom], number) => {
+    // A line without length would turn the arrow's tip anywhere.
+    const line = `${x} ${top}` + (bottom > top + 0.1 ? `L${x} ${bottom}` : "");
+    if (number === 0) return "M" + line;
+    const [before, , from] = route[number - 1], middle = (from + top) / 2;
+    return `C${before} ${middle} ${x} ${middle} ${line}`;
+  }).join("");
+}
+
+/** From the rim of one box to the rim of another. */
+function straight(from, to) {
   const a = { x: from.x + from.width / 2, y: from.y + from.height / 2 };
   const b = { x: to.x + to.width / 2, y: to.y + to.height / 2 };
-  if (to.y > from.y + from.height) {
-    const top = from.y + from.height, bend = (to.y - top) / 2;
-    return `M${a.x} ${top}C${a.x} ${top + bend} ${b.x} ${to.y - bend} ${b.x} ${to.y}`;
-  }
   const [start, end] = [rim(a, b, from), rim(b, a, to)];
   return `M${start.x} ${start.y}L${end.x} ${end.y}`;
 }

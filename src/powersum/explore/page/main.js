@@ -3,7 +3,8 @@
 import { get, pageAddress, post } from "./api.js";
 import { Answer } from "./answer.js";
 import { Graph, showState, stateButton } from "./graph.js";
-import { Question, fromJson, fromLink, toJson } from "./question.js";
+import { setUpLeaning } from "./leaning.js";
+import { Question, evidenceOf, fromJson, fromLink, toJson } from "./question.js";
 import { setUpSearch } from "./search.js";
 import { byId, make } from "./text.js";
 
@@ -17,6 +18,7 @@ let asking = false, askAgain = false;
 const question = new Question(0, changed);
 const graph = new Graph(question, { choose, centre: centreOn });
 const answer = new Answer({ changed: show, complain, say });
+const leaning = setUpLeaning(question, complain);
 
 function complain(error) {
   byId("notice").textContent = error.message;
@@ -70,7 +72,7 @@ async function believe() {
   const late = setTimeout(() => { seen.waiting = true; show(); }, 300);
   try {
     const ids = [...new Set([...graph.ids, ...(variable ? [variable.id] : [])])];
-    const said = await post("beliefs", { question: { max: [], evidence: [...question.now.evidence] }, of: ids });
+    const said = await post("beliefs", { question: { max: [], evidence: evidenceOf(question.now) }, of: ids });
     seen.beliefs = said.beliefs || null;
     seen.exact = said.exact !== false;
     if (said.impossible) complain(new Error("What is observed has probability 0: take something back."));
@@ -93,7 +95,7 @@ async function believe() {
 
 async function picture() {
   // What is asked about is in the picture as far as there is room.
-  const asked = [...question.now.evidence.keys(), ...(question.now.max === "all" ? [] : question.now.max)];
+  const asked = [...evidenceOf(question.now).map(([id]) => id), ...(question.now.max === "all" ? [] : question.now.max)];
   try {
     const drawn = await post("picture", {
       centre: [...centre, ...asked].slice(0, 200), most: Number(byId("most").value), widest: graph.widest(),
@@ -133,6 +135,7 @@ async function choose(id) {
   byId("chosen-title").textContent = variable.name;
   byId("chosen-states").replaceChildren(...variable.states.map((label, state) =>
     make("li", {}, stateButton(variable, state, label, () => question.observe(id, state)))));
+  leaning.offer(variable);
   show();
 }
 
@@ -152,6 +155,7 @@ function show() {
   graph.show({ beliefs: seen.beliefs, before: seen.before, answer: states, waiting: seen.waiting });
   if (!variable) return;
   const role = question.roleOf(variable.id);
+  leaning.show();
   for (const button of byId("chosen").querySelectorAll("[data-role]")) {
     button.setAttribute("aria-pressed", String(button.dataset.role === role));
   }
@@ -168,18 +172,22 @@ function show() {
 }
 
 function drawChips(said) {
-  const chip = (one, role, text) => make("button", {
-    type: "button", class: role, "aria-label": "take back: " + text, title: "Take this back", onclick: () => question.sum(one.id),
+  const chip = (one, role, text, takeBack = () => question.sum(one.id)) => make("button", {
+    type: "button", class: role, "aria-label": "take back: " + text, title: "Take this back", onclick: takeBack,
   }, text + "  ×");
   const all = said.max === "all";
   byId("chips").replaceChildren(
     ...said.observed.map((one) => chip(one, "evidence", one.name + " = " + one.label)),
+    ...said.leaning.map((one) => chip(one, "evidence", one.name + " leans " + one.text, () => question.lean(one.id, null))),
     ...(all ? [] : said.maximised.map((one) => chip(one, "max", "max " + one.name))));
   const maximised = all ? model.variables : said.max.length;
-  const summed = model.variables - maximised - said.evidence.length;
+  const observed = said.evidence.filter(([, known]) => !Array.isArray(known)).length;
+  const summed = model.variables - maximised - observed;
+  const given = [observed ? observed + " observed" : "", said.leaning.length ? said.leaning.length + " uncertain" : ""]
+    .filter((part) => part).join(" and ");
   byId("sentence").textContent = maximised
     ? `Which joint state of ${maximised === 1 ? "1 variable" : maximised + " variables"} is the most probable`
-      + (said.evidence.length ? `, given ${said.evidence.length} observed` : "") + (summed ? `, summed over ${summed}?` : "?")
+      + (given ? ", given " + given : "") + (summed ? `, summed over ${summed}?` : "?")
     : said.evidence.length ? "How probable is what is observed?" : "Press a state to observe it, or max to ask for the best state.";
 }
 
@@ -187,7 +195,7 @@ function whatIf() {
   const on = byId("whatif").getAttribute("aria-pressed") !== "true";
   byId("whatif").setAttribute("aria-pressed", String(on));
   answer.keep(on);
-  seen.evidenceBefore = [...question.now.evidence];
+  seen.evidenceBefore = evidenceOf(question.now);
   seen.before = on ? { ...(seen.beliefs || {}) } : null;
   show();
 }

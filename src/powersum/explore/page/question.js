@@ -1,15 +1,20 @@
-// The question: what is observed and what is maximised, with all that came before it.
+// The question: what is observed, for certain or only leaning, and what is maximised, with all that came before it.
 
-const copyOf = (asked) => ({ max: asked.max === "all" ? "all" : [...asked.max], evidence: new Map(asked.evidence) });
+const nothing = () => ({ max: [], evidence: new Map(), leanings: new Map() });
+const copyOf = (asked) => ({
+  max: asked.max === "all" ? "all" : [...asked.max], evidence: new Map(asked.evidence), leanings: new Map(asked.leanings),
+});
 const keyOf = (asked) => JSON.stringify(toJson(asked));
 
-export const toJson = (asked) => ({ max: asked.max, evidence: [...asked.evidence] });
+/** All evidence as pairs: of a variable and its state, or the likelihoods of all its states. */
+export const evidenceOf = (asked) => [...asked.evidence, ...asked.leanings];
+export const toJson = (asked) => ({ max: asked.max, evidence: evidenceOf(asked) });
 
 export class Question {
   constructor(total, changed) {
     this.total = total;
     this.changed = changed;
-    this.now = { max: [], evidence: new Map() };
+    this.now = nothing();
     this.past = [];
     this.future = [];
   }
@@ -21,6 +26,10 @@ export class Question {
 
   stateOf(id) {
     return this.now.evidence.get(id);
+  }
+
+  leaningOf(id) {
+    return this.now.leanings.get(id);
   }
 
   set(asked, { remember = true } = {}) {
@@ -40,8 +49,21 @@ export class Question {
       next.evidence.delete(id);
     } else {
       next.evidence.set(id, state);
+      next.leanings.delete(id);
       if (next.max !== "all") next.max = next.max.filter((other) => other !== id);
       else next.max = this.allBut(next);
+    }
+    this.set(next);
+  }
+
+  /** Likelihoods of all states of a variable; none takes them back. */
+  lean(id, likelihoods) {
+    const next = copyOf(this.now);
+    if (likelihoods) {
+      next.evidence.delete(id);
+      next.leanings.set(id, likelihoods);
+    } else {
+      next.leanings.delete(id);
     }
     this.set(next);
   }
@@ -72,7 +94,7 @@ export class Question {
   }
 
   clear() {
-    this.set({ max: [], evidence: new Map() });
+    this.set(nothing());
   }
 
   undo() {
@@ -96,9 +118,19 @@ export function fromLink(hash) {
     const words = value.split(",").filter((word) => word);
     if (key === "all") asked.max = "all";
     else if (key === "max") asked.max = words.map(decodeURIComponent);
-    else if (key === "see") asked.evidence = words.map((pair) => pair.split(":").map(decodeURIComponent));
+    else if (key === "see") asked.evidence.push(...words.map((pair) => pair.split(":").map(decodeURIComponent)));
+    else if (key === "lean") asked.evidence.push(...words.map(leaning));
   }
   return asked;
 }
 
-export const fromJson = (said) => ({ max: said.max, evidence: new Map(said.evidence) });
+function leaning(pair) {
+  const [name, numbers = ""] = pair.split(":");
+  return [decodeURIComponent(name), numbers.split(";").map(Number)];
+}
+
+export const fromJson = (said) => ({
+  max: said.max,
+  evidence: new Map(said.evidence.filter(([, known]) => !Array.isArray(known))),
+  leanings: new Map(said.evidence.filter(([, known]) => Array.isArray(known))),
+});
