@@ -71,14 +71,13 @@ class Node:
         return total
 
     def forward(self, weight: float, *, keep: bool = True) -> Any:
-        nothing = np.empty(0, self.kind)
         forward(
             self.wiring,
             np.array([0]),
             np.array([weight]),
             self.pool,
-            self.tables if keep else nothing,
-            self.entropies if keep else nothing,
+            self.tables if keep else None,
+            self.entropies,
             np.empty(0),
             self.workspace,
         )

@@ -164,6 +164,11 @@ def bare(function: Function) -> Function:
     return _compile(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False)
 
 
+def without_counting(function: Function) -> Function:
+    """As :func:`compiled`, for a function that makes no array, nor calls one that does: see :func:`bare`."""
+    return _compile(function, no_cfunc_wrapper=True, _nrt=False)
+
+
 def inlined(function: Function) -> Function:
     """Compile and copy it into every caller: for tiny functions inside hot loops."""
     return _compile(function, inline="always")

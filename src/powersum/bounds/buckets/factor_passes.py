@@ -33,10 +33,10 @@ class FactorPasses(Passes):
         """Derivatives of the value by all table entries of the model, at the latest gradient."""
         self._links.gather(self._slopes[self.layout.factor_slopes :], beliefs)
 
-    def _run_forward(self, tables: FloatArray) -> None:
+    def _run_forward(self, tables: FloatArray | None) -> None:
         super()._run_forward(tables)
         cold = np.flatnonzero(self.weights == 0.0)
-        if tables.size and cold.size:
+        if tables is not None and cold.size:
             wiring = self.layout.wiring
             _choose(cold, wiring.states, wiring.columns, wiring.table, wiring.entropy, tables, self._entropies)
 

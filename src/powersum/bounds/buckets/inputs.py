@@ -90,7 +90,7 @@ def add_runs(
     """Add an input by runs: contiguous stretches of it, or (not ``whole``) one entry of it for each."""
     source, place = np.uint64(start), np.uint64(first)
     for at in range(row, row + length, run):
-        begin = source + maps[place]
+        begin: Any = np.int64(source + maps[place])
         if whole:
             add_row(sign, pool, begin, table, at, run)
         else:

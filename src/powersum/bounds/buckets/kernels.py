@@ -17,6 +17,8 @@ is left of 1. (In double precision small p keep all their digits.)
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from powersum.bounds.buckets.inputs import add_halved, add_number, add_row, add_runs, add_short_runs, clear
@@ -34,7 +36,7 @@ from powersum.bounds.buckets.power_sums import centre, maximise, message_of_any,
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.fastmath import LOWEST
 from powersum.core.fastmath_single import LOWEST_SINGLE
-from powersum.core.jit import bare, compiled, inlined
+from powersum.core.jit import bare, compiled, inlined, without_counting
 from powersum.core.lanes import LANES
 
 NOTHING = -1e300
@@ -71,20 +73,27 @@ def _copy(source: FloatArray, start: int, target: FloatArray, to: int, length: i
         target[at + r] = source[by + r]
 
 
-@bare
-def _forward(
+@without_counting
+def forward(
     wiring: TreeWiring,
     nodes: IntArray,
     weights: FloatArray,
     pool: FloatArray,
-    tables: FloatArray,
+    tables: FloatArray | None,
     entropies: FloatArray,
     offsets: FloatArray,
     workspace: FloatArray,
 ) -> None:
-    """See :func:`forward`; this one counts no references, whichever arrays it takes up."""
-    keep = tables.size > 0
+    """Messages of the given nodes, whose children come before them.
+
+    With ``tables`` (of full size) the conditionals p and the entropies are kept for :func:`backward`, or the table
+    itself for a node of weight 0; with None only messages are made. With ``offsets`` (doubles, one for each
+    node) messages are centred, and what is taken off them goes there. ``workspace`` has :func:`workspace_size`.
+    """
     double = pool.itemsize == 8
+    # Typed: for a literal number Numba would compile functions once more.
+    none: Any = np.int64(0)
+    second: Any = np.int64(LANES)
     nothing = pool.dtype.type(NOTHING if double else NOTHING_SINGLE)
     lowest = pool.dtype.type(LOWEST if double else LOWEST_SINGLE)
     for node in nodes:
@@ -93,7 +102,7 @@ def _forward(
         width = length if rows > 1 else columns
         stride, start = _stride_of(rows, length, columns), _block_of(states)
         size = rows * stride if rows > 1 else length
-        kept = keep and wiring.entropy[node] >= 0
+        kept = wiring.entropy[node] >= 0
         across = columns if double or states != 2 else 0
         for block in range(wiring.blocks[node]):
             clear(workspace, start, size)
@@ -123,13 +132,13 @@ def _forward(
             table += wiring.table[node] if double else wiring.packed[node]
             short = width < LANES
             # Short rows would be written beyond their end, where others begin: they take a way round.
-            messages, to = (workspace, 0) if short else (pool, message)
+            messages, to = (workspace, none) if short else (pool, message)
             if weight == 0.0:
                 maximise(workspace, start, stride, states, width, messages, to, nothing)
-                if keep:
+                if tables is not None:
                     for a in range(states):
                         _copy(workspace, start + a * stride, tables, table + a * columns, width)
-            elif not keep:
+            elif tables is None:
                 if states == 2:
                     message_of_two(workspace, start, stride, width, weight, messages, to, nothing, lowest)
                 else:
@@ -156,37 +165,17 @@ def _forward(
                     )  # fmt: skip
                 if short:
                     if kept:
-                        _copy(workspace, LANES, entropies, wiring.entropy[node] + block * width, width)
+                        _copy(workspace, second, entropies, wiring.entropy[node] + block * width, width)
                     for a in range(states if across > 0 else 1):
                         _copy(workspace, 2 * LANES + a * further, tables, table + a * across, width)
             if short:
-                _copy(workspace, 0, pool, message, width)
+                _copy(workspace, none, pool, message, width)
         if offsets.size > 0:
             offsets[node] = centre(pool, wiring.message[node], columns, nothing)
 
 
-@compiled
-def forward(
-    wiring: TreeWiring,
-    nodes: IntArray,
-    weights: FloatArray,
-    pool: FloatArray,
-    tables: FloatArray,
-    entropies: FloatArray,
-    offsets: FloatArray,
-    workspace: FloatArray,
-) -> None:
-    """Messages of the given nodes, whose children come before them.
-
-    With ``tables`` (of full size) the conditionals p and the entropies are kept for :func:`backward`, or the table
-    itself for a node of weight 0; with an empty one only messages are made. With ``offsets`` (doubles, one for each
-    node) messages are centred, and what is taken off them goes there. ``workspace`` has :func:`workspace_size`.
-    """
-    _forward(wiring, nodes, weights, pool, tables, entropies, offsets, workspace)
-
-
-@bare
-def _backward(
+@without_counting
+def backward(
     wiring: TreeWiring,
     nodes: IntArray,
     offset: int,
@@ -196,7 +185,10 @@ def _backward(
     weight_slopes: FloatArray,
     workspace: FloatArray,
 ) -> None:
-    """See :func:`backward`."""
+    """Gradients of inputs and weights of the given nodes, last node first.
+
+    ``offset`` is where messages start in the pool: their gradients start at 0 in ``slopes``.
+    """
     double = tables.itemsize == 8
     unit = slopes.dtype.type(1.0)
     for index in range(nodes.size - 1, -1, -1):
@@ -250,24 +242,6 @@ def _backward(
                         give_runs(wiring.maps, places, run, kind == RUNS, workspace, row, length, slopes, target)
                     target += wiring.stride[k]
                     row += stride
-
-
-@compiled
-def backward(
-    wiring: TreeWiring,
-    nodes: IntArray,
-    offset: int,
-    tables: FloatArray,
-    entropies: FloatArray,
-    slopes: FloatArray,
-    weight_slopes: FloatArray,
-    workspace: FloatArray,
-) -> None:
-    """Gradients of inputs and weights of the given nodes, last node first.
-
-    ``offset`` is where messages start in the pool: their gradients start at 0 in ``slopes``.
-    """
-    _backward(wiring, nodes, offset, tables, entropies, slopes, weight_slopes, workspace)
 
 
 @compiled

@@ -91,7 +91,7 @@ def give_runs(
     target, place = np.uint64(start), np.uint64(first)
     unit = slopes.dtype.type(1.0)
     for at in range(row, row + length, run):
-        to = target + maps[place]
+        to: Any = np.int64(target + maps[place])
         if whole:
             add_row(unit, block, at, slopes, to, run)
         else:

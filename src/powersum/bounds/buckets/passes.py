@@ -38,7 +38,7 @@ class Passes(Sweeps):
     def value(self, temperature: float = 0.0) -> float:
         """The bound with max variables at a temperature; 0 is the true one. Leaves the gradient as it is."""
         self._set_weights(temperature)
-        self._run_forward(self._empty)
+        self._run_forward(None)
         spend(VALUE_SHARE * self._seconds)
         return self._total()
 

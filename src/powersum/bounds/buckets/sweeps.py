@@ -103,7 +103,7 @@ class Sweeps:
         self._shares = shares_of(self.parameters[layout.n_shifts :], layout.shared_starts)
         self.weights[layout.shared_nodes] = self._scale * self._shares
 
-    def _forward_over(self, nodes: IntArray, tables: Any, worker: int = 0) -> None:
+    def _forward_over(self, nodes: IntArray, tables: FloatArray | None, worker: int = 0) -> None:
         forward(
             self.layout.wiring,
             nodes,
@@ -128,7 +128,7 @@ class Sweeps:
             self._workspaces[worker],
         )
 
-    def _run_forward(self, tables: FloatArray) -> None:
+    def _run_forward(self, tables: FloatArray | None) -> None:
         if self._threads is None:
             self._forward_over(self._nodes, tables)
             return

@@ -70,10 +70,10 @@ class MiniBuckets:
 
     def value(self, weights: FloatArray) -> float:
         """The bound at the present shifts, by one forward pass."""
-        self.run(self._nodes, weights, NOTHING_KEPT, NOTHING_KEPT)
+        self.run(self._nodes, weights, None, NOTHING_KEPT)
         return self.total()
 
-    def run(self, nodes: IntArray, weights: FloatArray, tables: FloatArray, entropies: FloatArray) -> None:
+    def run(self, nodes: IntArray, weights: FloatArray, tables: FloatArray | None, entropies: FloatArray) -> None:
         """Messages of some nodes; see :func:`powersum.bounds.buckets.kernels.forward`."""
         forward(self.layout.wiring, nodes, weights, self.pool, tables, entropies, NOTHING_KEPT, self.workspace)
 

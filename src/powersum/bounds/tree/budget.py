@@ -48,8 +48,11 @@ def cost_of(parts: Partition, scopes: Scopes, cardinalities: IntArray) -> Cost:
     # What is claimed is evaluated in double precision, with no tables kept; the point found is kept beside it.
     size = 8.0 * (static + messages) + _PER_NODE * n_nodes + _PER_INPUT * n_inputs
     if len(parts.edges):
-        # The descent has a pool of its own, and tables and gradients, all in single precision.
-        guide = sizes.sum() + static + 2.0 * messages + entropies + 2.0 * shifts + (_VECTORS + 1) * parameters
+        # The descent has a pool of its own, where gradients take the place of messages, and one row for two states, all
+        # in single precision. When the tree is grown, all beliefs take the place of its history.
+        kept = float(np.where(cardinalities[parts.bucket] == 2, 0.5 * sizes, sizes).sum())
+        guide = kept + static + messages + entropies + 2.0 * shifts + parameters
+        guide += max(_VECTORS * parameters, float(sizes.sum()))
         size += 4.0 * guide + 8.0 * 3.0 * parameters
     return Cost(int(min(sizes.sum(), 2.0**62)), int(min(size, 2.0**62)), len(parts.edges) == 0)
 
