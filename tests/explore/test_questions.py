@@ -104,6 +104,24 @@ def test_python_gives_the_same_answer(tmp_path: Path) -> None:
         assert place["result"].log_upper == pytest.approx(expected.log_upper, abs=1e-9)
 
 
+def test_names_of_a_file_of_their_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is copied reads them, too."""
+    bare, named = tmp_path / "clinic.uai", tmp_path / "clinic.names"
+    ps.write(CLINIC, bare)
+    assert CLINIC.names is not None
+    named.write_text("\n".join(CLINIC.names) + "\n", encoding="utf-8")
+    model = ps.read_names(named, ps.read(bare))
+    words = words_of(model, {"max": ["cancer"], "evidence": [["smoker", 1]]}, str(bare), names=str(named))
+    place: dict[str, Any] = {}
+    exec(words.python(), place)
+    assert list(place["result"].assignment) == ["cancer"]
+    command = words.command()
+    assert command is not None
+    capsys.readouterr()
+    assert run_app([*shlex.split(command)[1:], "--json", "-"]) == 0
+    assert json.loads(capsys.readouterr().out)["assignment"].keys() == {"cancer"}
+
+
 def test_odd_names_go_by_numbers_or_not_at_all(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "odd.uai"
     ps.write(ODD, file)

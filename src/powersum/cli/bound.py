@@ -16,20 +16,14 @@ from powersum.bounds.registry import (
     method_named,
 )
 from powersum.cli.answer import exit_if_interrupted, print_assignment, print_status, print_written, write_answer
+from powersum.cli.asking import Asked, asking
 from powersum.cli.completion import complete_method
 from powersum.cli.files import (
     CertificateOutput,
-    EvidenceFile,
-    EvidencePairs,
     JsonOutput,
-    Likelihoods,
-    MaxNames,
     Memory,
-    ModelFile,
-    NamesFile,
     OrderFile,
     PlotOutput,
-    QueryFile,
     ReportOutput,
     Seed,
     Threads,
@@ -37,7 +31,6 @@ from powersum.cli.files import (
     check_outputs,
     limits_of,
     print_notes,
-    read_question,
 )
 from powersum.cli.fresh import older_answers_aside
 from powersum.cli.progress import announce_compilation, output_stream, progress, upper_line
@@ -47,15 +40,10 @@ from powersum.core.interrupt import interruptible
 from powersum.model.result import Result, Status
 
 
+@asking
 def bound_command(
     context: typer.Context,
-    model: ModelFile,
-    query: QueryFile = None,
-    max_names: MaxNames = None,
-    evid: EvidenceFile = None,
-    evidence: EvidencePairs = None,
-    names: NamesFile = None,
-    likelihood: Likelihoods = None,
+    asked: Asked,
     order: OrderFile = None,
     method: Annotated[
         str, typer.Option(help=f"How to tighten: auto, {', '.join(METHODS)}.", autocompletion=complete_method)
@@ -117,24 +105,14 @@ def bound_command(
     check_options(method_named(method), options)
     if certificate is not None:
         check_provable(method_named(method))
-    check_outputs([json, plot, report, certificate], [model, query, evid, order], picture=plot)
+    check_outputs([json, plot, report, certificate], [*asked.files, order], picture=plot)
     announce_compilation(quiet=quiet)
     with older_answers_aside([json, plot, report, certificate]):
-        question, hints = read_question(
-            model,
-            query=query,
-            max_names=max_names,
-            evid=evid,
-            evidence=evidence,
-            names=names,
-            order=order,
-            likelihoods=likelihood,
-            limits=limits,
-        )
+        question, hints = asked.read(order=order, limits=limits)
     stream = output_stream(json)
     if not quiet:
         print_notes(hints)
-        say(f"{model}: {_described(question.model.n_variables, question.model.n_factors)}", stream)
+        say(f"{asked.model}: {_described(question.model.n_variables, question.model.n_factors)}", stream)
 
     # The flag stays up while files are written: a signal that comes then must not cost the answer.
     with interruptible():

@@ -11,19 +11,13 @@ import typer
 
 from powersum.answer.comparison import DEFAULT_METHODS, RUNNABLE, Comparison, Point, Trace, compare, parse_methods
 from powersum.cli.answer import INTERRUPTED, print_written
+from powersum.cli.asking import Asked, asking
 from powersum.cli.completion import complete_methods
 from powersum.cli.files import (
-    EvidenceFile,
-    EvidencePairs,
-    MaxNames,
-    ModelFile,
-    NamesFile,
     OrderFile,
-    QueryFile,
     check_outputs,
     limits_of,
     print_notes,
-    read_question,
 )
 from powersum.cli.fresh import older_answers_aside
 from powersum.cli.progress import announce_compilation
@@ -31,13 +25,9 @@ from powersum.cli.terminal import columns, say, wrapped
 from powersum.core.interrupt import interruptible
 
 
+@asking
 def compare_command(
-    model: ModelFile,
-    query: QueryFile = None,
-    max_names: MaxNames = None,
-    evid: EvidenceFile = None,
-    evidence: EvidencePairs = None,
-    names: NamesFile = None,
+    asked: Asked,
     order: OrderFile = None,
     methods: Annotated[
         str,
@@ -64,19 +54,10 @@ def compare_command(
     """
     choices = parse_methods(methods)
     limits = limits_of(sweeps=sweeps, time_limit=time_limit, threads=threads, seed=seed)
-    check_outputs([plot, csv], [model, query, evid, order], picture=plot)
+    check_outputs([plot, csv], [*asked.files, order], picture=plot)
     announce_compilation(quiet=quiet)
     with older_answers_aside([plot, csv]):
-        question, hints = read_question(
-            model,
-            query=query,
-            max_names=max_names,
-            evid=evid,
-            evidence=evidence,
-            names=names,
-            order=order,
-            limits=limits,
-        )
+        question, hints = asked.read(order=order, limits=limits)
     if not quiet:
         print_notes(hints)
     with interruptible() as interrupt:
@@ -105,7 +86,7 @@ def compare_command(
         if plot is not None:
             from powersum.report.compare import save_comparison
 
-            save_comparison(comparison, plot, title=model.name)
+            save_comparison(comparison, plot, title=asked.model.name)
         if not quiet:
             print_written((csv, plot), sys.stdout)
     if interrupt.cause is not None:

@@ -6,26 +6,15 @@ from typing import Annotated
 
 import typer
 
-from powersum.cli.files import (
-    EvidenceFile,
-    EvidencePairs,
-    MaxNames,
-    ModelFile,
-    QueryFile,
-    limits_of,
-    print_notes,
-    read_question,
-)
+from powersum.cli.asking import Asked, asking
+from powersum.cli.files import limits_of, print_notes
 from powersum.cli.progress import announce_compilation
 from powersum.core.errors import InputError
 
 
+@asking
 def explore_command(
-    model: ModelFile,
-    query: QueryFile = None,
-    max_names: MaxNames = None,
-    evid: EvidenceFile = None,
-    evidence: EvidencePairs = None,
+    asked: Asked,
     time_limit: Annotated[
         float, typer.Option("--time", metavar="S", help="Seconds to look for an answer; the page can change it.")
     ] = 20.0,
@@ -52,15 +41,16 @@ def explore_command(
     from powersum.explore.questions import Words
 
     announce_compilation(quiet=False)
-    question, hints = read_question(model, query=query, max_names=max_names, evid=evid, evidence=evidence)
+    question, hints = asked.read()
     print_notes(hints)
     serve(
         question.model,
-        str(model),
-        fragment=Words(question, str(model)).link(),
+        str(asked.model),
+        names=None if asked.names is None else str(asked.names),
+        fragment=Words(question, str(asked.model)).link(),
         port=port,
         browser=browser,
         seconds=time_limit,
         # The address on a line of its own, and whole, however narrow the terminal is.
-        announce=lambda address: print(f"exploring {model} (Ctrl-C ends it):\n{address}", flush=True),
+        announce=lambda address: print(f"exploring {asked.model} (Ctrl-C ends it):\n{address}", flush=True),
     )

@@ -8,18 +8,12 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
+from powersum.cli.asking import Asked, asking
 from powersum.cli.files import (
-    EvidenceFile,
-    EvidencePairs,
     JsonOutput,
-    MaxNames,
-    ModelFile,
-    NamesFile,
     OrderFile,
-    QueryFile,
     check_outputs,
     print_notes,
-    read_question,
 )
 from powersum.cli.fresh import older_answers_aside
 from powersum.cli.progress import announce_compilation
@@ -31,23 +25,17 @@ from powersum.report.units import bytes_text
 TASKS = {"PR": "log partition function", "MAP": "MAP", "MMAP": "marginal MAP", "power-sum": "power sum"}
 
 
+@asking
 def info_command(
-    model: ModelFile,
-    query: QueryFile = None,
-    max_names: MaxNames = None,
-    evid: EvidenceFile = None,
-    evidence: EvidencePairs = None,
-    names: NamesFile = None,
+    asked: Asked,
     order: OrderFile = None,
     json: JsonOutput = None,
 ) -> None:
     """Show a model's size, what simplification leaves of it, and what a bound and an exact answer will cost."""
-    check_outputs([json], [model, query, evid, order])
+    check_outputs([json], [*asked.files, order])
     announce_compilation(quiet=False)
     with older_answers_aside([json]):
-        question, hints = read_question(
-            model, query=query, max_names=max_names, evid=evid, evidence=evidence, names=names, order=order
-        )
+        question, hints = asked.read(order=order)
     print_notes(hints)
     facts = describe(question)
     if json is not None:
@@ -59,7 +47,7 @@ def info_command(
 
         with saving(json) as handle:
             handle.write(f"{text}\n".encode())
-    print(described(model, facts, order, columns(sys.stdout)))
+    print(described(asked.model, facts, order, columns(sys.stdout)))
 
 
 def described(model_file: Path, facts: Facts, order_file: Path | None, width: int | None = None) -> str:

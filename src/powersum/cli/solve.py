@@ -19,25 +19,18 @@ from powersum.cli.answer import (
     print_written,
     write_answer,
 )
+from powersum.cli.asking import Asked, asking
 from powersum.cli.files import (
     CertificateOutput,
-    EvidenceFile,
-    EvidencePairs,
     JsonOutput,
-    Likelihoods,
-    MaxNames,
     Memory,
-    ModelFile,
-    NamesFile,
     PlotOutput,
-    QueryFile,
     ReportOutput,
     Seed,
     Work,
     check_outputs,
     limits_of,
     print_notes,
-    read_question,
 )
 from powersum.cli.fresh import older_answers_aside
 from powersum.cli.progress import announce_compilation, output_stream, progress, two_sided_line
@@ -52,15 +45,10 @@ from powersum.model.question import Question
 from powersum.model.result import Result, Status
 
 
+@asking
 def solve_command(
     context: typer.Context,
-    model: ModelFile,
-    query: QueryFile = None,
-    max_names: MaxNames = None,
-    evid: EvidenceFile = None,
-    evidence: EvidencePairs = None,
-    names: NamesFile = None,
-    likelihood: Likelihoods = None,
+    asked: Asked,
     time_limit: Annotated[
         float | None,
         typer.Option(
@@ -141,20 +129,11 @@ def solve_command(
             if given:
                 raise InputError(f"give {name} or --workers and --cluster, not both: cubes have no state")
     # A run may go on in the file that it resumes.
-    check_outputs([json, uai, plot, report, certificate, checkpoint], [model, query, evid], picture=plot)
+    check_outputs([json, uai, plot, report, certificate, checkpoint], asked.files, picture=plot)
     check_outputs([json, uai, plot, report, certificate], [resume], picture=plot)
     announce_compilation(quiet=quiet)
     with older_answers_aside([json, uai, plot, report, certificate]):
-        question, hints = read_question(
-            model,
-            query=query,
-            max_names=max_names,
-            evid=evid,
-            evidence=evidence,
-            names=names,
-            likelihoods=likelihood,
-            limits=limits,
-        )
+        question, hints = asked.read(limits=limits)
         solver = Solver(
             question.model,
             evidence=question.all_evidence,

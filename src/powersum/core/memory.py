@@ -29,6 +29,14 @@ if sys.platform == "win32":
 
     def _otherwise_held() -> int:
         """The working set, as Windows knows it."""
+        return _working_sets()[0]
+
+    def most_bytes_held() -> int:
+        """Bytes that this process has held at most."""
+        return _working_sets()[1]
+
+    def _working_sets() -> tuple[int, int]:
+        """That of now, and the largest."""
         import ctypes
         from ctypes import wintypes
 
@@ -47,12 +55,18 @@ if sys.platform == "win32":
         current.restype = wintypes.HANDLE
         ask = ctypes.windll.psapi.GetProcessMemoryInfo
         ask.argtypes = (wintypes.HANDLE, ctypes.POINTER(Counters), wintypes.DWORD)
-        return int(counters.WorkingSetSize) if ask(current(), ctypes.byref(counters), counters.cb) else 0
+        if not ask(current(), ctypes.byref(counters), counters.cb):
+            return 0, 0
+        return int(counters.WorkingSetSize), int(counters.PeakWorkingSetSize)
 
 else:
 
     def _otherwise_held() -> int:
-        """The peak, as macOS and the BSDs know it: never too little, so that a budget holds."""
+        """The peak, all that macOS and the BSDs tell: never too little, so that a budget holds."""
+        return most_bytes_held()
+
+    def most_bytes_held() -> int:
+        """Bytes that this process has held at most."""
         import resource
 
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

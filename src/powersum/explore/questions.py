@@ -60,14 +60,16 @@ class Words:
     ----------
     question
         The question.
-    file
-        The model's file, as it was named when the page was started.
+    file, names
+        The model's file and that of its names, as they were given when the page was started.
     seconds, best
         How long to look for the answer, and how many of the best to find.
     """
 
-    def __init__(self, question: Question, file: str, *, seconds: float = 60.0, best: int = 1) -> None:
-        self._question, self._model, self._file = question, question.model, file
+    def __init__(
+        self, question: Question, file: str, *, names: str | None = None, seconds: float = 60.0, best: int = 1
+    ) -> None:
+        self._question, self._model, self._file, self._names = question, question.model, file, names
         self._seconds, self._best = seconds, best
         self._max = question.query.answered
         self._all = question.query.task == "MAP" and question.model.n_variables > 0
@@ -118,7 +120,7 @@ class Words:
 
     def command(self) -> str | None:
         """The command line; None where a name has no form that a list on a command line can hold."""
-        words = ["powersum", "solve", self._file]
+        words = ["powersum", "solve", self._file, *([] if self._names is None else ["--names", self._names])]
         names = [_plain(self._model.name(v), self._model.variable, v) for v in self._max]
         pairs = [
             (
@@ -166,11 +168,12 @@ class Words:
             arguments.append(f"k={self._best}")
         arguments.append(f"time_limit={self._seconds:g}")
         shown = "result.log_lower, result.log_upper"
+        read = f"ps.read({self._file!r})"
         return "\n".join(
             [
                 "import powersum as ps",
                 "",
-                f"model = ps.read({self._file!r})",
+                f"model = {read if self._names is None else f'ps.read_names({self._names!r}, {read})'}",
                 f"result = ps.solve({', '.join(arguments)})",
                 f"print({'result.assignment, result.probability, ' if self._max else ''}{shown})",
             ]

@@ -23,6 +23,7 @@ def serve(
     model: Model,
     file: str,
     *,
+    names: str | None = None,
     fragment: str = "",
     port: int = 0,
     browser: bool = True,
@@ -33,8 +34,8 @@ def serve(
 
     Parameters
     ----------
-    model, file
-        The model, and what its file is called.
+    model, file, names
+        The model, and what its file and that of its names are called.
     fragment
         The question to begin with, as the page's links have it.
     port
@@ -47,7 +48,7 @@ def serve(
         Is told the address.
     """
     token = secrets.token_urlsafe(18)
-    explorer = Explorer(model, file, token, seconds=seconds)
+    explorer = Explorer(model, file, token, names=names, seconds=seconds)
     with _listening(port) as listener:
         address = f"http://{LOOPBACK}:{listener.getsockname()[1]}/?token={token}{'#' if fragment else ''}{fragment}"
         config = uvicorn.Config(

@@ -52,16 +52,17 @@ class Explorer:
     ----------
     model
         The model; nothing else is read.
-    file
-        What its file is called on the command line that is offered for copying.
+    file, names
+        What its file, and that of its names, is called on the command line that is offered for copying.
     token
         What every request must have.
     seconds
         How long an answer is looked for, unless the page asks for another time.
     """
 
-    def __init__(self, model: Model, file: str, token: str, *, seconds: float = 20.0) -> None:
+    def __init__(self, model: Model, file: str, token: str, *, names: str | None = None, seconds: float = 20.0) -> None:
         self.model, self._file, self._token, self._seconds = model, file, token, seconds
+        self._names = names
         self._pictures, self._beliefs = Pictures(model), Beliefs(model)
         self.runs, self._threads = Runs(MOST_WORKING), Threads()
         folder = files("powersum.explore").joinpath("page")
@@ -133,7 +134,8 @@ class Explorer:
     async def _question(self, request: Request) -> Response:
         data = await json_of(request)
         question = question_from(self.model, data.get("question"))
-        words = Words(question, self._file, seconds=self._time(data), best=whole_in(data, "best", 1, 1, MOST_BEST))
+        best = whole_in(data, "best", 1, 1, MOST_BEST)
+        words = Words(question, self._file, names=self._names, seconds=self._time(data), best=best)
         return JSONResponse(words.to_json())
 
     async def _of_variables(self, request: Request) -> Response:
@@ -191,7 +193,8 @@ class Explorer:
         if run is None or run.result is None:
             raise Refusal(404, "there is no such answer any more: ask again")
         result, question = run.result, run.question
-        words = Words(question, self._file, seconds=question.limits.seconds, best=max(len(result.best), 1))
+        best = max(len(result.best), 1)
+        words = Words(question, self._file, names=self._names, seconds=question.limits.seconds, best=best)
         page = await self._threads.run(
             lambda: report_html(
                 result,

@@ -13,9 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from powersum.answer.gradient import Gradient
-from powersum.core.errors import InputError
-from powersum.model.log_values import check_shape
-from powersum.model.rounding import rounded_up
+from powersum.answer.layer import bounds_and_slopes, check_numbers
 
 __all__ = ["differentiable"]
 
@@ -55,18 +53,7 @@ def differentiable(gradient: Gradient) -> Callable[[Any], Any]:
 
     def call(log_values: Any) -> tuple[Any, Any]:
         """All rows at once; an exception must not leave here."""
-        given = np.asarray(log_values)
-        rows = given.reshape(-1, given.shape[-1]).astype(np.float64)
-        values, slopes = np.full(len(rows), np.nan), np.full(rows.shape, np.nan)
-        numbers = (rows < np.inf).all(axis=1)
-        # Rows keep their numbers, by which they find their shifts again.
-        rows[~numbers] = 0.0
-        found = gradient.batch(rows)
-        values[numbers], slopes[numbers] = found[0][numbers], found[1][numbers]
-        return (
-            rounded_up(values, given.dtype).reshape(given.shape[:-1]),
-            slopes.astype(given.dtype).reshape(given.shape),
-        )
+        return bounds_and_slopes(gradient, log_values, np.asarray(log_values).dtype.name)
 
     def backward(slopes: Any, cotangent: Any) -> tuple[Any]:
         return (cotangent[..., None] * slopes,)
@@ -77,9 +64,7 @@ def differentiable(gradient: Gradient) -> Callable[[Any], Any]:
     def function(log_values: Any) -> Any:
         # Checked while JAX traces, for in the call it would be too late.
         numbers = jnp.asarray(log_values)
-        check_shape(numbers.shape, gradient.model.log_values.shape)
-        if numbers.dtype not in (np.float32, np.float64):
-            raise InputError(f"log_values are of type {numbers.dtype}: give single or double precision")
+        check_numbers(gradient, numbers.shape, numbers.dtype.name)
         return bound(numbers)
 
     return function

@@ -11,8 +11,7 @@ from typing import Any
 import torch
 
 from powersum.answer.gradient import Gradient
-from powersum.core.errors import InputError
-from powersum.model.rounding import rounded_up
+from powersum.answer.layer import bounds_and_slopes, check_numbers
 
 __all__ = ["differentiable"]
 
@@ -20,15 +19,12 @@ __all__ = ["differentiable"]
 class _Bound(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
     def forward(ctx: Any, log_values: Any, gradient: Gradient) -> Any:
-        if log_values.dtype not in (torch.float32, torch.float64):
-            raise InputError(f"log_values are of type {log_values.dtype}: give single or double precision")
-        numbers = log_values.detach().to("cpu", torch.float64).numpy()
-        values, slopes = gradient(numbers) if numbers.ndim == 1 else gradient.batch(numbers)
+        dtype = str(log_values.dtype).removeprefix("torch.")
+        check_numbers(gradient, tuple(log_values.shape[-1:]), dtype)
+        values, slopes = bounds_and_slopes(gradient, log_values.detach().to("cpu", torch.float64).numpy(), dtype)
         kind = {"dtype": log_values.dtype, "device": log_values.device}
         ctx.save_for_backward(torch.as_tensor(slopes, **kind))
-        return torch.as_tensor(
-            rounded_up(values, "float32" if log_values.dtype == torch.float32 else "float64"), **kind
-        )
+        return torch.as_tensor(values, **kind)
 
     @staticmethod
     def backward(ctx: Any, *cotangents: Any) -> Any:
@@ -42,14 +38,13 @@ def differentiable(gradient: Gradient) -> Callable[[Any], Any]:
     Parameters
     ----------
     gradient
-        The question. Its shifts stay from call to call, those of each row of a batch apart: what is returned is a bound
-        every time, and it may be tighter the next time. For a function that never changes take one with ``steps=0``.
+        The question, as :func:`powersum.jax.differentiable` takes it.
 
     Returns
     -------
     function
         From a tensor laid out like ``model.log_values`` to the bound, or from one with a row for each set of numbers to
-        as many bounds; in its precision, rounded up, and on its device.
+        as many bounds; in its precision, rounded up, and on its device. NaN or +inf among the log values make NaN.
 
     Examples
     --------

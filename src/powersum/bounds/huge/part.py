@@ -19,6 +19,7 @@ from powersum.bounds.gdd.regions import factor_graph
 from powersum.bounds.gdd.whole import evaluate_regions
 from powersum.cluster.store import forget, kept
 from powersum.core.arrays import FloatArray, IntArray, starts_of
+from powersum.core.memory import most_bytes_held
 from powersum.model.mapped import map_arrays
 from powersum.model.model import Model
 from powersum.model.rounding import UNIT
@@ -174,7 +175,7 @@ class Part(GDD):
         error = self._error(self._sweeps % REBUILD_EVERY)
         tables, weights = state.tables[self._entries], state.weights[self._axes]
         value = float(state.log_values.sum()) + self._constant
-        return Report(value, error, tables, weights, self._sweeps, _largest_held())
+        return Report(value, error, tables, weights, self._sweeps, float(most_bytes_held()))
 
     def rebuilt(self) -> Report:
         """The same with all tables built anew from the model's own numbers."""
@@ -199,12 +200,6 @@ class Part(GDD):
         self._problem.tau[:] = saved["tau"]
         self._shifts = saved["shifts"]
         self._rebuilt()
-
-
-def _largest_held() -> float:
-    import resource
-
-    return 1024.0 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 def _part(plan: Plan, number: int) -> Part:
