@@ -208,9 +208,12 @@ def test_a_killed_scheduler_leaves_what_is_known(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(cubes, "FIRST_SECONDS", 0.5)
     model, query = ps.generate.grid(30, 30, strength=2.0, seed=2)
     with machines(tmp_path, 1) as here, connected(here.address) as client:
-        result = ps.solve(
-            model, query, executor=client, time_limit=3600.0, callback=lambda snapshot: kill(here.scheduler)
-        )
+
+        def killing(snapshot: ps.Snapshot) -> None:
+            if snapshot.log_upper < math.inf:
+                kill(here.scheduler)
+
+        result = ps.solve(model, query, executor=client, time_limit=3600.0, callback=killing)
     assert result.status is ps.Status.INTERRUPTED
     assert "the cluster is gone" in result.reason
     assert "\n" not in result.reason
@@ -248,7 +251,7 @@ def test_a_cube_without_hope_is_given_up(hopeless: float, monkeypatch: pytest.Mo
     monkeypatch.setattr(cube, "EARLY", 1e-3)
     monkeypatch.setattr(Solver, "interrupt", lambda solver, reason: reasons.append(reason))
     report = bound_cube(asked, {int(query[0]): 0}, -math.inf, 1.0, hopeless, False)
-    assert report.branch is not None
+    # Nobody has ended it here, so that it may close after all.
     assert report.log_gap_early > 0.0
     assert reasons == ([] if hopeless else ["This cube will not be closed."])
 
