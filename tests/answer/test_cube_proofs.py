@@ -35,21 +35,21 @@ class Doubtful:
         self._rng, self._seconds, self._silent = np.random.default_rng(seed), seconds, silent
 
     def __call__(
-        self, asked: Asked, cube: dict[int, int], log_floor: float, seconds: float, only_assignments: bool
+        self,
+        asked: Asked,
+        cube: dict[int, int],
+        log_floor: float,
+        seconds: float,
+        hopeless: float,
+        only_assignments: bool,
     ) -> Report:
         # Without a floor every cube has a value of its own, which makes proofs of all kinds.
-        report = bound_cube(asked, cube, -math.inf, self._seconds, only_assignments)
+        report = bound_cube(asked, cube, -math.inf, self._seconds, math.inf, only_assignments)
         maximize = asked.query.max_variables.tolist()
         free = [v for v in (maximize or range(asked.model.n_variables)) if v not in cube and v not in asked.evidence]
         if only_assignments:
-            return Report(
-                math.inf,
-                report.log_lower,
-                report.states,
-                None,
-                0.0,
-                replace(report.proof, log_upper=math.inf, above=None),
-            )
+            below = replace(report.proof, log_upper=math.inf, above=None)
+            return replace(report, log_upper=math.inf, branch=None, proof=below)
         if len(cube) >= DEEP or not free:
             return report
         dumb = len(cube) < self._silent or self._rng.random() < 0.5
@@ -184,7 +184,7 @@ def test_what_evidence_excludes_is_proven(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(cubes, "bound_cube", Doubtful(2))
     with cf.ThreadPoolExecutor(2) as pool:
         result = ps.solve(
-            model, query, likelihoods, executor=pool, certificate=True, time_limit=60.0, schedule=Schedule(quick=0.0)
+            model, query, likelihoods, executor=pool, certificate=True, time_limit=None, schedule=Schedule(quick=0.0)
         )
     assert result.certificate is not None
     result.certificate.save(tmp_path / "proof.zip")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import powersum as ps
-from powersum.answer import cubes
+from powersum.answer import cube, cubes
 from powersum.answer.cube import Asked, Report, bound_cube, branch_variable
 from powersum.answer.cube_tree import log_sum_outward
 from powersum.answer.cubes import Conquest
@@ -53,7 +53,13 @@ class Oracle:
         self._rng = np.random.default_rng(seed)
 
     def __call__(
-        self, asked: Asked, cube: dict[int, int], log_floor: float, seconds: float, only_assignments: bool
+        self,
+        asked: Asked,
+        cube: dict[int, int],
+        log_floor: float,
+        seconds: float,
+        hopeless: float,
+        only_assignments: bool,
     ) -> Report:
         maximize = [int(v) for v in asked.query.max_variables]
         known = {**dict(asked.evidence), **cube}
@@ -76,7 +82,9 @@ class Oracle:
             lower = value - float(self._rng.exponential())
         upper = value + loose + ROUNDING
         branch = None if upper <= max(lower - ROUNDING, log_floor) or not free else int(self._rng.choice(free))
-        return Report(upper, lower - ROUNDING, states, branch, 0.0)
+        # Cubes that are given up are split later, or worked on for long.
+        given_up = branch is not None and hopeless < math.inf and bool(self._rng.random() < 0.5)
+        return Report(upper, lower - ROUNDING, states, branch, 0.0, given_up=given_up)
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -111,7 +119,7 @@ def test_a_floor_is_no_bound(seed: int) -> None:
     for state in range(int(model.cardinalities[0])):
         value = truth(model, maximize, {0: state})
         for log_floor in (value - 1.0, value - 1e-3, value, value + 1e-3, value + 1.0, value + 20.0):
-            report = bound_cube(asked, {0: state}, log_floor, 600.0, False)
+            report = bound_cube(asked, {0: state}, log_floor, 600.0, math.inf, False)
             assert report.log_upper >= value - ROUNDING
             assert report.log_lower <= value + ROUNDING
             assert report.log_upper <= max(value, log_floor) + 1e-6
@@ -127,7 +135,7 @@ def test_a_floor_is_no_bound(seed: int) -> None:
 def test_a_cube_that_evidence_excludes_is_empty() -> None:
     model, _ = ps.generate.grid(3, 3, seed=1)
     asked = Asked(model, ps.Query.of(model, [0, 1]), {0: 1}, 2e9, SLOW, 1, 0)
-    assert bound_cube(asked, {0: 0}, -math.inf, 1.0, False).log_upper == -math.inf
+    assert bound_cube(asked, {0: 0}, -math.inf, 1.0, math.inf, False).log_upper == -math.inf
 
 
 @pytest.mark.parametrize(("maximize", "seed"), [("some", 1), ("all", 2), (None, 3)])
@@ -192,6 +200,60 @@ def test_a_killed_worker_costs_one_slice(tmp_path: Path, monkeypatch: pytest.Mon
     assert alone.status is ps.Status.OPTIMAL
     assert result.status is ps.Status.OPTIMAL, result.reason
     assert result.log_lower == pytest.approx(alone.log_lower, abs=1e-6)
+
+
+def test_a_killed_scheduler_leaves_what_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from powersum.cluster.dask_workers import connected
+
+    monkeypatch.setattr(cubes, "FIRST_SECONDS", 0.5)
+    model, query = ps.generate.grid(30, 30, strength=2.0, seed=2)
+    with machines(tmp_path, 1) as here, connected(here.address) as client:
+
+        def killing(snapshot: ps.Snapshot) -> None:
+            if snapshot.log_upper < math.inf:
+                kill(here.scheduler)
+
+        result = ps.solve(model, query, executor=client, time_limit=3600.0, callback=killing)
+    assert result.status is ps.Status.INTERRUPTED
+    assert "the cluster is gone" in result.reason
+    assert "\n" not in result.reason
+    assert result.log_lower <= result.log_upper < math.inf
+
+
+def test_a_cube_that_is_being_worked_on_is_split_for_those_without_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One worker is at the whole and never gets done; the other one splits it, and its parts prove the answer."""
+    import threading
+
+    model, maximize, evidence = question_of(1)
+    value = truth(model, maximize, evidence)
+    oracle, over = Oracle(1), threading.Event()
+
+    def stuck(asked: Asked, cube: dict[int, int], *given: Any) -> Report:
+        if not cube and not given[-1]:
+            over.wait(60.0)
+            return Report(math.inf, -math.inf, None, None, 0.0)
+        return oracle(asked, cube, *given)
+
+    monkeypatch.setattr(cubes, "bound_cube", stuck)
+    with cf.ThreadPoolExecutor(2) as pool:
+        solver = Solver(model, maximize, evidence, time_limit=50.0, schedule=SLOW)
+        result = Conquest(solver, Workers(pool, own=False), seconds=50.0).run()
+        over.set()
+    assert result.status is ps.Status.OPTIMAL, result.reason
+    assert result.log_lower - 1e-9 <= value <= result.log_upper + 1e-9
+
+
+@pytest.mark.parametrize("hopeless", [0.0, math.inf])
+def test_a_cube_without_hope_is_given_up(hopeless: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, query = ps.generate.grid(12, 12, strength=2.0, seed=2)
+    asked = Asked(model, ps.Query.of(model, query), {}, 2e9, SLOW, 1, 0)
+    reasons: list[str] = []
+    monkeypatch.setattr(cube, "EARLY", 1e-3)
+    monkeypatch.setattr(Solver, "interrupt", lambda solver, reason: reasons.append(reason))
+    report = bound_cube(asked, {int(query[0]): 0}, -math.inf, 1.0, hopeless, False)
+    # Nobody has ended it here, so that it may close after all.
+    assert report.log_gap_early > 0.0
+    assert reasons == ([] if hopeless else ["This cube will not be closed."])
 
 
 def test_branching_by_what_simplifies_most() -> None:

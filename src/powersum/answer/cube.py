@@ -22,6 +22,12 @@ from powersum.model.question import Question
 CLOSE = 0.5 * SAME
 """A cube whose bound is no further above the best value known than this is closed: nothing in it counts as better."""
 
+EARLY = 0.125
+"""Share of its slice after which a cube may be given up."""
+
+FEW_ASSIGNMENTS = 0.1
+"""Share of the usual time for local search in a cube, where an assignment is known from elsewhere."""
+
 MOST_VARIABLES = 20_000
 """Of larger problems the variable in most factors is branched on; what elimination would meet takes too long to say."""
 
@@ -57,7 +63,12 @@ class Report:
     branch
         The variable to split by if more is to be known; None where nothing is left to split.
     seconds
-        What it took.
+        What it took; None where nobody has worked on the cube, but only looked how to split it.
+    log_gap_early
+        How far the bound was above the best value known when the cube could have been given up; infinity where it had
+        ended before.
+    given_up
+        Whether it was.
     proof
         Proves the bounds, where certificates are wanted.
     """
@@ -66,12 +77,19 @@ class Report:
     log_lower: float
     states: IntArray | None
     branch: int | None
-    seconds: float
+    seconds: float | None
+    log_gap_early: float = math.inf
+    given_up: bool = False
     proof: CubeProof = NOTHING_PROVEN
 
 
 def bound_cube(
-    asked: Asked, cube: Mapping[int, int], log_floor: float, seconds: float, only_assignments: bool
+    asked: Asked,
+    cube: Mapping[int, int],
+    log_floor: float,
+    seconds: float,
+    hopeless: float,
+    only_assignments: bool,
 ) -> Report:
     """Bound a cube, with an assignment of this value known already elsewhere.
 
@@ -85,14 +103,23 @@ def bound_cube(
         Minus infinity for sums, and where nothing is known.
     seconds
         The slice.
+    hopeless
+        The cube is given up after a while if its bound is then further above the best value known.
     only_assignments
         Whether to look for assignments rather than for bounds.
     """
     question = asked.question()
     evidence = restricted(question, {v: (s,) for v, s in cube.items()})
     if evidence is None:
-        return Report(-math.inf, -math.inf, None, None, 0.0, empty_cube(cube) if asked.certificate else NOTHING_PROVEN)
-    schedule = replace(asked.schedule, tighten=False) if only_assignments else asked.schedule
+        return Report(
+            -math.inf, -math.inf, None, None, 0.0, proof=empty_cube(cube) if asked.certificate else NOTHING_PROVEN
+        )
+    schedule = asked.schedule
+    if only_assignments:
+        schedule = replace(schedule, tighten=False)
+    elif log_floor > -math.inf:
+        # Somebody has found what there is to find.
+        schedule = replace(schedule, companion_share=FEW_ASSIGNMENTS)
     solver = Solver(
         asked.model,
         evidence=evidence,
@@ -106,9 +133,15 @@ def bound_cube(
         schedule=schedule,
     )
     solver.aim_above(log_floor)
+    log_gap_early = math.inf
     for snapshot in solver:
         if snapshot.log_upper <= log_floor + CLOSE:
             solver.interrupt("Nothing better is left in this cube.")
+        elif log_gap_early == math.inf and snapshot.seconds >= EARLY * seconds:
+            log_gap_early = snapshot.log_upper - max(log_floor, snapshot.log_lower)
+            # Before any value is known there is nothing to judge by.
+            if hopeless < log_gap_early < math.inf:
+                solver.interrupt("This cube will not be closed.")
     # At the point it comes from, once more.
     result = solver.result()
     log_lower, log_upper, proof = result.log_lower, result.log_upper, NOTHING_PROVEN
@@ -126,8 +159,20 @@ def bound_cube(
         solver.states() if log_lower > -math.inf else None,
         None if closed else branch_variable(Question.of(asked.model, evidence=evidence, query=asked.query), asked.seed),
         result.seconds,
+        log_gap_early,
+        not closed and hopeless < log_gap_early < math.inf,
         proof,
     )
+
+
+def branch_of(asked: Asked, cube: Mapping[int, int]) -> Report:
+    """How to split a cube, and nothing else about it."""
+    question = asked.question()
+    evidence = restricted(question, {v: (s,) for v, s in cube.items()})
+    branch = None
+    if evidence is not None:
+        branch = branch_variable(Question.of(asked.model, evidence=evidence, query=asked.query), asked.seed)
+    return Report(math.inf, -math.inf, None, branch, None)
 
 
 def branch_variable(question: Question, seed: int) -> int | None:

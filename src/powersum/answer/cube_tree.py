@@ -21,8 +21,12 @@ class Node:
     ----------
     log_upper, log_lower
         Bounds on its value, from its own slice and from what it was split into.
+    asked, running, parted
+        Whether somebody was given it, is at it still, and whether somebody else was told to split it meanwhile.
+    long
+        Whether it is to be worked on for long.
     branch
-        The variable that it was split by.
+        The variable that it was split by, or is to be.
     proof
         What its own slice has proven, where certificates are wanted.
     log_proven
@@ -34,6 +38,9 @@ class Node:
     log_upper: float = math.inf
     log_lower: float = -math.inf
     asked: bool = False
+    running: bool = False
+    parted: bool = False
+    long: bool = False
     branch: int | None = None
     children: list[Node] = field(default_factory=list)
     proof: CubeProof = NOTHING_PROVEN

@@ -18,11 +18,12 @@ import numpy as np
 
 from powersum.answer.board import IMPOSSIBLE_REASON, Board, proven
 from powersum.answer.certificate import certificate_of, ground_of, shortfall
-from powersum.answer.cube import CLOSE, Asked, Report, bound_cube
+from powersum.answer.cube import CLOSE, Asked, Report, bound_cube, branch_of
 from powersum.answer.cube_proofs import NOTHING_PROVEN, Joint
 from powersum.answer.cube_tree import Node, joined
 from powersum.answer.probability import log_sum_of, probability_of, reserved
 from powersum.answer.solver import SAME, Solver
+from powersum.cluster.errors import ClusterError
 from powersum.cluster.executor import HEARTBEAT, ExecutorLike, Shared, Workers, workers_of
 from powersum.core.clock import working_time
 from powersum.core.interrupt import Interrupt
@@ -34,11 +35,20 @@ from powersum.prepare.proof import Proof
 FIRST_SHARE, FIRST_SECONDS = 0.1, 5.0
 """Share of the time, and seconds at most, for the whole question before it is split."""
 
-CUBE_SECONDS = 1.5
-"""Seconds of a cube's slice, where the time left has more than so many times ten."""
+CUBE_SECONDS, SUM_SECONDS = 4.0, 1.5
+"""Seconds of a slice of a maximum's and of a sum's cube, where the time left has more than so many times ten."""
 
 CUBE_SHARE = 0.1
 """Share of the time left that a slice takes at most."""
+
+LONG_SECONDS, LONG_SHARE = 60.0, 0.35
+"""The same for a cube that splitting does not help."""
+
+HOPELESS_GAP, LEAST_HOPELESS, LEARNING = 0.5, 0.1, 1.25
+"""Gap beyond which a cube is split after a while of its slice: at first, at least, and by how much cubes change it."""
+
+WHOLE = math.inf
+"""No cube is given up early."""
 
 LEAST_SECONDS = 0.2
 """And at least."""
@@ -93,6 +103,10 @@ class Conquest:
         self._board = Board(question.model.n_variables)
         self._whole = Problem.whole(question.model, np.zeros(question.model.n_variables), {})
         self._looking = False
+        self._gone: str | None = None
+        self._running: list[Node] = []
+        self._given_up: list[Node] = []
+        self._hopeless = HOPELESS_GAP
         self._best_proof = NOTHING_PROVEN
         self._asked = Asked(
             question.model,
@@ -110,10 +124,18 @@ class Conquest:
         workers = self._workers
         shared = workers.share(self._asked)
         while not self._ended():
-            self._hand_out(shared)
-            if not workers.pending:
+            try:
+                self._hand_out(shared)
+                if not workers.pending:
+                    break
+                found = workers.finished(min(HEARTBEAT, max(self._left, 0.0)))
+            except ClusterError as error:
+                if self._board.log_upper == math.inf:
+                    raise
+                # What is known holds, whoever is gone.
+                self._gone = str(error)
                 break
-            for node, report in workers.finished(min(HEARTBEAT, max(self._left, 0.0))):
+            for node, report in found:
                 self._take(node, report)
             self._report()
         return self._answer()
@@ -135,21 +157,36 @@ class Conquest:
         """Give every free worker the open cube that matters most; one may look for assignments."""
         workers = self._workers
         while workers.pending < workers.size:
-            node = self._next()
-            if node is not None:
-                node.asked = True
-                workers.submit(node, bound_cube, shared, node.cube, self._floor, self._slice(node), False)
-            elif self._worth_looking():
+            if self._worth_looking():
                 self._looking = True
-                workers.submit(None, bound_cube, shared, {}, self._floor, self._slice(self._root), True)
+                workers.submit(None, bound_cube, shared, {}, self._floor, self._slice(self._root), WHOLE, True)
+            elif (node := self._next()) is not None:
+                node.asked = node.running = True
+                self._running.append(node)
+                hopeless = WHOLE if node is self._root or node.long or self._sums else self._hopeless
+                workers.submit(node, bound_cube, shared, node.cube, self._floor, self._slice(node), hopeless, False)
+            elif (node := self._heaviest([one for one in self._given_up if one.branch is not None])) is not None:
+                # Whoever has nothing else to do need not wait for its siblings.
+                self._split(node, node.branch)
+            elif (node := self._to_part()) is not None:
+                node.parted = True
+                workers.submit(node, branch_of, shared, node.cube)
             else:
                 return
-            if workers.size >= SEARCHERS and self._worth_looking():
-                self._looking = True
-                workers.submit(None, bound_cube, shared, {}, self._floor, self._slice(self._root), True)
 
     def _worth_looking(self) -> bool:
-        return not self._sums and not self._looking
+        """Whether somebody shall look for assignments: once while the whole is worked on, with many workers always."""
+        if self._sums or self._looking or not self._root.asked:
+            return False
+        return self._workers.size >= SEARCHERS or not self._root.children
+
+    def _to_part(self) -> Node | None:
+        """A cube that is worked on and that somebody without work may split beforehand."""
+        self._running = [node for node in self._running if node.running]
+        return self._heaviest([node for node in self._running if not (node.parted or node.children)])
+
+    def _heaviest(self, nodes: list[Node]) -> Node | None:
+        return max((node for node in nodes if not self._closed(node)), key=self._weight, default=None)
 
     @property
     def _floor(self) -> float:
@@ -161,13 +198,14 @@ class Conquest:
         if node is self._root:
             seconds = min(FIRST_SHARE * self._limit, FIRST_SECONDS)
         else:
-            seconds = min(CUBE_SECONDS, CUBE_SHARE * max(self._left, 0.0))
+            most, share = (LONG_SECONDS, LONG_SHARE) if node.long else (CUBE_SECONDS, CUBE_SHARE)
+            seconds = min(SUM_SECONDS if self._sums else most, share * max(self._left, 0.0))
         return max(min(seconds, self._left), LEAST_SECONDS)
 
     def _next(self) -> Node | None:
         """The cube that keeps the bounds apart most: that of the largest bound, or of the largest gap in a sum."""
         self._open = [node for node in self._open if not (node.asked or self._closed(node))]
-        return max(self._open, key=self._weight, default=None)
+        return self._heaviest(self._open)
 
     def _weight(self, node: Node) -> float:
         if not self._sums or node.log_lower == -math.inf or node.log_upper == math.inf:
@@ -175,10 +213,14 @@ class Conquest:
         return node.log_upper + math.log(max(-math.expm1(node.log_lower - node.log_upper), 1e-300))
 
     def _closed(self, node: Node) -> bool:
-        """True where nothing in the cube can matter any more."""
-        if node.log_upper == -math.inf:
-            return True
-        return node.log_upper <= (node.log_lower if self._sums else self._board.log_lower) + CLOSE
+        """True where nothing in the cube, or in one around it, can matter any more."""
+        around: Node | None = node
+        while around is not None:
+            log_lower = around.log_lower if self._sums else self._board.log_lower
+            if around.log_upper == -math.inf or around.log_upper <= log_lower + CLOSE:
+                return True
+            around = around.parent
+        return False
 
     def _take(self, node: Node | None, report: Report) -> None:
         """What came back from a worker."""
@@ -190,15 +232,55 @@ class Conquest:
             # Whoever looked for assignments has bounds of the whole, too.
             self._looking = False
             node = self._root
+        elif report.seconds is not None:
+            node.running = False
+            self._learn(report)
         node.log_upper = min(node.log_upper, report.log_upper)
         node.log_lower = max(node.log_lower, report.log_lower)
-        if report.proof.log_upper < node.log_proven or self._sums:
+        if report.proof.log_upper < node.log_proven or (self._sums and report.seconds is not None):
             node.log_proven = min(node.log_proven, report.proof.log_upper)
             node.proof = report.proof if self._sums else report.proof.upper_part
-        if report.branch is not None and not node.children:
-            node.split(report.branch, int(self._question.model.cardinalities[report.branch]))
-            self._open += node.children
+        if report.given_up and not node.children:
+            node.branch = report.branch
+            self._given_up.append(node)
+        elif report.branch is not None:
+            self._split(node, report.branch)
         node.join(sums=self._sums)
+        if report.seconds is not None and node.parent is not None:
+            self._decide(node.parent.children)
+
+    def _split(self, node: Node, variable: int | None) -> None:
+        assert variable is not None
+        if node in self._given_up:
+            self._given_up.remove(node)
+        if not node.children:
+            node.split(variable, int(self._question.model.cardinalities[variable]))
+            self._open += node.children
+
+    def _decide(self, siblings: list[Node]) -> None:
+        """What becomes of cubes that were given up, once all that belong together have been looked at.
+
+        Where one of them is left, splitting has closed all others, and goes on. Where several are, their number would
+        grow with every split: each is worked on for long instead.
+        """
+        if any(node.running or not (node.asked or self._closed(node)) for node in siblings):
+            return
+        left = [node for node in siblings if node in self._given_up and not self._closed(node)]
+        for node in left:
+            if len(left) == 1 and node.branch is not None:
+                self._split(node, node.branch)
+            else:
+                self._given_up.remove(node)
+                node.long, node.asked = True, False
+                self._open.append(node)
+
+    def _learn(self, report: Report) -> None:
+        """Cubes that did not close although they looked like it are given up earlier, and the other way round."""
+        if report.log_gap_early < math.inf and not self._sums:
+            if report.branch is None:
+                self._hopeless = max(self._hopeless, LEARNING * report.log_gap_early)
+            elif report.log_gap_early <= self._hopeless:
+                self._hopeless = max(self._hopeless / LEARNING, LEAST_HOPELESS)
 
     def _report(self) -> None:
         """Both bounds of the whole to the board, and whoever wants to know."""
@@ -269,6 +351,8 @@ class Conquest:
             return Status.OPTIMAL, proven("Every cube is closed.", board.gap)
         if self._interrupt.cause is not None:
             return Status.INTERRUPTED, f"Interrupted by {self._interrupt.cause}: the best answer until then."
+        if self._gone is not None:
+            return Status.INTERRUPTED, f"Broken off, for {self._gone}: the best answer until then."
         if board.gap <= limits.gap:
             return Status.BOUNDED, f"The gap asked for, {limits.gap:g}, was reached."
         if self._left > 0.0:

@@ -234,7 +234,8 @@ class Scheduler:
         seconds = self._slice if active else schedule.idle_share * self._slice
         if self._stage and schedule.hopeless_gap * abs(board.log_lower) < board.gap < math.inf:
             seconds = schedule.hopeless_share * self._slice
-        crew.companion.run(self.clock.deadline(seconds))
+        if schedule.companion_share:
+            crew.companion.run(self.clock.deadline(schedule.companion_share * seconds))
 
     @property
     def _slice(self) -> float:

@@ -103,6 +103,9 @@ class Schedule:
     completion: float = 1.0
     """Seconds of a turn that looks for a first assignment which zeros allow."""
 
+    companion_share: float = 1.0
+    """Share of the usual turns for local search beside other work; with 0 it has none but the first."""
+
     idle_share: float = 0.4
     """Share of the usual turn for a local search that has not found anything for long."""
 

@@ -36,7 +36,7 @@ from powersum.cli.fresh import older_answers_aside
 from powersum.cli.progress import announce_compilation, output_stream, progress, two_sided_line
 from powersum.cli.result_file import AnswerWriter
 from powersum.cli.terminal import console_on, log10_text, value_text
-from powersum.cli.workers import Cluster, WorkerNumber, executor_of
+from powersum.cli.workers import Cluster, WorkerNumber, executor_of, refuse_both
 from powersum.core.errors import InputError
 from powersum.core.interrupt import interruptible
 from powersum.core.machine import budget_of
@@ -120,6 +120,8 @@ def solve_command(
         raise InputError("give --best or --certificate, not both: a certificate proves one answer")
     if best > 1 and (checkpoint is not None or resume is not None):
         raise InputError("give --best or a checkpoint, not both: a checkpoint is about one answer")
+    # A small question is answered at once, by nobody else: what is wrong is told all the same.
+    refuse_both(workers, cluster)
     if workers is not None or cluster is not None:
         options: dict[str, object] = {"--best": best > 1, "--uai": uai}
         options |= {"--checkpoint": checkpoint, "--resume": resume, "--work": work}

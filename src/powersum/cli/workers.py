@@ -20,11 +20,16 @@ Cluster = Annotated[
 ]
 
 
+def refuse_both(workers: int | None, cluster: str | None) -> None:
+    """Refuse two answers to who computes."""
+    if workers is not None and cluster is not None:
+        raise InputError("give --workers or --cluster, not both")
+
+
 @contextmanager
 def executor_of(workers: int | None, cluster: str | None) -> Iterator[ExecutorLike]:
     """The executor that the options name; None for this process."""
-    if workers is not None and cluster is not None:
-        raise InputError("give --workers or --cluster, not both")
+    refuse_both(workers, cluster)
     if cluster is None:
         yield workers
         return

@@ -185,6 +185,40 @@ def test_a_killed_process_is_replaced_and_the_bound_stays_valid(tmp_path: Path) 
     assert set(result.assignment) == {str(v) for v in grid.query}
 
 
+def test_a_killed_worker_of_a_cluster_is_replaced_from_the_last_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A real scheduler and workers; one is killed in the middle of a sweep, and another one takes its part over."""
+    from powersum.cluster.dask_workers import connected
+    from tests.cluster.machines import kill, machines
+
+    # Every round is saved, so that there is a checkpoint to begin with.
+    monkeypatch.setattr(method, "CHECKPOINT_SECONDS", -1.0)
+    grid = ps.generate.grid(4, 4, seed=6)
+    exact = exact_value(grid.model, Query.of(grid.model, grid.query).weights)
+    path = tmp_path / "grid.psm"
+    ps.write(grid.model, path)
+    seen, killers = list[float](), list[threading.Thread]()
+    with machines(tmp_path, 2) as here, connected(here.address) as client:
+        client.wait_for_workers(2, timeout=60)
+
+        def kill_one(snapshot: Any) -> None:
+            seen.append(snapshot.log_upper)
+            if snapshot.sweep == 3:
+                # From aside: the next sweep begins meanwhile.
+                killers.append(threading.Thread(target=kill, args=(here.workers[0],)))
+                killers[0].start()
+
+        result = ps.bound(path, grid.query, method="gdd", executor=client, sweeps=10, callback=kill_one)
+        killers[0].join()
+        assert here.workers[0].poll() is not None
+    assert result.sizes["parts"] == 2
+    assert len(seen) == 11
+    assert min(seen) >= exact
+    assert seen == sorted(seen, reverse=True)
+    assert result.log_upper >= exact
+
+
 def _youngest_child() -> int:
     """A worker process: one that multiprocessing has spawned."""
     children = []
