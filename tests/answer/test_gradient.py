@@ -262,3 +262,17 @@ def test_an_empty_question_has_a_gradient_too() -> None:
 def test_wrong_calls_are_one_line(call: Callable[[ps.Gradient], object], message: str) -> None:
     with pytest.raises(ps.InputError, match=message):
         call(ps.Gradient(ps.Model.from_tables({"a": [0.4, 0.6]})))
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.1])
+@pytest.mark.parametrize("seed", range(6))
+def test_little_memory_is_no_reason_to_refuse(seed: int, temperature: float) -> None:
+    model, query, evidence = hard_case(seed)
+    truth = exact_value(model, query.weights, evidence=evidence)
+    gradient = ps.Gradient(model, query=query, evidence=evidence, temperature=temperature, memory=1000)
+    assert not gradient.exact
+    value, slopes = gradient(model.log_values)
+    assert value >= truth - 1e-12 * max(1.0, abs(truth))
+    assert slopes.shape == model.log_values.shape
+    roomy = ps.Gradient(model, query=query, evidence=evidence, temperature=temperature)
+    assert value >= roomy(model.log_values)[0] - 1e-9

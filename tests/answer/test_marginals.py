@@ -212,3 +212,14 @@ def test_a_data_frame() -> None:
 def test_a_long_table_is_cut() -> None:
     model, _ = ps.generate.grid(6, 6, seed=1)
     assert str(ps.marginals(model)).splitlines()[-1] == "… and 12 more states"
+
+
+def test_little_memory_is_no_reason_to_refuse() -> None:
+    model = ps.generate.grid(14, 14, seed=5).model
+    truth = ps.marginals(model)
+    assert truth.exact
+    found = ps.marginals(model, of=[0], memory=1000, time_limit=1.0)
+    assert not found.exact
+    assert found.beliefs[0].sum() == pytest.approx(1.0)
+    assert (found.log_lower[0] <= np.log(truth.beliefs[0]) + 1e-9).all()
+    assert (np.log(truth.beliefs[0]) <= found.log_upper[0] + 1e-9).all()

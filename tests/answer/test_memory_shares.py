@@ -8,10 +8,11 @@ from powersum.answer.memory_shares import MemoryShares
 
 
 @pytest.mark.parametrize("full", [0.0, MemoryShares(1e9).full_search(1e8)])
+@pytest.mark.parametrize("wide", [0.0, MemoryShares(1e9).most_wide])
 @pytest.mark.parametrize("beside", [False, True])
-def test_those_that_are_there_together_fit_the_whole(beside: bool, full: float) -> None:
-    shares = MemoryShares(1e9, beside, full)
-    evaluation = shares.evaluation + shares.local_search + full
+def test_those_that_are_there_together_fit_the_whole(beside: bool, wide: float, full: float) -> None:
+    shares = MemoryShares(1e9, beside, full, wide)
+    evaluation = shares.evaluation + shares.local_search + full + wide
     together = {
         "tightening beside the best tree, with a try of search": evaluation + 2.0 * shares.tree + shares.search,
         "a bound that is alone": evaluation + shares.alone + shares.search,
@@ -26,7 +27,7 @@ def test_those_that_are_there_together_fit_the_whole(beside: bool, full: float) 
         "components": shares.components,
     }
     assert {name: size for name, size in together.items() if size > 1e9 * (1.0 + 1e-12)} == {}
-    assert shares.tree > 0.2e9 - 0.5 * full
+    assert shares.tree > 0.2e9 - 0.5 * (full + wide)
     assert (shares.local_search > 0.0) == beside
 
 

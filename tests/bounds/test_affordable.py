@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import powersum as ps
 from powersum.answer.tuning import Schedule
 from powersum.bounds.affordable import NAMES, affordable, decomposed_bytes
-from powersum.bounds.single import SingleFactors
+from powersum.bounds.single import SingleFactors, single_bound
 from powersum.core.arrays import FloatArray
 from powersum.model.query import Query
 from powersum.prepare.ordering import elimination_order
@@ -32,6 +34,33 @@ def test_single_factors_are_a_bound(case: tuple[ps.Model, FloatArray]) -> None:
     decoded = single.decode()
     assert ((decoded >= 0) == (problem.tau == 0.0)).all()
     assert (decoded < problem.model.cardinalities).all()
+
+
+@settings(deadline=None)
+@given(weighted_models(), st.integers(0, 2**32 - 1))
+def test_the_gradient_of_single_factors_supports_a_convex_bound(case: tuple[ps.Model, FloatArray], seed: int) -> None:
+    model, weights = case
+    problem = simplify(model, Query(weights))
+    if not problem.feasible or not problem.model.n_variables:
+        return
+    reduced = problem.model
+    gradient = np.full(reduced.log_values.size, math.nan)
+    value = single_bound(reduced, problem.tau, gradient=gradient)
+    assert value == SingleFactors(problem).log_upper
+    assert (gradient >= 0.0).all()
+    # Each factor's own part is a distribution over its entries, of which impossible ones have nothing.
+    np.testing.assert_allclose(np.add.reduceat(gradient, reduced.table_starts[:-1]), 1.0)
+    assert not gradient[reduced.log_values == -math.inf].any()
+    steps = np.random.default_rng(seed).normal(size=gradient.size)
+    other = single_bound(reduced.with_log_values(reduced.log_values + steps), problem.tau)
+    assert other >= value + float(gradient @ steps) - 1e-9 * max(1.0, abs(value))
+
+
+def test_guesses_of_single_factors_are_distributions() -> None:
+    model = ps.generate.grid(5, 5, seed=3).model
+    for belief in SingleFactors(simplify(model, Query.of(model))).beliefs():
+        assert belief.min() >= 0.0
+        assert belief.sum() == pytest.approx(1.0)
 
 
 def test_less_memory_means_another_bound() -> None:

@@ -59,6 +59,34 @@ def test_against_brute_force(seed: int, kinds: tuple[float, ...]) -> None:
         assert assignment_value(model, chosen) == pytest.approx(truth, abs=1e-9)
 
 
+def test_contexts_by_place_and_by_hash_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in range(20):
+        model = structured(seed, variables=10, most_states=4)
+        by_place = counted(model, np.ones(10))
+        with monkeypatch.context() as patch:
+            patch.setattr(counting, "MOST_DIRECT", 5)
+            by_hash = counted(model, np.ones(10))
+        assert by_place.nodes == by_hash.nodes
+        assert by_place.log_value == by_hash.log_value
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_variables_that_lose_some_of_many_states(seed: int) -> None:
+    """States that are gone are part of what is remembered, the 32nd and the 63rd among them."""
+    rng = np.random.default_rng(seed)
+    n, states = 4, 63
+    # Each factor lets a state go with those close by, so that masks of all kinds come up.
+    distance = np.abs(np.subtract.outer(np.arange(states), np.arange(states)))
+    factors = []
+    for a, b in ((0, 1), (1, 2), (2, 3), (0, 3)):
+        close = distance <= rng.integers(1, 4)
+        factors.append(((a, b), np.where(close, rng.integers(1, 4, (states, states)), 0.0)))
+    model = ps.Model.from_factors([states] * n, factors)
+    chain = factors[0][1] @ factors[1][1] @ factors[2][1]
+    found = counted(model, np.ones(n))
+    assert found.log_value == pytest.approx(math.log(float((chain * factors[3][1]).sum())), abs=1e-9)
+
+
 @settings(deadline=None, max_examples=50)
 @given(st.integers(0, 10**6))
 def test_with_states_given(seed: int) -> None:

@@ -66,3 +66,11 @@ def test_bounds_of_a_real_pedigree_come_closer_with_every_pass() -> None:
         assert passes.sum.log_lower + problem.log_constant <= truth + 1e-5
         assert passes.sum.log_upper + problem.log_constant >= truth - 1e-5
     assert passes.sum.log_lower + problem.log_constant > truth - 15.0
+
+
+@pytest.mark.parametrize(("instance", "truth"), [("2bitcomp_5.cnf", 36.825239), ("2bitmax_6.cnf", 67.501693)])
+def test_formulas_are_counted_exactly(instance: str, truth: float) -> None:
+    result = ps.solve(ps.read(model_file("uai2014-pr", instance)), work=20.0, time_limit=None)
+    assert result.status is ps.Status.OPTIMAL
+    assert result.log_lower == pytest.approx(truth, abs=1e-6)
+    assert result.log_upper - result.log_lower < 1e-8

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from powersum.core.arrays import FloatArray
-from powersum.core.errors import InputError
+from powersum.core.errors import InputError, TooLittleMemoryError
 from powersum.model.evidence import evidence_of
 from powersum.model.keys import as_text
 from powersum.model.limits import Limits, number, whole_number
@@ -48,7 +48,8 @@ class Gradient:
     steps
         Steps of descent in each call after that; 0 keeps the shifts as they are.
     memory, threads, seed
-        As in :func:`powersum.bound`.
+        As in :func:`powersum.bound`. Where not even the smallest tree fits, the bound is that of every factor by
+        itself, which nothing tightens.
 
     Attributes
     ----------
@@ -85,7 +86,7 @@ class Gradient:
         seed: int = 0,
     ) -> None:
         # Compiled modules are imported where they are used, so that ``import powersum`` stays quick.
-        from powersum.answer.warm_tree import WarmTree
+        from powersum.answer.warm_tree import WarmFactors, WarmTree
         from powersum.bounds.buckets.sweeps import LEAST_WEIGHT_SHARE
 
         limits = Limits(sweeps=sweeps, time_limit=time_limit, memory=memory, threads=threads, seed=seed)
@@ -99,9 +100,12 @@ class Gradient:
         self._steps = whole_number(steps, "steps", 0)
         self._ask(Question.of(model, maximize, evidence, query=query, limits=limits))
         problem = self._known.problem
-        self._tree: WarmTree | None = None
+        self._tree: WarmTree | WarmFactors | None = None
         if problem.model.n_variables:
-            self._tree = WarmTree(problem, limits, temperature=temperature, ibound=ibound)
+            try:
+                self._tree = WarmTree(problem, limits, temperature=temperature, ibound=ibound)
+            except TooLittleMemoryError:
+                self._tree = WarmFactors(problem, temperature=temperature)
 
     def _ask(self, question: Question) -> None:
         from powersum.prepare.conditioned import conditioned

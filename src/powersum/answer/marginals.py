@@ -11,9 +11,9 @@ import numpy as np
 from powersum.answer.distribution import Distribution, Marginals, known_marginals
 from powersum.answer.shares import SumBounds
 from powersum.assign.repair import repaired
-from powersum.core.arrays import FloatArray
+from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.clock import deadline_at, working_time
-from powersum.core.errors import InputError
+from powersum.core.errors import InputError, TooLittleMemoryError
 from powersum.core.interrupt import interruptible
 from powersum.exact.small import small_elimination
 from powersum.model.keys import listed
@@ -23,6 +23,8 @@ from powersum.model.question import EvidenceLike, ModelLike, Question
 from powersum.model.rounding import elimination_error
 
 if TYPE_CHECKING:
+    from powersum.bounds.single import SingleFactors
+    from powersum.bounds.tree import CoveringTree
     from powersum.prepare.problem import Problem
 
 __all__ = ["Distribution", "Marginals", "marginals"]
@@ -90,7 +92,6 @@ def marginals(
             raise impossible(question)
         return known_marginals(model, *known, small.tables.log_error)
     # Compiled modules are imported where they are used, so that ``import powersum`` stays quick.
-    from powersum.bounds.tree import CoveringTree
     from powersum.prepare.ordering import elimination_order
     from powersum.prepare.simplify import simplified
 
@@ -103,7 +104,7 @@ def marginals(
     if not problem.model.n_variables:
         return known_marginals(model, np.concatenate([*beliefs, np.zeros(0)]), problem.possible, problem.log_error)
     order = elimination_order(problem.model, problem.tau, seed=limits.seed)
-    tree = CoveringTree(problem, order, threads=limits.threads, seed=limits.seed, memory=int(limits.bytes))
+    tree = _affordable(problem, order, limits)
     if not tree.exact:
         search = min(1.0, 0.1 * limits.seconds)
         if repaired(problem, tree.decode(), seconds=search, seed=limits.seed) is None:
@@ -147,6 +148,17 @@ def impossible(question: Question) -> InputError:
     known = question.all_evidence
     what = "the evidence has probability 0" if known else "every state of the model has probability 0"
     return InputError(f"{what}: there are no marginals")
+
+
+def _affordable(problem: Problem, order: IntArray, limits: Limits) -> CoveringTree | SingleFactors:
+    """What single numbers are read from: a covering tree, or every factor by itself where none fits the memory."""
+    from powersum.bounds.single import SingleFactors
+    from powersum.bounds.tree import CoveringTree
+
+    try:
+        return CoveringTree(problem, order, threads=limits.threads, seed=limits.seed, memory=int(limits.bytes))
+    except TooLittleMemoryError:
+        return SingleFactors(problem)
 
 
 def _of_removed(model: Model, problem: Problem) -> list[FloatArray]:

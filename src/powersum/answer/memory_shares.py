@@ -20,6 +20,9 @@ EVALUATION, BESIDE = 0.2, 0.1
 SEARCH = 0.2
 """Share for what branch and bound remembers, or for evaluation with a cutset held, where it is not done."""
 
+WIDE = 0.1
+"""Share for messages that local search keeps from move to move, at most."""
+
 FULL, OPEN_NODES = 0.15, 0.02
 """Shares for the search of full configurations, at most, and for its open nodes; what it does not take others have."""
 
@@ -39,11 +42,14 @@ class MemoryShares:
         True where local search runs beside the rest, with working memory of its own.
     full
         Bytes that the search of full configurations takes, all in all; 0 where it is not done.
+    wide
+        Bytes of messages that local search keeps from move to move; 0 where it keeps none.
     """
 
     whole: float
     beside: bool = False
     full: float = 0.0
+    wide: float = 0.0
 
     @property
     def elimination(self) -> float:
@@ -66,6 +72,11 @@ class MemoryShares:
         return BESIDE * self.whole if self.beside else 0.0
 
     @property
+    def most_wide(self) -> float:
+        """For messages that local search keeps, at most; what it does not take trees have."""
+        return WIDE * self.whole
+
+    @property
     def search(self) -> float:
         """For branch and bound; the copy of a tree's tables that it reads has its room in the tree's share."""
         return SEARCH * self.whole
@@ -73,7 +84,7 @@ class MemoryShares:
     @property
     def tree(self) -> float:
         """For one covering tree: the best of the stages before and the one at work are there together."""
-        return 0.5 * (self.whole - self.evaluation - self.local_search - self.search - self.full)
+        return 0.5 * (self.whole - self.evaluation - self.local_search - self.search - self.wide - self.full)
 
     @property
     def open_nodes(self) -> float:
@@ -107,4 +118,4 @@ class MemoryShares:
 
     def sums(self, *, held: bool) -> float:
         """For partial sums; half of it where a cutset is held."""
-        return (SUMS * self.whole - self.full) * (0.5 if held else 1.0)
+        return (SUMS * self.whole - self.full - self.wide) * (0.5 if held else 1.0)

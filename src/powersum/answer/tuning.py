@@ -32,6 +32,18 @@ class Schedule:
     late_elimination: float = 0.7
     """After the first stage it is done if it takes at most this share of the time left."""
 
+    # Orders
+
+    order_search_from: float = 30.0
+    """Seconds of a run from which on narrower orders are looked for all the while."""
+
+    first_orders: float = 20.0
+    first_orders_share: float = 0.02
+    """Seconds for that at the beginning, and share of the time that they take at most."""
+
+    order_share: float = 0.15
+    """Time for it after each stage, as a share of the time for tightening."""
+
     # Stages
 
     first_stage: float = 0.6
@@ -129,6 +141,13 @@ class Schedule:
 
     first_conditioning: float = 0.3
     """Seconds for it at the very beginning."""
+
+    early_conditioning: float = 1.5
+    early_conditioning_share: float = 0.1
+    """Seconds for it before anything else where everything is summed, and share of the time that they take at most."""
+
+    hopeful_conditioning: float = 0.3
+    """Then it goes on, as long as it is likely to be through in this share of the time left."""
 
     first_share: float = 1e-3
     """Least share of the sum for a context to be kept in the very first pass."""

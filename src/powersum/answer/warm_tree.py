@@ -1,4 +1,7 @@
-"""A covering tree that takes new numbers again and again and goes on from the shifts of the last time."""
+"""A covering tree that takes new numbers again and again and goes on from the shifts of the last time.
+
+Where no tree fits there are single factors in its place.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import numpy as np
 
 from powersum.bounds.buckets.factor_passes import FactorPasses
 from powersum.bounds.buckets.wiring import Layout
+from powersum.bounds.single import single_bound
 from powersum.bounds.tree import CoveringTree
 from powersum.bounds.tree.descent import Descent
 from powersum.bounds.tree.fixed_tree import FARTHEST
@@ -100,6 +104,30 @@ class WarmTree:
             if not self._descent.iterate(math.inf):
                 break
         return self._descent.at_point
+
+
+class WarmFactors:
+    """What is left where no tree fits the memory: every factor by itself, with nothing to tighten.
+
+    Parameters
+    ----------
+    problem
+        The problem, at least one variable of which is left.
+    temperature
+        Weight of max variables; 0 is the true bound.
+    """
+
+    exact = False
+
+    def __init__(self, problem: Problem, *, temperature: float) -> None:
+        self._tau = np.where(problem.tau == 0.0, temperature, problem.tau)
+        self.start = np.zeros(0)
+
+    def run(self, model: Model, point: FloatArray, steps: int) -> tuple[float, FloatArray, FloatArray]:
+        """As that of :class:`WarmTree`; there are no shifts, and so no steps."""
+        del steps
+        gradient = np.empty(model.log_values.size)
+        return single_bound(model, self._tau, gradient=gradient), gradient, point
 
 
 def _tightened(problem: Problem, limits: Limits, ibound: int | None) -> tuple[Layout, IntArray, FloatArray]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -23,13 +24,16 @@ from powersum.answer.workers.elimination import ExactElimination
 from powersum.answer.workers.first_assignment import FirstAssignment
 from powersum.answer.workers.full_search import FullSearch
 from powersum.answer.workers.local_search import LocalSearch
+from powersum.answer.workers.order_search import OrderSearch
 from powersum.answer.workers.partial_sums import PartialSums
-from powersum.answer.workers.task import Task
+from powersum.answer.workers.task import StageWorker, Task
 from powersum.answer.workers.tightening import Tightening
 from powersum.answer.workers.variational import VariationalSums
 from powersum.assign.evaluator import Evaluator
+from powersum.assign.wide_search import bytes_with, sum_tree_for
 from powersum.bounds.affordable import HUGE
 from powersum.bounds.single import SingleFactors
+from powersum.core.arrays import IntArray
 from powersum.core.clock import Clock
 from powersum.core.progress import Progress
 from powersum.core.work_time import metered
@@ -104,26 +108,47 @@ def work(
     if resumed is not None and resumed.proves_more:
         resumed.verify(board, task.problem)
         yield
-    full = FullSearch(task)
-    settled = yield from first_try(full, clock, schedule)
+    full, conditioning = FullSearch(task), Conditioning(task)
+    settled = False
+    if full.maximises_all:
+        settled = yield from first_try(full, _first_full(clock, schedule), task)
+    elif conditioning.sums_all:
+        # Where tables will do, it must be quicker than they.
+        late = elimination.seconds if fits else math.inf
+        seconds = min(schedule.early_conditioning, schedule.early_conditioning_share * clock.limit, late)
+        on = partial(conditioning.nearly_done, schedule.hopeful_conditioning, late)
+        settled = yield from first_try(conditioning, seconds, task, on)
     if settled:
         return
-    scheduler = Scheduler(crew_of(task, full), board, clock, schedule, elimination)
+
+    def try_late(order: IntArray) -> None:
+        narrower = ExactElimination(task.problem, order, board, cost=schedule.elimination_cost)
+        if narrower.bytes <= shares.elimination and narrower.seconds < scheduler.late_seconds:
+            scheduler.late, scheduler.late_seconds = narrower, narrower.seconds
+
+    crew = crew_of(task, full, conditioning, try_late)
+    scheduler = Scheduler(crew, board, clock, schedule, elimination)
     if fits:
         scheduler.late_seconds = elimination.seconds
     yield
     yield from scheduler.turns()
 
 
-def first_try(full: FullSearch, clock: Clock, schedule: Schedule) -> Generator[None, None, bool]:
-    """Where everything is maximised, easy questions are settled before the first tree is built; True if this is."""
-    ends = clock.spent + _first_full(clock, schedule)
-    progress = Progress.MORE if full.maximises_all and full.begin(ends) else Progress.DONE
-    while progress is Progress.MORE and clock.spent < ends:
-        progress = full.run(clock.deadline(schedule.slice))
+def first_try(
+    worker: StageWorker, seconds: float, task: Task, nearly_done: Callable[[], bool] = lambda: False
+) -> Generator[None, None, bool]:
+    """Easy questions are settled before the first tree is built: a worker that may do so has so many seconds.
+
+    It goes on beyond them as long as ``nearly_done`` says so. Returns whether the answer is proven.
+    """
+    clock = task.clock
+    ends = clock.spent + seconds
+    progress = Progress.MORE if worker.begin(ends) else Progress.DONE
+    while progress is Progress.MORE and (clock.spent < ends or nearly_done()):
+        progress = worker.run(clock.deadline(task.schedule.slice))
         yield
-    full.end()
-    return full.settled
+    worker.end()
+    return task.board.proven
 
 
 def _first_full(clock: Clock, schedule: Schedule) -> float:
@@ -131,15 +156,28 @@ def _first_full(clock: Clock, schedule: Schedule) -> float:
     return min(schedule.first_full, schedule.first_full_share * clock.limit)
 
 
-def crew_of(task: Task, full: FullSearch) -> Crew:
-    """The workers on a task. A new one is a file in ``workers`` and a line among the spells."""
+def crew_of(
+    task: Task, full: FullSearch, conditioning: Conditioning, narrower: Callable[[IntArray], None] = lambda order: None
+) -> Crew:
+    """The workers on a task. A new one is a file in ``workers`` and a line among the spells.
+
+    ``narrower`` is called with each narrower order that is found.
+    """
     schedule = task.schedule
+    messages = sum_tree_for(task.problem, memory=task.shares.most_wide, seed=task.seed)
+    if messages is not None:
+        task = replace(task, shares=replace(task.shares, wide=bytes_with(messages)))
     evaluator = Evaluator(task.problem, memory=task.shares.evaluation)
-    full.local = local = LocalSearch(task, evaluator)
+    full.local = local = LocalSearch(task, evaluator, messages)
     tightening = Tightening(task, local)
     sums = PartialSums(task, tightening, local)
     search = BranchAndBound(task, evaluator, tightening, local)
-    conditioning = Conditioning(task, sums)
+    conditioning.sums = sums
+
+    def take(order: IntArray) -> None:
+        tightening.order = order
+        narrower(order)
+
     return Crew(
         first=FirstAssignment(task, evaluator, tightening, local, sums),
         tightening=tightening,
@@ -164,6 +202,13 @@ def crew_of(task: Task, full: FullSearch) -> Crew:
                 VariationalSums(task, local, sums, full),
                 (schedule.variational_share,) * 2,
                 first=schedule.first_variational,
+                accompanied=False,
+                modest=True,
+            ),
+            Spell(
+                OrderSearch(task, take),
+                (schedule.order_share,) * 2,
+                first=min(schedule.first_orders, schedule.first_orders_share * task.clock.limit),
                 accompanied=False,
                 modest=True,
             ),

@@ -19,7 +19,7 @@ from powersum.assign.regions import TOO_WIDE
 from powersum.core.arrays import BoolArray, FloatArray, IntArray
 from powersum.core.jit import compiled
 from powersum.core.random import following, number_below, seeded
-from powersum.model.graph import adjacency
+from powersum.model.graph import Adjacency, adjacency
 
 SMALLEST_GAIN = 1e-9
 """Differences below this are rounding: a block is taken as better only beyond it."""
@@ -33,8 +33,9 @@ SPARSE_SHARE = 0.6
 REGION_WORK = 1e6
 """Table entries that the elimination of one region may take: by ``core.speed.ELIMINATION`` a few milliseconds."""
 
-LEAST_PATIENCE, PATIENCE = 30, 0.5
-"""A search is given up after this many blocks without a gain, and so many more for each variable at issue."""
+LEAST_PATIENCE, PATIENCE, HASTE = 30, 0.5, 0.03
+"""A search is given up after this many blocks without a gain, and so many more for each variable at issue: the last
+where it is hasty."""
 
 
 class LocalSearch:
@@ -48,6 +49,8 @@ class LocalSearch:
         Where to start: feasible, a state for every max variable.
     seed
         Seed of the choice of blocks.
+    hasty
+        True for sparse blocks alone and little patience: on large graphs many starts that are crossed find more.
 
     Attributes
     ----------
@@ -55,8 +58,9 @@ class LocalSearch:
         Value of :attr:`assignment`, up to the rounding of its updates; certify with :meth:`Evaluator.value`.
     """
 
-    def __init__(self, evaluator: Evaluator, assignment: IntArray, *, seed: int = 0) -> None:
+    def __init__(self, evaluator: Evaluator, assignment: IntArray, *, seed: int = 0, hasty: bool = False) -> None:
         model = evaluator.problem.model
+        self._sparse_share, self._patience = (1.0, HASTE) if hasty else (SPARSE_SHARE, PATIENCE)
         self._evaluator = evaluator
         self._rng = np.random.default_rng(seed)
         self._graph = adjacency(model.n_variables, model.scope_starts, model.scope_variables)
@@ -88,7 +92,7 @@ class LocalSearch:
         if not len(self._centres):
             return False
         centre = int(self._rng.choice(self._centres))
-        if self._rng.random() < SPARSE_SHARE:
+        if self._rng.random() < self._sparse_share:
             most = max(len(self._max_variables), FIRST_BLOCK)
             size = int(np.exp(self._rng.uniform(np.log(FIRST_BLOCK), np.log(most))))
             gain = self.maximise(self.ball(centre, size), thin=True)
@@ -105,7 +109,7 @@ class LocalSearch:
     @property
     def exhausted(self) -> bool:
         """True after so many blocks without a gain that another start is worth more."""
-        return self.idle >= LEAST_PATIENCE + PATIENCE * len(self._centres)
+        return self.idle >= LEAST_PATIENCE + self._patience * len(self._centres)
 
     def maximise(self, block: IntArray, *, thin: bool = False) -> float:
         """Maximise over ``block``, or over a narrow part of it; the gain, or infinity where it is too wide."""
@@ -129,9 +133,7 @@ class LocalSearch:
 
     def ball(self, centre: int, size: int) -> IntArray:
         """About ``size`` max variables nearest to ``centre``, ties broken at random."""
-        chosen = np.empty(size, dtype=np.int64)
-        count = _ball(centre, self._seed(), self._graph.starts, self._graph.neighbours, self._evaluator.is_max, chosen)
-        return chosen[:count]
+        return ball_of(centre, size, self._seed(), self._graph, self._evaluator.is_max)
 
     def kick(self, block: IntArray, scale: float) -> None:
         """Move to what would be best over ``block``, or a narrow part of it, if all tables were somewhat different.
@@ -208,6 +210,12 @@ class LocalSearch:
                         stack.append(u)
             pieces.append(np.asarray(members, dtype=np.int64))
         return pieces
+
+
+def ball_of(centre: int, size: int, seed: int, graph: Adjacency, is_max: BoolArray) -> IntArray:
+    """Up to ``size`` max variables nearest to ``centre``, the nearest first, ties broken at random."""
+    chosen = np.empty(size, dtype=np.int64)
+    return chosen[: _ball(centre, seed, graph.starts, graph.neighbours, is_max, chosen)]
 
 
 @compiled

@@ -33,7 +33,7 @@ def hold_cutset(problem: Problem, *, entries: float, seed: int = 0) -> Problem:
     """
     tau = problem.tau.copy()
     while True:
-        left = _sum_part(problem.model, tau > 0.0)
+        left = sum_part(problem.model, tau > 0.0)
         crowded = _crowded(left, entries, seed)
         if not crowded.any():
             return replace(problem, tau=tau)
@@ -42,7 +42,7 @@ def hold_cutset(problem: Problem, *, entries: float, seed: int = 0) -> Problem:
         tau[np.argsort(-crowded, kind="stable")[:n_held]] = 0.0
 
 
-def _sum_part(model: Model, is_sum: BoolArray) -> Model:
+def sum_part(model: Model, is_sum: BoolArray) -> Model:
     """The scopes that are left when all other variables are given, with tables that are never read."""
     places = is_sum[model.scope_variables]
     owner = np.repeat(np.arange(model.n_factors), np.diff(model.scope_starts))

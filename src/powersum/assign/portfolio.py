@@ -94,6 +94,8 @@ class Portfolio:
         Values of assignments.
     seed
         Seed of all that is drawn at random.
+    hasty
+        True for many short searches in place of fewer long ones.
 
     Attributes
     ----------
@@ -101,8 +103,8 @@ class Portfolio:
         The best so far; ``-inf`` while nothing feasible is known.
     """
 
-    def __init__(self, evaluator: Evaluator, *, seed: int = 0) -> None:
-        self._evaluator = evaluator
+    def __init__(self, evaluator: Evaluator, *, seed: int = 0, hasty: bool = False) -> None:
+        self._evaluator, self._hasty = evaluator, hasty
         self._seed = seed
         self._rng = np.random.default_rng(seed)
         self._annealer = Annealer(evaluator)
@@ -122,6 +124,11 @@ class Portfolio:
     def look_at(self, decoded: IntArray) -> None:
         """States read off an upper bound that is being tightened: starts of one kind among others, the newest first."""
         self._decoded = decoded
+
+    @property
+    def kept(self) -> list[IntArray]:
+        """The best assignments that are kept, the best first."""
+        return [states for _, states in self._elite]
 
     def improve(self, deadline: float) -> bool:
         """Search until the deadline; True when a better assignment was found."""
@@ -170,7 +177,7 @@ class Portfolio:
                 self._begin_noised()
             return bool(self._elite)
         if self._search is None:
-            self._search = LocalSearch(evaluator, states, seed=self._seed)
+            self._search = LocalSearch(evaluator, states, seed=self._seed, hasty=self._hasty)
         else:
             self._search.restart(states, opened)
         if self._search.log_value > self.log_value:

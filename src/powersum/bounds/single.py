@@ -11,9 +11,38 @@ import numpy as np
 from powersum.core.arrays import FloatArray, IntArray, starts_of
 from powersum.core.jit import compiled
 from powersum.core.odometer import next_entry
+from powersum.model.model import Model
 from powersum.model.result import Residuals
 from powersum.model.rounding import certain, elimination_error
 from powersum.prepare.problem import Problem
+
+
+def single_bound(model: Model, tau: FloatArray, *, gradient: FloatArray | None = None) -> float:
+    """The bound for any numbers in the tables, rounding counted.
+
+    Parameters
+    ----------
+    model, tau
+        The model and the weight of each variable, as for :class:`SingleFactors`.
+    gradient
+        Overwritten by the derivative of the bound by each table entry, one of them where there are several.
+    """
+    log_value, _ = _passed(model, tau, np.zeros(0) if gradient is None else gradient)
+    # A weight between 0 and 1 gives no more than a sum does; one above 1 is bounded by as many equal states.
+    log_above = float((np.maximum(tau - 1.0, 0.0) * np.log(model.cardinalities)).sum())
+    return certain(log_value + log_above, elimination_error(model, float(tau.max(initial=1.0))))
+
+
+def _passed(model: Model, tau: FloatArray, gradient: FloatArray) -> tuple[float, FloatArray]:
+    return _single_factors(
+        model.cardinalities,
+        model.scope_starts,
+        model.scope_variables,
+        model.table_starts,
+        model.log_values,
+        tau,
+        gradient,
+    )
 
 
 class SingleFactors:
@@ -29,8 +58,6 @@ class SingleFactors:
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
-        # A weight between 0 and 1 gives no more than a sum does; one above 1 is bounded by as many equal states.
-        self._log_above = float((np.maximum(problem.tau - 1.0, 0.0) * np.log(problem.model.cardinalities)).sum())
         self.log_error = elimination_error(problem.model, float(problem.tau.max(initial=1.0)))
         self.log_upper = np.inf
         self.log_upper = self.bound()
@@ -42,28 +69,25 @@ class SingleFactors:
 
     def bound(self) -> float:
         """The bound, computed from the problem's own tables."""
-        model = self._problem.model
-        log_value, _ = _single_factors(
-            model.cardinalities,
-            model.scope_starts,
-            model.scope_variables,
-            model.table_starts,
-            model.log_values,
-            self._problem.tau,
-        )
-        return certain(log_value + self._log_above, self.log_error)
+        return single_bound(self._problem.model, self._problem.tau)
 
     def decode(self) -> IntArray:
         """For each max variable the state with the largest sum of its factors' maxima."""
-        model, tau = self._problem.model, self._problem.tau
-        _, scores = _single_factors(
-            model.cardinalities, model.scope_starts, model.scope_variables, model.table_starts, model.log_values, tau
-        )
-        starts = starts_of(model.cardinalities)
-        states = np.full(model.n_variables, -1, dtype=np.int64)
-        for v in np.flatnonzero(tau == 0.0).tolist():
-            states[v] = int(np.argmax(scores[starts[v] : starts[v + 1]]))
+        states = np.full(self._problem.model.n_variables, -1, dtype=np.int64)
+        for v, scores in enumerate(self._scores()):
+            if self._problem.tau[v] == 0.0:
+                states[v] = int(np.argmax(scores))
         return states
+
+    def beliefs(self) -> list[FloatArray]:
+        """A rough guess at the distribution of each variable: its states by the sum of their factors' maxima."""
+        return [_distribution(scores) for scores in self._scores()]
+
+    def _scores(self) -> list[FloatArray]:
+        """For each variable the sum of its factors' maxima with each state."""
+        model = self._problem.model
+        _, scores = _passed(model, self._problem.tau, np.zeros(0))
+        return np.split(scores, starts_of(model.cardinalities)[1:-1])
 
     def residuals(self) -> Residuals | None:
         """There is no such measure."""
@@ -75,6 +99,13 @@ class SingleFactors:
         return {"clusters": model.n_factors, "table_entries": model.log_values.size}
 
 
+def _distribution(scores: FloatArray) -> FloatArray:
+    """Numbers that grow with these logs and add up to 1; equal ones where nothing is possible."""
+    top = scores.max()
+    weights = np.exp(scores - top) if top > -np.inf else np.ones(len(scores))
+    return np.asarray(weights / weights.sum())
+
+
 @compiled
 def _single_factors(
     cardinalities: IntArray,
@@ -83,8 +114,13 @@ def _single_factors(
     table_starts: IntArray,
     log_values: FloatArray,
     tau: FloatArray,
+    gradient: FloatArray,
 ) -> tuple[float, FloatArray]:
-    """The bound, and for each state of each variable the sum over factors of the largest entry with it."""
+    """The bound, and for each state of each variable the sum over factors of the largest entry with it.
+
+    The derivative goes into ``gradient``, unless that is empty.
+    """
+    gradient[:] = 0.0
     n_factors = len(scope_starts) - 1
     state_starts = np.zeros(len(cardinalities) + 1, np.int64)
     for v in range(len(cardinalities)):
@@ -112,18 +148,25 @@ def _single_factors(
                 summed[v] = True
             for state in range(cardinalities[v]):
                 best[axis, state] = -np.inf
-        row_best = np.full(rows, -np.inf)
+        row_best, row_entry = np.full(rows, -np.inf), np.zeros(rows, np.int64)
         row = 0
         for entry in range(table_starts[k], table_starts[k + 1]):
             value = log_values[entry]
-            row_best[row] = max(row_best[row], value)
+            if value > row_best[row]:
+                row_best[row], row_entry[row] = value, entry
             for axis in range(axes):
                 best[axis, digits[axis]] = max(best[axis, digits[axis]], value)
             row = next_entry(row, digits[:axes], sizes[:axes], strides[:axes])
         top = row_best.max()
         if top == -np.inf:
             return -np.inf, scores
-        total += top + np.log(np.exp(row_best - top).sum())
+        shares = np.exp(row_best - top)
+        total += top + np.log(shares.sum())
+        if gradient.size:
+            for row in range(rows):
+                # A row without any possible entry has no share.
+                if shares[row] > 0.0:
+                    gradient[row_entry[row]] = shares[row] / shares.sum()
         for axis in range(axes):
             v = scope_variables[first + axis]
             for state in range(cardinalities[v]):

@@ -69,5 +69,5 @@ DEGREE_STEP = 50e-9
 TREE_BUILDING = 3e-5
 """For each variable, until a first covering tree of a very large model is there."""
 
-COUNTING_NODE = 25e-6
+COUNTING_NODE = 12e-6
 """For each variable that is set while a sum is found by conditioning."""

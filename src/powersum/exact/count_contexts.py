@@ -6,7 +6,8 @@ All that is remembered is remembered by content and compared word for word, so t
   still depends, its largest entry, and the number of its *shape*;
 * *shapes*: variables, their alive states, and the table on them less its largest entry. Two contexts with the same
   shape are the same to everybody else, whatever states of other variables led there;
-* *parts* (``count_kernels``): the shapes of a connected component, in a fixed order → its value.
+* *parts* (``count_parts``): the variables of a connected component, and the shapes of those of its factors that are
+  not as they were at the beginning, in a fixed order → its value.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powersum.core.arrays import FloatArray, IntArray
-from powersum.core.jit import inner
+from powersum.core.jit import bare
 from powersum.prepare.ordering.fill import lowest_bit
 
 MaskArray = NDArray[np.uint64]
@@ -42,6 +43,8 @@ class CountModel(NamedTuple):
     incident_starts: IntArray
     incident_factors: IntArray
     incident_axes: IntArray
+    direct_starts: IntArray  # where a factor's contexts are found by the masks themselves; -1 where by their hash
+    shifts: IntArray  # of each variable's mask among the masks of its factor
     rank: IntArray
     """Among equally promising variables the one of the largest rank is set next."""
 
@@ -51,7 +54,11 @@ class CountState(NamedTuple):
 
     counters: IntArray
     masks: MaskArray  # alive states of each variable
+    base_masks: MaskArray  # the same at the beginning
     context: IntArray  # present context of each factor
+    base: IntArray  # the same at the beginning
+    depends: MaskArray  # axes on which each factor depends at present
+    direct: SmallArray
     context_slots: SmallArray
     context_factor: SmallArray
     context_words: IntArray  # where the context's masks begin; the supported ones follow them
@@ -66,6 +73,7 @@ class CountState(NamedTuple):
     part_values: FloatArray
     part_choices: SmallArray  # variable and state, for max variables
     keys: SmallArray
+    key: SmallArray  # the one looked for at present
     trail: IntArray  # rows: a variable and -1, or a factor and its context before
     trail_masks: MaskArray
     frames: IntArray
@@ -79,39 +87,65 @@ class CountState(NamedTuple):
     factor_label: IntArray
     variable_label: IntArray
     stack: IntArray
+    digits: IntArray  # three rows in which tables are walked
+    number: FloatArray  # factors of a component that depend on each variable
+    activity: FloatArray  # how often each variable was in a factor that became impossible, of late
 
 
-@inner
+@bare
 def mix(key: Any, word: Any) -> Any:
     key = (key ^ word) * 0x2545F4914F6CDD1D
     return key ^ ((key >> 29) & 0x7FFFFFFFF)
 
 
-@inner
+@bare
 def slot_of(key: Any, size: int) -> Any:
     return (key ^ (key >> 33)) & (size - 1)
 
 
-@inner
+@bare
+def direct_slot(
+    f: Any,
+    direct_starts: IntArray,
+    scope_starts: IntArray,
+    scope_variables: IntArray,
+    shifts: IntArray,
+    masks: MaskArray,
+) -> Any:
+    """The place that belongs to the present masks of a factor, or -1."""
+    slot = direct_starts[f]
+    if slot >= 0:
+        for place in range(scope_starts[f], scope_starts[f + 1]):
+            slot += np.int64(masks[scope_variables[place]]) << shifts[place]
+    return slot
+
+
+@bare
 def context_of(model: CountModel, state: CountState, f: Any) -> Any:
     """The number of a factor's present context, made if it is new; -1 where there is no room for another one."""
     first, last = model.scope_starts[f], model.scope_starts[f + 1]
-    key = mix(f + 1, 77)
-    for place in range(first, last):
-        key = mix(key, np.int64(state.masks[model.scope_variables[place]]))
-    slot = slot_of(key, state.context_slots.size)
-    while state.context_slots[slot] >= 0:
-        c = state.context_slots[slot]
-        if state.context_factor[c] == f:
-            start = state.context_words[c]
-            same = True
-            for place in range(first, last):
-                if state.words[start + place - first] != state.masks[model.scope_variables[place]]:
-                    same = False
-                    break
-            if same:
-                return c
-        slot = (slot + 1) & (state.context_slots.size - 1)
+    slot = direct_slot(f, model.direct_starts, model.scope_starts, model.scope_variables, model.shifts, state.masks)
+    direct = slot >= 0
+    if direct:
+        if state.direct[slot] >= 0:
+            return np.int64(state.direct[slot])
+    else:
+        key = mix(f + 1, 77)
+        for place in range(first, last):
+            key = mix(key, np.int64(state.masks[model.scope_variables[place]]))
+        slot = slot_of(key, state.context_slots.size)
+        while state.context_slots[slot] >= 0:
+            c = np.int64(state.context_slots[slot])
+            if state.context_factor[c] == f:
+                start = state.context_words[c]
+                same = True
+                for place in range(first, last):
+                    if state.words[start + place - first] != state.masks[model.scope_variables[place]]:
+                        same = False
+                        break
+                if same:
+                    return c
+            slot = (slot + 1) & (state.context_slots.size - 1)
     counters = state.counters
     c = counters[N_CONTEXTS]
     arity = last - first
@@ -126,11 +160,14 @@ def context_of(model: CountModel, state: CountState, f: Any) -> Any:
         state.words[start + a] = state.masks[model.scope_variables[first + a]]
         state.words[start + arity + a] = NONE
     _look_through(model, state, c)
-    state.context_slots[slot] = c
+    if direct:
+        state.direct[slot] = c
+    else:
+        state.context_slots[slot] = c
     return c
 
 
-@inner
+@bare
 def _look_through(model: CountModel, state: CountState, c: int) -> None:
     """Supports, dependences, largest entry and shape of a new context, from the entries that are alive."""
     f = state.context_factor[c]
@@ -138,41 +175,36 @@ def _look_through(model: CountModel, state: CountState, c: int) -> None:
     arity = model.scope_starts[f + 1] - first
     start = state.context_words[c]
     words, values = state.words, model.log_values
-    digits = np.empty(arity, np.int64)
-    flat = np.ones(arity, np.bool_)
-    lowest = np.empty(arity, np.int64)
+    digits = state.digits
+    depends = NONE
     at = model.table_starts[f]
     for a in range(arity):
-        lowest[a] = lowest_bit(words[start + a])
-        digits[a] = lowest[a]
-        at += lowest[a] * model.strides[first + a]
+        digits[0, a] = digits[1, a] = lowest_bit(words[start + a])
+        at += digits[0, a] * model.strides[first + a]
     largest = -np.inf
     while True:
         value = values[at]
         if value > -np.inf:
             largest = max(largest, value)
             for a in range(arity):
-                words[start + arity + a] |= ONE << np.uint64(digits[a])
+                words[start + arity + a] |= ONE << np.uint64(digits[0, a])
         for a in range(arity):
-            if flat[a] and value != values[at - (digits[a] - lowest[a]) * model.strides[first + a]]:
-                flat[a] = False
+            if value != values[at - (digits[0, a] - digits[1, a]) * model.strides[first + a]]:
+                depends |= ONE << np.uint64(a)
         a = arity - 1
         while a >= 0:
-            higher = words[start + a] >> np.uint64(digits[a] + 1) if digits[a] < 63 else NONE
+            digit = digits[0, a]
+            higher = words[start + a] >> np.uint64(digit + 1) if digit < 63 else NONE
             if higher:
                 step = 1 + lowest_bit(higher)
-                digits[a] += step
+                digits[0, a] = digit + step
                 at += step * model.strides[first + a]
                 break
-            at -= (digits[a] - lowest[a]) * model.strides[first + a]
-            digits[a] = lowest[a]
+            at -= (digit - digits[1, a]) * model.strides[first + a]
+            digits[0, a] = digits[1, a]
             a -= 1
         if a < 0:
             break
-    depends = NONE
-    for a in range(arity):
-        if not flat[a]:
-            depends |= ONE << np.uint64(a)
     state.context_depends[c] = depends
     state.context_largest[c] = largest
     state.context_shape[c] = -1
@@ -180,39 +212,42 @@ def _look_through(model: CountModel, state: CountState, c: int) -> None:
         state.context_shape[c] = _shape_of(model, state, c)
 
 
-@inner
-def _walk_begin(model: CountModel, state: CountState, c: int, digits: IntArray) -> Any:
-    """Set digits to the first alive states; where the table of a context begins."""
+@bare
+def _walk_begin(model: CountModel, state: CountState, c: Any, row: Any) -> Any:
+    """Set a row of digits to the first alive states; where the table of a context begins."""
+    digits = state.digits
     f = state.context_factor[c]
     first = model.scope_starts[f]
     at = model.table_starts[f]
     for a in range(model.scope_starts[f + 1] - first):
-        digits[a] = lowest_bit(state.words[state.context_words[c] + a])
-        at += digits[a] * model.strides[first + a]
+        digits[row, a] = lowest_bit(state.words[state.context_words[c] + a])
+        at += digits[row, a] * model.strides[first + a]
     return at
 
 
-@inner
-def _walk_on(model: CountModel, state: CountState, c: int, digits: IntArray, at: int) -> Any:
+@bare
+def _walk_on(model: CountModel, state: CountState, c: Any, row: Any, at: Any) -> Any:
     """The next entry among the axes that matter; -1 after the last."""
+    digits = state.digits
     f = state.context_factor[c]
     first, start, depends = model.scope_starts[f], state.context_words[c], state.context_depends[c]
     for a in range(model.scope_starts[f + 1] - first - 1, -1, -1):
         if not (depends >> np.uint64(a)) & ONE:
             continue
         stride = model.strides[first + a]
-        higher = state.words[start + a] >> np.uint64(digits[a] + 1) if digits[a] < 63 else NONE
+        digit = digits[row, a]
+        higher = state.words[start + a] >> np.uint64(digit + 1) if digit < 63 else NONE
         if higher:
             step = 1 + lowest_bit(higher)
-            digits[a] += step
+            digits[row, a] = digit + step
             return at + step * stride
         low = lowest_bit(state.words[start + a])
-        at -= (digits[a] - low) * stride
-        digits[a] = low
+        at -= (digit - low) * stride
+        digits[row, a] = low
     return -1
 
 
-@inner
+@bare
 def _shape_of(model: CountModel, state: CountState, c: int) -> Any:
     """The number of a context's shape, made if it is new."""
     f = state.context_factor[c]
@@ -224,18 +259,17 @@ def _shape_of(model: CountModel, state: CountState, c: int) -> Any:
         if (depends >> np.uint64(a)) & ONE:
             key = mix(key, model.scope_variables[first + a])
             key = mix(key, np.int64(state.words[start + a]))
-    digits, others = np.empty(64, np.int64), np.empty(64, np.int64)
-    at = _walk_begin(model, state, c, digits)
+    at = _walk_begin(model, state, c, np.int64(0))
     largest = state.context_largest[c]
     while at >= 0:
         value = model.log_values[at] - largest
         # Close numbers have different keys mostly; those that are equal always the same.
         key = mix(key, np.int64(value * 1e6) if value > -1e9 else 5)
-        at = _walk_on(model, state, c, digits, at)
+        at = _walk_on(model, state, c, np.int64(0), at)
     slot = slot_of(key, state.shape_slots.size)
     while state.shape_slots[slot] >= 0:
         shape = state.shape_slots[slot]
-        if _same_shape(model, state, c, state.shape_context[shape], digits, others):
+        if _same_shape(model, state, c, state.shape_context[shape]):
             return shape
         slot = (slot + 1) & (state.shape_slots.size - 1)
     shape = state.counters[N_SHAPES]
@@ -245,8 +279,8 @@ def _shape_of(model: CountModel, state: CountState, c: int) -> Any:
     return shape
 
 
-@inner
-def _same_shape(model: CountModel, state: CountState, c: int, d: int, digits: IntArray, others: IntArray) -> bool:
+@bare
+def _same_shape(model: CountModel, state: CountState, c: Any, d: Any) -> bool:
     """Whether two contexts have the same variables, alive states and table less its largest entry."""
     f, g = state.context_factor[c], state.context_factor[d]
     first, second = model.scope_starts[f], model.scope_starts[g]
@@ -267,11 +301,11 @@ def _same_shape(model: CountModel, state: CountState, c: int, d: int, digits: In
         b += 1
     if a < n or b < m:
         return False
-    at, there = _walk_begin(model, state, c, digits), _walk_begin(model, state, d, others)
+    at, there = _walk_begin(model, state, c, np.int64(1)), _walk_begin(model, state, d, np.int64(2))
     while at >= 0:
         own, other = model.log_values[at], model.log_values[there]
         if own - state.context_largest[c] != other - state.context_largest[d]:
             return False
-        at = _walk_on(model, state, c, digits, at)
-        there = _walk_on(model, state, d, others, there)
+        at = _walk_on(model, state, c, np.int64(1), at)
+        there = _walk_on(model, state, d, np.int64(2), there)
     return True

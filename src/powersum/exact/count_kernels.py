@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from powersum.core.arrays import IntArray
-from powersum.core.jit import compiled, inner
+from powersum.core.jit import bare, compiled
 from powersum.exact.count_contexts import (
+    CLEARED,
     DEPTH,
     HITS,
     N_TRAIL,
@@ -18,24 +19,30 @@ from powersum.exact.count_contexts import (
     CountModel,
     CountState,
     context_of,
+    direct_slot,
 )
-from powersum.exact.count_parts import F_FIRST, F_LAST, V_FIRST, V_LAST, find_part, keep_part, number_of, split
+from powersum.exact.count_parts import F_FIRST, F_LAST, V_FIRST, V_LAST, find_part, new_part, number_of, split
 from powersum.prepare.ordering.fill import lowest_bit
 
 MORE, DONE, FULL = 0, 1, 2
 """How a turn ended: there is more to do, the value is there, the memory for contexts is not enough."""
 
-BY_NUMBER, BY_TIGHTNESS, BY_RANK = 0, 1, 2
-"""Rules for the variable to set next: the one in most factors, in most of few variables, of the largest rank."""
+BY_NUMBER, BY_RANK = 0, 1
+"""Rules for the variable to set next: the one in most factors and contradictions of late, or of the largest rank."""
+
+DECAY = 0.5
+"""Contradictions count so much less after each turn."""
 
 # Columns of a frame: its variable, where its trail begins, its row among the children of the frame below, the rows of
-# its own children, the one at work, whether it is at its children or between two states, its present and best state.
+# its own children, the one at work, whether it is at its children or between two states, its present and best state,
+# where its value is to be remembered, and how often everything had been forgotten when that was said.
 VARIABLE, TRAIL, ROW, FIRST_CHILD, LAST_CHILD, CHILD, AT_CHILDREN, PRESENT, BEST = range(9)
+PART, PART_AGE = 9, 10
 # Its values: the largest so far, the sum in units of it, and that of the present state.
 LARGEST, TOTAL, BRANCH = range(3)
 
 
-@inner
+@bare
 def _restrict(state: CountState, v: int, mask: np.uint64) -> None:
     """Fewer states of a variable are alive: remember which there were."""
     counters = state.counters
@@ -46,13 +53,13 @@ def _restrict(state: CountState, v: int, mask: np.uint64) -> None:
     state.masks[v] = mask
 
 
-@inner
+@bare
 def _propagate(model: CountModel, state: CountState, n_changed: int) -> tuple[int, float]:
     """Look at the factors of the variables in the queue until nothing changes.
 
     Returns 1 (done), 0 (nothing is possible) or -1 (no room), and by how much the largest entries have changed.
     """
-    queue, queued, counters = state.queue, state.queued, state.counters
+    queue, queued, counters, masks = state.queue, state.queued, state.counters, state.masks
     change = 0.0
     result = 1
     while n_changed > 0:
@@ -64,11 +71,15 @@ def _propagate(model: CountModel, state: CountState, n_changed: int) -> tuple[in
         for at in range(model.incident_starts[v], model.incident_starts[v + 1]):
             f = model.incident_factors[at]
             before = state.context[f]
-            if not (state.context_depends[before] >> np.uint64(model.incident_axes[at])) & ONE:
+            if not (state.depends[f] >> np.uint64(model.incident_axes[at])) & ONE:
                 continue
             first = model.scope_starts[f]
             arity = model.scope_starts[f + 1] - first
-            now = context_of(model, state, f)
+            # Nearly always it is known: no call with all arrays then.
+            slot = direct_slot(f, model.direct_starts, model.scope_starts, model.scope_variables, model.shifts, masks)
+            now = np.int64(state.direct[slot]) if slot >= 0 else np.int64(-1)
+            if now < 0:
+                now = context_of(model, state, f)
             if now < 0:
                 result = -1
                 break
@@ -76,19 +87,26 @@ def _propagate(model: CountModel, state: CountState, n_changed: int) -> tuple[in
                 continue
             if state.context_largest[now] == -np.inf:
                 result = 0
+                for place in range(first, first + arity):
+                    state.activity[model.scope_variables[place]] += 1.0
                 break
             row = counters[N_TRAIL]
             state.trail[row, 0], state.trail[row, 1] = f, before
             counters[N_TRAIL] = row + 1
             state.context[f] = now
+            state.depends[f] = state.context_depends[now]
             if state.context_largest[now] != state.context_largest[before]:
                 change += state.context_largest[now] - state.context_largest[before]
             start = state.context_words[now] + arity
             for a in range(arity):
                 u = model.scope_variables[first + a]
-                mask = state.masks[u] & state.words[start + a]
-                if mask != state.masks[u]:
-                    _restrict(state, u, mask)
+                mask = masks[u] & state.words[start + a]
+                if mask != masks[u]:
+                    row = counters[N_TRAIL]
+                    state.trail[row, 0], state.trail[row, 1] = u, -1
+                    state.trail_masks[row] = masks[u]
+                    counters[N_TRAIL] = row + 1
+                    masks[u] = mask
                     if not queued[u]:
                         queued[u] = True
                         queue[n_changed] = u
@@ -96,7 +114,7 @@ def _propagate(model: CountModel, state: CountState, n_changed: int) -> tuple[in
     return result, change
 
 
-@inner
+@bare
 def _undo(state: CountState, mark: int) -> None:
     counters = state.counters
     while counters[N_TRAIL] > mark:
@@ -105,10 +123,12 @@ def _undo(state: CountState, mark: int) -> None:
         if state.trail[at, 1] < 0:
             state.masks[state.trail[at, 0]] = state.trail_masks[at]
         else:
-            state.context[state.trail[at, 0]] = state.trail[at, 1]
+            f = state.trail[at, 0]
+            state.context[f] = state.trail[at, 1]
+            state.depends[f] = state.context_depends[state.trail[at, 1]]
 
 
-@inner
+@bare
 def _choose(model: CountModel, state: CountState, row: int, rule: int) -> Any:
     """The variable of a component to set next: max variables before all others."""
     best, best_score = -1, 0.0
@@ -116,12 +136,7 @@ def _choose(model: CountModel, state: CountState, row: int, rule: int) -> Any:
         v = state.variables[i]
         if best >= 0 and model.is_max[best] and not model.is_max[v]:
             continue
-        score = 0.0
-        if rule != BY_RANK:
-            for at in range(model.incident_starts[v], model.incident_starts[v + 1]):
-                depends = state.context_depends[state.context[model.incident_factors[at]]]
-                if (depends >> np.uint64(model.incident_axes[at])) & ONE:
-                    score += 1.0 if rule == BY_NUMBER else 2.0 ** -number_of(depends)
+        score = 0.0 if rule == BY_RANK else state.number[v] + state.activity[v]
         better = best < 0 or (model.is_max[v] and not model.is_max[best])
         if not better:
             better = score > best_score or (score == best_score and model.rank[v] > model.rank[best])
@@ -130,37 +145,39 @@ def _choose(model: CountModel, state: CountState, row: int, rule: int) -> Any:
     return best
 
 
-@inner
-def _push(model: CountModel, state: CountState, row: int, rule: int, next_row: int) -> None:
-    """Begin with a component."""
+@bare
+def _push(model: CountModel, state: CountState, row: int, part: int, rule: int, next_row: int) -> None:
+    """Begin with a component, whose value will be that of a part."""
     counters = state.counters
     depth = counters[DEPTH] + 1
     counters[DEPTH] = depth
     v = _choose(model, state, row, rule)
-    frame, values = state.frames[depth], state.frame_values[depth]
-    frame[VARIABLE], frame[TRAIL], frame[ROW] = v, counters[N_TRAIL], row
-    frame[FIRST_CHILD], frame[LAST_CHILD], frame[CHILD], frame[AT_CHILDREN] = next_row, next_row, next_row, 0
-    frame[PRESENT], frame[BEST] = -1, -1
-    values[LARGEST], values[TOTAL], values[BRANCH] = -np.inf, 0.0, 0.0
+    frames, values = state.frames, state.frame_values
+    frames[depth, VARIABLE], frames[depth, TRAIL], frames[depth, ROW] = v, counters[N_TRAIL], row
+    frames[depth, FIRST_CHILD] = frames[depth, LAST_CHILD] = frames[depth, CHILD] = next_row
+    frames[depth, AT_CHILDREN] = 0
+    frames[depth, PRESENT], frames[depth, BEST] = -1, -1
+    frames[depth, PART], frames[depth, PART_AGE] = part, counters[CLEARED]
+    values[depth, LARGEST], values[depth, TOTAL], values[depth, BRANCH] = -np.inf, 0.0, 0.0
     state.frame_left[depth] = state.masks[v]
     counters[NODES] += 1
 
 
-@inner
+@bare
 def _add_branch(model: CountModel, state: CountState, depth: int) -> None:
     """Add what the present state came to."""
-    frame, values = state.frames[depth], state.frame_values[depth]
-    value = values[BRANCH]
+    frames, values = state.frames, state.frame_values
+    value = values[depth, BRANCH]
     if value == -np.inf:
         return
-    if model.is_max[frame[VARIABLE]]:
-        if value > values[LARGEST]:
-            values[LARGEST], frame[BEST] = value, frame[PRESENT]
-    elif value <= values[LARGEST]:
-        values[TOTAL] += np.exp(value - values[LARGEST])
+    if model.is_max[frames[depth, VARIABLE]]:
+        if value > values[depth, LARGEST]:
+            values[depth, LARGEST], frames[depth, BEST] = value, frames[depth, PRESENT]
+    elif value <= values[depth, LARGEST]:
+        values[depth, TOTAL] += np.exp(value - values[depth, LARGEST])
     else:
-        values[TOTAL] = values[TOTAL] * np.exp(values[LARGEST] - value) + 1.0
-        values[LARGEST] = value
+        values[depth, TOTAL] = values[depth, TOTAL] * np.exp(values[depth, LARGEST] - value) + 1.0
+        values[depth, LARGEST] = value
 
 
 @compiled
@@ -179,6 +196,7 @@ def begin_count(model: CountModel, state: CountState) -> tuple[int, float]:
         if state.context_largest[now] == -np.inf:
             return 0, -np.inf
         state.context[f] = now
+        state.depends[f] = state.context_depends[now]
         total += state.context_largest[now]
     for v in range(n_variables):
         state.variables[v] = v
@@ -196,6 +214,8 @@ def begin_count(model: CountModel, state: CountState) -> tuple[int, float]:
     if result < 1:
         return result, -np.inf
     state.counters[N_TRAIL] = 0
+    state.base[:] = state.context
+    state.base_masks[:] = state.masks
     whole = state.children[0]
     whole[F_FIRST], whole[F_LAST], whole[V_FIRST], whole[V_LAST] = 0, n_factors, 0, n_variables
     last, free = split(model, state, 0, 1)
@@ -208,9 +228,11 @@ def begin_count(model: CountModel, state: CountState) -> tuple[int, float]:
 
 
 @compiled
-def restart_count(state: CountState) -> None:
+def restart_count(model: CountModel, state: CountState) -> None:
     """Back to the beginning, by another rule perhaps; what is remembered stays."""
     _undo(state, 0)
+    # The same components as before, their variables judged anew.
+    split(model, state, 0, 1)
     state.counters[DEPTH] = 0
     frame, values = state.frames[0], state.frame_values[0]
     frame[CHILD] = frame[FIRST_CHILD]
@@ -231,39 +253,44 @@ def explored(model: CountModel, state: CountState) -> float:
 @compiled
 def count_some(model: CountModel, state: CountState, rule: int, nodes: int) -> tuple[int, float]:
     """Go on for so many nodes; how that ended, and the value where it is there."""
-    counters = state.counters
+    counters, frames, values = state.counters, state.frames, state.frame_values
     end = counters[NODES] + nodes
+    state.activity[:] *= DECAY
     while counters[NODES] < end:
         depth = counters[DEPTH]
-        frame, values = state.frames[depth], state.frame_values[depth]
-        if frame[AT_CHILDREN]:
-            if values[BRANCH] > -np.inf and frame[CHILD] < frame[LAST_CHILD]:
-                row = frame[CHILD]
-                frame[CHILD] += 1
-                part, _ = find_part(state, row)
-                if part >= 0:
+        if frames[depth, AT_CHILDREN]:
+            if values[depth, BRANCH] > -np.inf and frames[depth, CHILD] < frames[depth, LAST_CHILD]:
+                row = frames[depth, CHILD]
+                frames[depth, CHILD] += 1
+                part, slot, length = find_part(model, state, row)
+                if part < 0:
+                    part = new_part(state, slot, length)
+                if part >= 0 and not np.isnan(state.part_values[part]):
                     counters[HITS] += 1
-                    values[BRANCH] += state.part_values[part]
+                    values[depth, BRANCH] += state.part_values[part]
                 else:
-                    _push(model, state, row, rule, frame[LAST_CHILD])
+                    _push(model, state, row, part, rule, frames[depth, LAST_CHILD])
                 continue
             if depth == 0:
-                return DONE, values[BRANCH]
+                return DONE, values[depth, BRANCH]
             _add_branch(model, state, depth)
-            frame[AT_CHILDREN] = 0
-        _undo(state, frame[TRAIL])
-        v = frame[VARIABLE]
+            frames[depth, AT_CHILDREN] = 0
+        _undo(state, frames[depth, TRAIL])
+        v = frames[depth, VARIABLE]
         if state.frame_left[depth] == NONE:
-            value = values[LARGEST]
+            value = values[depth, LARGEST]
             if value > -np.inf and not model.is_max[v]:
-                value += np.log(values[TOTAL])
-            keep_part(state, frame[ROW], value, v, frame[BEST])
+                value += np.log(values[depth, TOTAL])
+            part = frames[depth, PART]
+            if part >= 0 and frames[depth, PART_AGE] == counters[CLEARED]:
+                state.part_values[part] = value
+                state.part_choices[part, 0], state.part_choices[part, 1] = v, frames[depth, BEST]
             counters[DEPTH] = depth - 1
-            state.frame_values[depth - 1, BRANCH] += value
+            values[depth - 1, BRANCH] += value
             continue
         s = lowest_bit(state.frame_left[depth])
         state.frame_left[depth] &= state.frame_left[depth] - ONE
-        frame[PRESENT] = s
+        frames[depth, PRESENT] = s
         _restrict(state, v, ONE << np.uint64(s))
         state.queue[0], state.queued[v] = v, True
         result, change = _propagate(model, state, 1)
@@ -271,11 +298,15 @@ def count_some(model: CountModel, state: CountState, rule: int, nodes: int) -> t
             return FULL, 0.0
         if result == 0:
             continue
-        last, free = split(model, state, frame[ROW], frame[FIRST_CHILD])
+        last, free = split(model, state, frames[depth, ROW], frames[depth, FIRST_CHILD])
         if last < 0:
             return FULL, 0.0
-        values[BRANCH] = change + free
-        frame[LAST_CHILD], frame[CHILD], frame[AT_CHILDREN] = last, frame[FIRST_CHILD], 1
+        values[depth, BRANCH] = change + free
+        frames[depth, LAST_CHILD], frames[depth, CHILD], frames[depth, AT_CHILDREN] = (
+            last,
+            frames[depth, FIRST_CHILD],
+            1,
+        )
     return MORE, 0.0
 
 
@@ -291,8 +322,8 @@ def best_states(model: CountModel, state: CountState, states: IntArray) -> bool:
         for i in range(state.children[row, V_FIRST], state.children[row, V_LAST]):
             any_max = any_max or model.is_max[state.variables[i]]
         if any_max:
-            part, _ = find_part(state, row)
-            if part < 0:
+            part, _, _ = find_part(model, state, row)
+            if part < 0 or np.isnan(state.part_values[part]):
                 return False
             v, s = state.part_choices[part, 0], state.part_choices[part, 1]
             _restrict(state, v, ONE << np.uint64(s))

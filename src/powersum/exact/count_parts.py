@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from powersum.core.jit import inner
+from powersum.core.jit import bare
 from powersum.exact.count_contexts import (
     CLEARED,
     N_KEYS,
@@ -22,8 +22,13 @@ from powersum.prepare.ordering.fill import lowest_bit
 # Columns of a child: its factors and its variables among those listed.
 F_FIRST, F_LAST, V_FIRST, V_LAST = range(4)
 
+BLOCK = 16
+"""Variables in a word of a key."""
 
-@inner
+LOW = np.uint64(2**31 - 1)
+
+
+@bare
 def number_of(mask: np.uint64) -> Any:
     number = 0
     while mask:
@@ -32,7 +37,7 @@ def number_of(mask: np.uint64) -> Any:
     return number
 
 
-@inner
+@bare
 def split(model: CountModel, state: CountState, parent: Any, row: Any) -> tuple[Any, float]:
     """Connected components of what is left of a component, as rows from ``row`` on.
 
@@ -63,21 +68,23 @@ def split(model: CountModel, state: CountState, parent: Any, row: Any) -> tuple[
             height -= 1
             f = stack[height]
             begin = model.scope_starts[f]
-            depends = state.context_depends[state.context[f]]
+            depends = state.depends[f]
             while depends:
                 v = model.scope_variables[begin + lowest_bit(depends)]
                 depends &= depends - ONE
                 if variable_label[v] >= 0:
                     continue
                 variable_label[v] = n
+                number = 0.0
                 for at in range(model.incident_starts[v], model.incident_starts[v + 1]):
                     g = model.incident_factors[at]
-                    if factor_label[g] >= 0:
-                        continue
-                    if (state.context_depends[state.context[g]] >> np.uint64(model.incident_axes[at])) & ONE:
-                        factor_label[g] = n
-                        stack[height] = g
-                        height += 1
+                    if (state.depends[g] >> np.uint64(model.incident_axes[at])) & ONE:
+                        number += 1.0
+                        if factor_label[g] < 0:
+                            factor_label[g] = n
+                            stack[height] = g
+                            height += 1
+                state.number[v] = number
         n += 1
     free = 0.0
     for k in range(n):
@@ -113,51 +120,98 @@ def split(model: CountModel, state: CountState, parent: Any, row: Any) -> tuple[
     return row + n, free
 
 
-@inner
-def find_part(state: CountState, row: Any) -> tuple[int, int]:
-    """The part of a component and its slot; -1 and the slot where it belongs."""
-    first, last = state.children[row, F_FIRST], state.children[row, F_LAST]
-    key = last - first
-    for i in range(first, last):
-        key = mix(key, state.context_shape[state.context[state.factors[i]]])
-    slot = slot_of(key, state.part_slots.size)
+@bare
+def _write_key(model: CountModel, state: CountState, row: Any) -> int:
+    """Write down what tells a component from all others; the length of that.
+
+    A factor that is as it was at the beginning belongs to a component if all variables on which it depends do, and have
+    all the states that they had: no factor changes before one of these. So variables, those states that are gone, and
+    the shapes of factors that have changed tell the rest.
+    """
+    children, variables, key = state.children, state.variables, state.key
+    length, block, bits, n_fewer = 2, -1, 0, 0
+    for i in range(children[row, V_FIRST], children[row, V_LAST]):
+        # Variables are listed by number: so many neighbours in a word.
+        v = variables[i]
+        if v // BLOCK != block:
+            if block >= 0:
+                key[length] = (block << BLOCK) | bits
+                length += 1
+            block, bits = v // BLOCK, 0
+        bits |= 1 << (v % BLOCK)
+    key[length] = (block << BLOCK) | bits
+    length += 1
+    key[0] = length
+    for i in range(children[row, V_FIRST], children[row, V_LAST]):
+        v = variables[i]
+        mask = state.masks[v]
+        if mask != state.base_masks[v]:
+            key[length] = v
+            key[length + 1] = np.int32(mask & LOW)
+            key[length + 2] = np.int32((mask >> np.uint64(31)) & LOW)
+            key[length + 3] = np.int32(mask >> np.uint64(62))
+            length += 4
+            n_fewer += 1
+    key[1] = n_fewer
+    for i in range(children[row, F_FIRST], children[row, F_LAST]):
+        f = state.factors[i]
+        if state.context[f] != state.base[f]:
+            key[length] = state.context_shape[state.context[f]]
+            length += 1
+    return length
+
+
+@bare
+def find_part(model: CountModel, state: CountState, row: Any) -> tuple[int, int, int]:
+    """The part of a component, or -1; its slot, or the one where it belongs; and the length of its key."""
+    key = state.key
+    length = _write_key(model, state, row)
+    hashed = np.int64(length)
+    for i in range(length):
+        hashed = mix(hashed, key[i])
+    slot = slot_of(hashed, state.part_slots.size)
     while state.part_slots[slot] >= 0:
         part = state.part_slots[slot]
         begin = state.part_starts[part]
-        same = state.part_starts[part + 1] - begin == last - first
-        i = first
-        while same and i < last:
-            same = state.keys[begin + i - first] == state.context_shape[state.context[state.factors[i]]]
+        same = state.part_starts[part + 1] - begin == length
+        i = 0
+        while same and i < length:
+            same = state.keys[begin + i] == key[i]
             i += 1
         if same:
-            return part, slot
+            return part, slot, length
         slot = (slot + 1) & (state.part_slots.size - 1)
-    return -1, slot
+    return -1, slot, length
 
 
-@inner
-def keep_part(state: CountState, row: int, value: float, variable: int, choice: int) -> None:
-    """Remember the value of a component; where there is no room, all others are forgotten before."""
+@bare
+def new_part(state: CountState, slot: int, length: int) -> Any:
+    """Room for the value of the component just looked for; where there is none, all others are forgotten before.
+
+    Returns -1 where even that is not enough. Until the value is there, it is no number.
+    """
     counters = state.counters
-    first, last = state.children[row, F_FIRST], state.children[row, F_LAST]
-    if last - first > state.keys.size:
-        return
-    if counters[N_KEYS] + last - first > state.keys.size or counters[N_PARTS] + 1 >= state.part_values.size:
-        state.part_slots[:] = -1
+    if length > state.keys.size:
+        return -1
+    if counters[N_KEYS] + length > state.keys.size or counters[N_PARTS] + 1 >= state.part_values.size:
+        for i in range(state.part_slots.size):
+            state.part_slots[i] = -1
         counters[N_KEYS] = 0
         counters[N_PARTS] = 0
         counters[CLEARED] += 1
-    part, slot = find_part(state, row)
-    if part >= 0:
-        return
+        # Any slot is free; the right one is found by the same steps as before.
+        hashed = np.int64(length)
+        for i in range(length):
+            hashed = mix(hashed, state.key[i])
+        slot = slot_of(hashed, state.part_slots.size)
     part = counters[N_PARTS]
     counters[N_PARTS] = part + 1
     begin = counters[N_KEYS]
     state.part_starts[part] = begin
-    for i in range(first, last):
-        state.keys[begin + i - first] = state.context_shape[state.context[state.factors[i]]]
-    counters[N_KEYS] = begin + last - first
-    state.part_starts[part + 1] = counters[N_KEYS]
-    state.part_values[part] = value
-    state.part_choices[part, 0], state.part_choices[part, 1] = variable, choice
+    for i in range(length):
+        state.keys[begin + i] = state.key[i]
+    counters[N_KEYS] = begin + length
+    state.part_starts[part + 1] = begin + length
+    state.part_values[part] = np.nan
     state.part_slots[slot] = part
+    return part

@@ -24,6 +24,7 @@ from powersum.exact.count_kernels import (
     explored,
     restart_count,
 )
+from powersum.exact.count_parts import BLOCK
 from powersum.model.model import Model
 from powersum.model.rounding import EXPONENTIAL, UNIT, magnitudes
 
@@ -39,6 +40,9 @@ LEAST_ZEROS = 0.02
 LEAST_BYTES = 4e6
 MOST_BYTES = 8e9
 """Memory for less than the first is not worth a try; more than the second is beyond numbers of 32 bits."""
+
+MOST_DIRECT = 14
+"""Bits of all masks of a factor up to which its contexts are found by them, without a hash."""
 
 SLICE = 500
 """Nodes between two looks at the clock: about a hundredth of a second."""
@@ -83,8 +87,8 @@ class Counting:
     def __init__(
         self, model: Model, tau: FloatArray, order: IntArray, *, memory: float, given: IntArray | None = None
     ) -> None:
-        self._model = _count_model(model, tau, order)
-        self._state = _new_state(model, min(memory, MOST_BYTES), given)
+        self._model, direct = _count_model(model, tau, order, direct=0.02 * memory / 4.0)
+        self._state = _new_state(model, min(memory, MOST_BYTES), given, direct=direct)
         self._begun = False
         self._rules = [(rule, nodes) for nodes in TRIALS for rule in (BY_RANK, BY_NUMBER)]
         self._rule, self._ends = self._rules.pop(0)
@@ -140,7 +144,7 @@ class Counting:
         if not self._rules:
             self._rule = max(self._reached, key=self._reached.__getitem__)
         self._ends = self.nodes + nodes
-        restart_count(self._state)
+        restart_count(self._model, self._state)
 
 
 def counting_error(model: Model) -> float:
@@ -159,7 +163,8 @@ def counting_error(model: Model) -> float:
     return float(UNIT * (additions * largest + sums))
 
 
-def _count_model(model: Model, tau: FloatArray, order: IntArray) -> CountModel:
+def _count_model(model: Model, tau: FloatArray, order: IntArray, *, direct: float) -> tuple[CountModel, int]:
+    """The model as kernels want it, and how many places of up to ``direct`` find contexts of small factors."""
     n = model.n_variables
     owner = np.repeat(np.arange(model.n_factors), np.diff(model.scope_starts))
     strides = np.ones(len(owner), dtype=np.int64)
@@ -169,7 +174,14 @@ def _count_model(model: Model, tau: FloatArray, order: IntArray) -> CountModel:
     by_variable = np.argsort(model.scope_variables, kind="stable")
     rank = np.empty(n, dtype=np.int64)
     rank[order] = np.arange(n)
-    return CountModel(
+    owned = model.cardinalities[model.scope_variables]
+    bits = np.bincount(owner, owned, model.n_factors).astype(np.int64)
+    places = np.where(bits <= MOST_DIRECT, 2.0 ** np.minimum(bits, MOST_DIRECT), 0.0)
+    small = np.argsort(bits, kind="stable")
+    small = small[(np.cumsum(places[small]) <= direct) & (places[small] > 0.0)]
+    direct_starts = np.full(model.n_factors, -1, dtype=np.int64)
+    direct_starts[small] = starts_of(places[small].astype(np.int64))[:-1]
+    found = CountModel(
         cardinalities=model.cardinalities,
         is_max=np.asarray(tau == 0.0),
         scope_starts=model.scope_starts,
@@ -180,15 +192,18 @@ def _count_model(model: Model, tau: FloatArray, order: IntArray) -> CountModel:
         incident_starts=starts_of(np.bincount(model.scope_variables, minlength=n)),
         incident_factors=owner[by_variable],
         incident_axes=(np.arange(len(owner)) - model.scope_starts[owner])[by_variable],
+        direct_starts=direct_starts,
+        shifts=starts_of(owned)[:-1] - starts_of(owned)[model.scope_starts[owner]],
         rank=rank,
     )
+    return found, int(places[small].sum())
 
 
 def _power_of_two(number: float) -> int:
     return 1 << max(int(math.log2(max(number, 1.0))), 4)
 
 
-def _new_state(model: Model, memory: float, given: IntArray | None) -> CountState:
+def _new_state(model: Model, memory: float, given: IntArray | None, *, direct: int) -> CountState:
     """Empty stores of so many bytes, most of which are not touched before they are needed."""
     n, m = model.n_variables, model.n_factors
     arity = len(model.scope_variables) / max(m, 1)
@@ -205,6 +220,10 @@ def _new_state(model: Model, memory: float, given: IntArray | None) -> CountStat
     return CountState(
         counters=np.zeros(10, dtype=np.int64),
         masks=masks,
+        base_masks=masks.copy(),
+        base=np.zeros(m, dtype=np.int64),
+        depends=np.zeros(m, dtype=np.uint64),
+        direct=np.full(direct, -1, dtype=np.int32),
         context=np.zeros(m, dtype=np.int64),
         context_slots=np.full(2 * contexts, -1, dtype=np.int32),
         context_factor=np.empty(contexts, dtype=np.int32),
@@ -220,9 +239,10 @@ def _new_state(model: Model, memory: float, given: IntArray | None) -> CountStat
         part_values=np.empty(parts),
         part_choices=np.empty((parts, 2), dtype=np.int32),
         keys=np.empty(keys, dtype=np.int32),
+        key=np.empty(n // BLOCK + 4 * n + m + 4, dtype=np.int32),
         trail=np.empty((changes, 2), dtype=np.int64),
         trail_masks=np.empty(changes, dtype=np.uint64),
-        frames=np.zeros((n + 2, 9), dtype=np.int64),
+        frames=np.zeros((n + 2, 11), dtype=np.int64),
         frame_values=np.zeros((n + 2, 3)),
         frame_left=np.zeros(n + 2, dtype=np.uint64),
         children=np.zeros((listed // 4 + n + 2, 4), dtype=np.int64),
@@ -233,4 +253,7 @@ def _new_state(model: Model, memory: float, given: IntArray | None) -> CountStat
         factor_label=np.full(m, -2, dtype=np.int64),
         variable_label=np.full(n, -2, dtype=np.int64),
         stack=np.empty(max(n, m) + 1, dtype=np.int64),
+        digits=np.zeros((3, MOST_AXES), dtype=np.int64),
+        number=np.zeros(n),
+        activity=np.zeros(n),
     )

@@ -6,11 +6,15 @@ import json
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from io import BytesIO
 from os import PathLike
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+QUICK = 1
+"""How hard arrays are packed: a fifth of the usual time, for files half as large again."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,15 +37,20 @@ class Certificate:
         """Write the file; it appears under its name once all of it has been written."""
         from powersum.formats.files import saving
 
-        with saving(path) as file, zipfile.ZipFile(file, "w", compresslevel=1) as archive:
+        with saving(path) as file, zipfile.ZipFile(file, "w") as archive:
             # Fixed times: equal proofs give equal files.
             archive.writestr(zipfile.ZipInfo("head.json"), json.dumps(self.head, allow_nan=False))
             for name, array in self.arrays.items():
                 member = zipfile.ZipInfo(f"{name}.npy")
-                # Numbers in full precision do not get smaller.
-                member.compress_type = zipfile.ZIP_STORED if array.dtype.kind == "f" else zipfile.ZIP_DEFLATED
-                with archive.open(member, "w", force_zip64=array.nbytes > 1 << 30) as place:
-                    np.lib.format.write_array(place, np.ascontiguousarray(array), allow_pickle=False)
+                if array.dtype.kind == "f":
+                    # Numbers in full precision do not get smaller.
+                    with archive.open(member, "w", force_zip64=array.nbytes > 1 << 30) as place:
+                        np.lib.format.write_array(place, np.ascontiguousarray(array), allow_pickle=False)
+                else:
+                    packed = BytesIO()
+                    np.lib.format.write_array(packed, np.ascontiguousarray(array), allow_pickle=False)
+                    # The level is that of the call: the one of the archive does not count for members made by hand.
+                    archive.writestr(member, packed.getbuffer(), zipfile.ZIP_DEFLATED, compresslevel=QUICK)
 
     def __repr__(self) -> str:
         kinds = ", ".join(step["kind"] for step in self.head["steps"])

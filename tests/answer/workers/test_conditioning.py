@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import powersum as ps
+from powersum.answer import work
 from powersum.answer.tuning import Schedule
 from tests.oracle import exact_value
 
@@ -55,3 +56,12 @@ def test_values_of_assignments_are_no_more_than_the_best(seed: int) -> None:
 def test_no_part_of_a_certificate() -> None:
     result = ps.solve(parities(1), schedule=NOT_BY_TABLES, time_limit=2.0, certificate=True)
     assert "onditioning" not in result.reason
+
+
+def test_it_is_tried_before_any_tree_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_crew(*arguments: object) -> None:
+        raise AssertionError("a crew was called for")
+
+    monkeypatch.setattr(work, "crew_of", no_crew)
+    result = ps.solve(parities(1), schedule=NOT_BY_TABLES, work=2.0, time_limit=None)
+    assert "onditioning" in result.reason

@@ -14,6 +14,7 @@ from powersum.answer.tuning import Schedule
 from powersum.answer.work import crew_of
 from powersum.answer.workers.branch_and_bound import BranchAndBound
 from powersum.answer.workers.components import Components
+from powersum.answer.workers.conditioning import Conditioning
 from powersum.answer.workers.elimination import ExactElimination
 from powersum.answer.workers.full_search import FullSearch
 from powersum.answer.workers.local_search import LocalSearch
@@ -222,9 +223,10 @@ def test_partial_sums_prove_where_nothing_is_dropped(seed: int) -> None:
 
 def test_a_crew_has_all_workers() -> None:
     task = task_of(hard_case(1).problem(), Board(hard_case(1).model.n_variables))
-    crew = crew_of(task, FullSearch(task))
+    crew = crew_of(task, FullSearch(task), Conditioning(task))
     workers = [type(spell.worker).__name__ for spell in crew.spells]
-    assert workers == ["Conditioning", "FullSearch", "PartialSums", "VariationalSums", "BranchAndBound"]
+    sums = ["Conditioning", "FullSearch", "PartialSums", "VariationalSums"]
+    assert workers == [*sums, "OrderSearch", "BranchAndBound"]
     crew.companion.close()
 
 

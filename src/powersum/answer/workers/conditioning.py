@@ -33,18 +33,23 @@ class Conditioning:
     ----------
     task
         What to work on.
+
+    Attributes
+    ----------
     sums
-        Says whether sums are too wide for tables.
+        Says whether sums are too wide for tables; None before anything else is tried.
     """
 
-    def __init__(self, task: Task, sums: PartialSums) -> None:
-        self._task, self._sums = task, sums
+    def __init__(self, task: Task) -> None:
+        self._task = task
+        self.sums: PartialSums | None = None
         self._counting: Counting | None = None
         self._given: IntArray | None = None
         self._seconds = 0.0
         self._paces: list[tuple[float, float]] = []
         fits = task.shares.conditioning >= LEAST_BYTES
         self._open = fits and task.board.ground is None and worth_counting(task.problem.model)
+        self.sums_all = not bool(task.is_max.any())
 
     @property
     def useful_seconds(self) -> float | None:
@@ -55,9 +60,9 @@ class Conditioning:
         """Go on, or begin with the assignment that is the best by now."""
         del ends
         task = self._task
-        if not self._open or self._sums.possible is None:
+        if not self._open or (self.sums is not None and self.sums.possible is None):
             return False
-        if task.is_max.any():
+        if not self.sums_all:
             incumbent = task.board.incumbent
             if incumbent is None or (incumbent.states[task.is_max] < 0).any():
                 return False
@@ -112,9 +117,9 @@ class Conditioning:
         reason = f"Conditioning with caching, {counting.nodes} nodes."
         task.board.offer_exact(task.problem, counting.log_value, counting.log_error, nothing, reason)
 
-    def nearly_done(self) -> bool:
-        """Whether it is likely to be through in time if nobody else has a turn."""
-        return self._given is None and self._seconds_to_go() < self._task.clock.left
+    def nearly_done(self, share: float = 1.0, seconds: float = math.inf) -> bool:
+        """Whether it is likely to be through in this share of the time left, and in so many seconds, if it goes on."""
+        return self._given is None and self._seconds_to_go() < min(share * self._task.clock.left, seconds)
 
     def _seconds_to_go(self) -> float:
         """What is not explored yet, at the pace of the second half of the time so far."""

@@ -55,11 +55,6 @@ class FullSearch:
         """True once nothing better is left."""
         return self._search is not None and self._search.done
 
-    @property
-    def settled(self) -> bool:
-        """True once the answer is proven."""
-        return self._task.board.proven
-
     def begin(self, ends: float) -> bool:
         """Go on; False where it is not wanted, has ended, or leads nowhere."""
         del ends

@@ -19,6 +19,8 @@ from powersum.assign.cutset import hold_cutset
 from powersum.assign.evaluator import Evaluator
 from powersum.assign.portfolio import Portfolio
 from powersum.assign.regions import TOO_WIDE
+from powersum.assign.sum_tree import SumTree
+from powersum.assign.wide_search import WideSearch, sum_tree_for
 from powersum.core import work_time as time
 from powersum.core.arrays import IntArray
 from powersum.core.progress import Progress
@@ -43,23 +45,25 @@ class LocalSearch:
         What to work on.
     evaluator
         Values of assignments; not used where local search runs beside the rest, which needs one of its own.
+    messages
+        What is kept from move to move where sums are too large to be summed anew for each; None elsewhere.
 
     Attributes
     ----------
     portfolio
-        The searches.
+        The searches: a portfolio, or what is used like one.
     holds
         True where a cutset is held.
     last_gain
         Moment of the clock at which something better was found for the last time, or at which it began.
     """
 
-    def __init__(self, task: Task, evaluator: Evaluator) -> None:
+    def __init__(self, task: Task, evaluator: Evaluator, messages: SumTree | None = None) -> None:
         self._task = task
         beside = task.shares.beside
         self._evaluator = Evaluator(task.problem, memory=task.shares.local_search) if beside else evaluator
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="powersum-local") if beside else None
-        self.portfolio = Portfolio(self._evaluator, seed=task.seed)
+        self.portfolio = self._searcher(messages)
         self.holds = False
         self.last_gain = task.clock.spent
         self._held_table, self._most_held_table = task.schedule.held_table, math.inf
@@ -96,9 +100,15 @@ class LocalSearch:
             # The evaluator before makes room for the next.
             del self._evaluator, self.portfolio
         self.holds = True
-        self._evaluator = Evaluator(held, memory=task.shares.held)
-        self.portfolio = Portfolio(self._evaluator, seed=task.seed)
+        messages = sum_tree_for(held, memory=0.5 * task.shares.held, seed=task.seed)
+        self._evaluator = Evaluator(held, memory=(1.0 if messages is None else 0.5) * task.shares.held)
+        self.portfolio = self._searcher(messages)
         self.portfolio.suggest(states)
+
+    def _searcher(self, messages: SumTree | None) -> Portfolio | WideSearch:
+        """Local search by blocks that are summed anew, or by messages that are kept."""
+        problem, seed = self._evaluator.problem, self._task.seed
+        return Portfolio(self._evaluator, seed=seed) if messages is None else WideSearch(problem, messages, seed=seed)
 
     def run(self, deadline: float) -> Progress:
         """Search until the deadline."""

@@ -34,10 +34,16 @@ class Tightening:
         What to work on.
     local
         Shown the assignments that trees like.
+
+    Attributes
+    ----------
+    order
+        Elimination order of trees to come.
     """
 
     def __init__(self, task: Task, local: LocalSearch) -> None:
         self._task, self._local = task, local
+        self.order = task.order
         self._best: Tightener | None = None
         self._present: Tightener | None = None
         self._resumed: CoveringTree | None = None
@@ -78,7 +84,7 @@ class Tightening:
         if self._alone:
             self._present = self._best
             return
-        problem, order, left = task.problem, task.order, task.clock.left
+        problem, order, left = task.problem, self.order, task.clock.left
         threads, seed = task.threads - task.shares.beside, task.seed + stage
         ibound = task.schedule.ibound
         first = decomposed_first(problem) and decomposed_bytes(problem) <= task.shares.alone

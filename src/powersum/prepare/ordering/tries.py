@@ -1,0 +1,68 @@
+"""Ever more orders of one model, as long as somebody asks: each try of min-fill meets other ties."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from powersum.core import work_time as time
+from powersum.core.arrays import FloatArray, IntArray
+from powersum.core.speed import ORDERING_STEP
+from powersum.model.graph import adjacency
+from powersum.model.model import Model
+from powersum.prepare.ordering.cost import order_cost
+from powersum.prepare.ordering.fill import min_fill
+
+
+class OrderTries:
+    """The best elimination order so far, and one more try whenever there is time.
+
+    Parameters
+    ----------
+    model, tau
+        The model and the weight of each variable: larger weights come first, max variables last.
+    order
+        An order to begin with; a try that is no better is given up as soon as that shows.
+    seed
+        Chooses among equally good variables.
+    most_work
+        Steps after which a single try is given up.
+
+    Attributes
+    ----------
+    order
+        The best so far: of least width, and among these with the fewest table entries.
+    width, log2_total
+        What it costs.
+    """
+
+    def __init__(self, model: Model, tau: FloatArray, order: IntArray, *, seed: int, most_work: int) -> None:
+        graph = adjacency(model.n_variables, model.scope_starts, model.scope_variables)
+        group = np.unique(-np.asarray(tau), return_inverse=True)[1].astype(np.int64)
+        # All writable, as where other kernels call min-fill: read-only arrays would be compiled for separately.
+        self._arrays = (graph.starts, graph.neighbours, group, np.argsort(group, kind="stable"))
+        self._weights = (np.ones(model.n_variables, dtype=np.int64), model.cardinalities.copy())
+        self._log2_cardinalities = np.log2(model.cardinalities)
+        # Other ties than those of the tries that have led to the order.
+        self._seed, self._most_work = (seed + 1) % 2**62, most_work
+        self._tries = 0
+        cost = order_cost(model, order)
+        self.order, self.width, self.log2_total = order, cost.width, cost.log2_total
+
+    def step(self) -> bool:
+        """One more try; True if it is the best so far."""
+        order, width, log2_total, work = min_fill(
+            *self._arrays,
+            self._weights[self._tries % 2],
+            self._log2_cardinalities,
+            self._seed,
+            self._tries,
+            self.width,
+            self.log2_total,
+            self._most_work,
+        )
+        time.spend(ORDERING_STEP * work)
+        self._tries += 1
+        if not len(order):
+            return False
+        self.order, self.width, self.log2_total = order, width, log2_total
+        return True
