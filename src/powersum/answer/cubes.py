@@ -104,6 +104,7 @@ class Conquest:
         self._whole = Problem.whole(question.model, np.zeros(question.model.n_variables), {})
         self._looking = False
         self._gone: str | None = None
+        self._n_workers = 0
         self._running: list[Node] = []
         self._given_up: list[Node] = []
         self._hopeless = HOPELESS_GAP
@@ -123,6 +124,8 @@ class Conquest:
         """Split and bound until the bounds meet, time is over, or nothing is left to split."""
         workers = self._workers
         shared = workers.share(self._asked)
+        # Asked now: a cluster that is gone at the end cannot tell.
+        self._n_workers = workers.size
         while not self._ended():
             try:
                 self._hand_out(shared)
@@ -316,7 +319,7 @@ class Conquest:
             reason=reason,
             history=tuple(board.history),
             method="solve",
-            options={**options, "workers": self._workers.size},
+            options={**options, "workers": self._n_workers},
             sizes={"cubes": cubes},
             version=__version__,
             notes=notes,
