@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from powersum.assign.blocks import SMALLEST_GAIN, ball_of
+from powersum.assign.blocks import REGION_WORK, SMALLEST_GAIN, ball_of
 from powersum.assign.evaluator import Evaluator
 from powersum.assign.portfolio import Portfolio
 from powersum.assign.sum_tree import SumTree
@@ -27,8 +27,9 @@ CONFIGURATION_BYTES = 5e7
 MOST_VARIABLES = 10_000
 """With more variables ordering alone would take long."""
 
-LEAST_WORK = 1e5
-"""Table entries of the sum over one component from which on it is worth keeping messages."""
+LEAST_WORK = 2.0 * REGION_WORK
+"""Table entries of the sum over one component from which on it is worth keeping messages: blocks that are summed anew
+are too wide then, and below they find more."""
 
 MOST_WORK = 5e7
 """Table entries of one evaluation, at most: a fifth of a second, for nothing looks outside meanwhile."""
@@ -39,7 +40,7 @@ FIRST_BLOCK, MOST_JOINT = 4, 1024
 BLOCK_WORK, SINGLE_WORK = 1.0, 8.0
 """Work on a block, as a share of one evaluation, and the same for a single variable."""
 
-EXACT_SHARE = 0.3
+EXACT_SHARE = 4.0
 """Time for the search by exact values, as a share of that for configurations."""
 
 FEW = 0.1
