@@ -9,7 +9,11 @@ import pytest
 
 import powersum as ps
 from powersum.answer import work
+from powersum.answer.board import Board
 from powersum.answer.tuning import Schedule
+from powersum.answer.workers.conditioning import Conditioning
+from powersum.prepare.simplify import simplify
+from tests.answer.workers.test_workers import task_of
 from tests.oracle import exact_value
 
 NOT_BY_TABLES = Schedule(elimination_cost=1e3, evaluation_cost=math.inf, ibound=1)
@@ -65,3 +69,15 @@ def test_it_is_tried_before_any_tree_is_built(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(work, "crew_of", no_crew)
     result = ps.solve(parities(1), schedule=NOT_BY_TABLES, work=2.0, time_limit=None)
     assert "onditioning" in result.reason
+
+
+def test_a_promise_to_be_quicker_than_tables_is_not_believed_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = parities(1)
+    problem = simplify(model, ps.Query.of(model), {})
+    worker = Conditioning(task_of(problem, Board(model.n_variables)))
+    monkeypatch.setattr(worker, "nearly_done", lambda share, seconds: True)
+    worker._seconds = 2.9
+    assert worker.promising(1.0, 6.0)
+    worker._seconds = 3.1
+    assert not worker.promising(1.0, 6.0)
+    assert worker.promising(1.0, math.inf)

@@ -23,6 +23,9 @@ PACE_SECONDS = 0.2
 HOPELESS = 4.0
 """It is given up where it would take so many times the time that is left, at its pace."""
 
+DOUBT = 0.5
+"""Share of the time that tables would take after which a promise to be quicker than they is not believed any more."""
+
 
 class Conditioning:
     """The value itself where everything is summed, else that of the best assignment, which may be too wide otherwise.
@@ -122,11 +125,11 @@ class Conditioning:
         return self._given is None and self._seconds_to_go() < min(share * self._task.clock.left, seconds)
 
     def promising(self, share: float, seconds: float) -> bool:
-        """The same at the beginning, where it also goes on until both rules have been tried."""
+        """The same at the beginning, with so many seconds by tables; both rules are tried in any case."""
         counting = self._counting
         if counting is not None and counting.on_trial:
             return self._seconds < min(share * self._task.clock.limit, seconds)
-        return self.nearly_done(share, seconds)
+        return self._seconds < DOUBT * seconds and self.nearly_done(share, seconds)
 
     def _seconds_to_go(self) -> float:
         """What is not explored yet, at the pace of the second half of the time so far."""
