@@ -336,6 +336,26 @@ def test_an_exception_ends_the_run_and_says_so(
     assert (result.history[-1].log_lower, result.history[-1].log_upper) == (result.log_lower, result.log_upper)
 
 
+def test_a_history_ends_with_the_answer_even_if_its_proof_was_broken_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = hard_case(1)
+    solver = Solver(asked.model, query=asked.query, evidence=asked.evidence, schedule=ANYTIME, time_limit=None)
+    confirm = Board.confirm
+
+    def broken(board: Board) -> None:
+        # As if a better bound had come just before.
+        board.log_upper -= 1e-9
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Board, "confirm", broken)
+    with pytest.raises(KeyboardInterrupt):
+        list(solver)
+    monkeypatch.setattr(Board, "confirm", confirm)
+    result = solver.result()
+    assert len(result.history) > 1
+    assert result.history[-1].log_upper == result.log_upper
+    assert result.history[-1].log_lower == result.log_lower
+
+
 def test_elimination_is_done_late_where_nothing_else_proves_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("powersum.bounds.quick.MOST_VARIABLES", 0)
     model = hard_case(9).model

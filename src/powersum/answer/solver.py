@@ -374,6 +374,9 @@ class Solver:
         certificate, notes = None, board.notes
         with counted_by(self.meter):
             board.confirm()
+            if board.history:
+                # An exception while the end was being proven leaves what had moved just before without a snapshot.
+                board.snapshot(self._clock.spent)
             if board.ground is not None:
                 from powersum.answer.certificate import certificate_on, shortfall
 
