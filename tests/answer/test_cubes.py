@@ -269,6 +269,18 @@ def test_branching_by_what_simplifies_most() -> None:
     assert branch_variable(Question.of(star), seed=0) in {None, 3}
 
 
+def test_the_sums_of_a_maximum_are_never_split() -> None:
+    # Cubes of a maximum join by the largest: that of a sum's terms would be below their sum.
+    model, query = ps.generate.grid(4, 4, seed=1)
+    chosen = [int(v) for v in query]
+    asked = Question.of(model, chosen, evidence=dict.fromkeys(chosen, 0))
+    assert branch_variable(asked, seed=0) is None
+    assert branch_variable(Question.of(model, chosen, evidence=dict.fromkeys(chosen[1:], 0)), seed=0) in {
+        None,
+        chosen[0],
+    }
+
+
 def test_sums_of_logs_are_rounded_outward() -> None:
     from fractions import Fraction
 

@@ -176,10 +176,11 @@ def branch_of(asked: Asked, cube: Mapping[int, int]) -> Report:
 
 
 def branch_variable(question: Question, seed: int) -> int | None:
-    """The variable whose setting makes exact elimination cheapest: a max variable, or where there is none any.
+    """The variable whose setting makes exact elimination cheapest: a max variable, or any where everything is summed.
 
     It is judged by the tables that elimination along a good order would meet: those that have the variable shrink.
-    None where nothing is left.
+    None where nothing is left. Cubes of a maximum join by their largest value, so its sums are never split, not even
+    once all max variables are set.
     """
     from powersum.prepare.ordering import elimination_order
     from powersum.prepare.simplify import simplified
@@ -188,7 +189,9 @@ def branch_variable(question: Question, seed: int) -> int | None:
     model = problem.model
     if not problem.feasible or model.n_variables == 0:
         return None
-    allowed = problem.tau == 0.0 if (problem.tau == 0.0).any() else np.ones(model.n_variables, dtype=np.bool_)
+    allowed = np.full(model.n_variables, question.query.task == "PR") | (problem.tau == 0.0)
+    if not allowed.any():
+        return None
     log2_sizes = np.log2(model.cardinalities)
     gain = np.bincount(model.scope_variables, minlength=model.n_variables).astype(np.float64)
     if model.n_variables <= MOST_VARIABLES:

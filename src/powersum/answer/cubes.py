@@ -248,6 +248,10 @@ class Conquest:
             self._given_up.append(node)
         elif report.branch is not None:
             self._split(node, report.branch)
+        elif report.seconds is not None and not (node.children or node.long or self._closed(node)):
+            # A sum that is too wide for a slice, with nothing left to set.
+            node.long, node.asked = True, False
+            self._open.append(node)
         node.join(sums=self._sums)
         if report.seconds is not None and node.parent is not None:
             self._decide(node.parent.children)
