@@ -269,6 +269,20 @@ def test_what_is_refused(tmp_path: Path) -> None:
         ps.solve(asked.model, query=asked.query, checkpoint=tmp_path / "no" / "run.zip")
 
 
+def test_no_time_at_all_is_enough_to_be_no_worse(tmp_path: Path) -> None:
+    model, maximize = ps.generate.grid(26, 26, strength=3.0, seed=4)
+    path = tmp_path / "run.zip"
+    before = ps.solve(model, maximize, work=1.0, certificate=True)
+    assert before.certificate is not None
+    before.certificate.save(path)
+    proven = pc.check(to_check(model), pc.Question.of(to_check(model), maximize), path)
+    assert proven.log_lower > -math.inf
+    resumed = ps.solve(model, maximize, work=1e-6, resume=path)
+    assert resumed.log_upper <= proven.log_upper + CLOSE
+    assert resumed.log_lower >= proven.log_lower - CLOSE
+    assert before.log_upper < ps.solve(model, maximize, work=1e-6).log_upper
+
+
 SCRIPT = """
 import sys
 import powersum as ps

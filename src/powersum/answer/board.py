@@ -88,6 +88,8 @@ class Board:
         Original states under which the lower bound was found, -1 where a variable has none; None before there is one.
     below
         Steps that prove a lower bound, for where elimination of what the given states leave would be too wide.
+    resuming
+        True until what an earlier run has left is taken up: no run ends for want of time before, so none ends worse.
     log_floor
         The value of an assignment that is known elsewhere: upper bounds are not wanted below it, and what cannot be
         better need not be searched. It is no lower bound of this question.
@@ -97,7 +99,7 @@ class Board:
         self.log_lower, self.log_upper = -math.inf, math.inf
         self.states: IntArray = np.full(n_variables, -1, dtype=np.int64)
         self.incumbent: Incumbent | None = None
-        self.proven = self.exhausted = False
+        self.proven = self.exhausted = self.resuming = False
         self.reason = "Upper and lower bound met."
         self.notes: tuple[str, ...] = ()
         self.sizes: dict[str, int | float] = {}

@@ -347,7 +347,11 @@ class Solver:
             if clock.spent < clock.limit + schedule.grace + schedule.grace_share * clock.limit:
                 return None
             self._finish()
-        elif board.proven or board.gap <= max(self._options["gap"], SAME) or clock.spent >= clock.limit:
+        elif (
+            board.proven
+            or board.gap <= max(self._options["gap"], SAME)
+            or (clock.spent >= clock.limit and not board.resuming)
+        ):
             self._finish()
         return board.snapshot(clock.spent, always=self._finished)
 

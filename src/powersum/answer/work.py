@@ -60,6 +60,7 @@ def work(
 
     ``resumed`` is what an earlier run has left.
     """
+    board.resuming = resumed is not None
     if not certificate:
         # It has no proof, and would end runs that others could prove.
         impossible = first_bound(question, board)
