@@ -165,7 +165,6 @@ class Scheduler:
         crew.tightening.run(self.clock.deadline(self._slice))
         yield
         yield from exhaust(crew.first, self.clock, self.schedule.completion)
-        self.board.resuming = False
         for spell in crew.spells:
             if spell.first:
                 yield from self._spell(crew, spell, spell.first)

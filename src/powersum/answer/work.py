@@ -157,6 +157,11 @@ def _first_full(clock: Clock, schedule: Schedule) -> float:
     return min(schedule.first_full, schedule.first_full_share * clock.limit)
 
 
+def _first_orders(clock: Clock, schedule: Schedule) -> float:
+    """Seconds for narrower orders before the first stage; none where nobody knows how long the run will be."""
+    return min(schedule.first_orders, schedule.first_orders_share * clock.limit) if clock.limit < math.inf else 0.0
+
+
 def crew_of(
     task: Task, full: FullSearch, conditioning: Conditioning, narrower: Callable[[IntArray], None] = lambda order: None
 ) -> Crew:
@@ -209,7 +214,7 @@ def crew_of(
             Spell(
                 OrderSearch(task, take),
                 (schedule.order_share,) * 2,
-                first=min(schedule.first_orders, schedule.first_orders_share * task.clock.limit),
+                first=_first_orders(task.clock, schedule),
                 accompanied=False,
                 modest=True,
             ),

@@ -9,6 +9,7 @@ import powersum as ps
 from powersum.answer import work
 from powersum.answer.tuning import Schedule
 from powersum.core.arrays import FloatArray, IntArray
+from powersum.core.clock import Clock
 from powersum.model.interval import SAME
 from powersum.model.model import Model
 from powersum.prepare.ordering import check_order, elimination_order, order_cost
@@ -64,3 +65,9 @@ def test_a_certificate_keeps_its_order(monkeypatch: pytest.MonkeyPatch) -> None:
     model = ps.generate.grid(11, 11, seed=4).model
     result = ps.solve(model, [0], schedule=ALWAYS, work=0.2, time_limit=None, certificate=True)
     assert result.log_upper > result.log_lower
+
+
+def test_without_a_limit_no_time_goes_into_orders_first() -> None:
+    """Whoever sets no limit may have a question of a second: orders have their share of later stages only."""
+    assert work._first_orders(Clock(), Schedule()) == 0.0
+    assert work._first_orders(Clock(60.0), Schedule()) > 0.0

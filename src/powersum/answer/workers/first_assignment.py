@@ -50,6 +50,8 @@ class FirstAssignment:
         if self._decoded is None:
             self._decoded = self._tightening.decode()
             self._take_up()
+            # The bound has been taken up before; to complete an assignment may take for ever.
+            self._task.board.resuming = False
         ended, states = complete(
             evaluator, preferring(evaluator, self._decoded), deadline=deadline, seed=self._task.seed
         )
