@@ -135,9 +135,10 @@ class Result:
 
     def __repr__(self) -> str:
         probability = "" if self.probability is None else f"probability {self.probability}, "
+        assigned = f"{len(self.assignment)} variable{'' if len(self.assignment) == 1 else 's'} assigned"
         return (
             f"<powersum.Result: {self.status}, {probability}{self.log_lower:.10g} ≤ log value ≤ {self.log_upper:.10g}, "
-            f"{len(self.assignment)} variables assigned, {self.sweeps} sweeps in {self.seconds:.3g} s>"
+            f"{assigned}, {self.sweeps} sweeps in {self.seconds:.3g} s>"
         )
 
     def __eq__(self, other: object) -> bool:
