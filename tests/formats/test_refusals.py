@@ -62,3 +62,17 @@ def test_a_folder_and_a_file_that_is_not_there(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").touch()
     with pytest.raises(ps.InputError, match=r"notes.txt: unknown kind of model: read are "):
         ps.read(tmp_path / "notes.txt")
+
+
+def test_a_complaint_of_pyagrum_about_a_very_long_name_stays_short(tmp_path: Path) -> None:
+    pytest.importorskip("pyagrum")
+    path = tmp_path / "m.xdsl"
+    path.write_text(f"""<?xml version="1.0"?>
+<smile version="1.0" id="x"><nodes>
+<cpt id="rain"><state id="no"/><state id="yes"/><parents>{"a" + "9" * 5000} b</parents>
+<probabilities>0.25 0.75</probabilities></cpt>
+</nodes></smile>""")
+    with pytest.raises(ps.InputError) as refused:
+        ps.read(path)
+    assert str(refused.value).startswith(f"{path}: ")
+    assert len(str(refused.value)) < len(str(path)) + 400

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import textwrap
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,6 +18,9 @@ from powersum.model.model import Model
 
 # Suffix of a file and the word for it in the names of pyAgrum's functions.
 SUFFIXES = {".net": "NET", ".dsl": "DSL", ".xdsl": "XDSL"}
+
+LONGEST_COMPLAINT = 300
+"""Characters of pyAgrum's complaints that are shown: it repeats names of the file, which may be of any length."""
 
 _NAME = r"[A-Za-z_][A-Za-z0-9_.-]*"
 
@@ -92,4 +96,4 @@ def _message(error: Any, plain: Path, path: PathLike) -> str:
     words = f"{first} {described}"
     for from_, to in (("[pyAgrum]", ""), ("Fatal error:", ""), (f"{shown(path)}:", "line ")):
         words = words.replace(from_, to)
-    return " ".join(words.split())
+    return textwrap.shorten(words, LONGEST_COMPLAINT, placeholder=" …")
