@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[explore]'
 	touch $@
 
 $(VENV)/.installed-test: $(VENV)/.installed
@@ -23,6 +23,7 @@ demo: $(VENV)/.installed
 	@echo
 	@echo "Next:  . $(BIN)/activate"
 	@echo "       powersum solve examples/clinic.bif --max cancer,bronchitis --evidence dyspnoea=yes --report answer.html"
+	@echo "       powersum explore examples/clinic.bif"
 
 docs: $(VENV)/.installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

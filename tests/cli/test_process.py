@@ -88,6 +88,17 @@ def test_a_closed_pipe_is_no_error(large_model: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("words", [("--json", "-"), ()])
+def test_an_answer_that_cannot_be_printed_is_one_line(model_file: Path, words: tuple[str, ...]) -> None:
+    with open("/dev/full", "w") as full:
+        command = [*POWERSUM, "solve", str(model_file), *words]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.endswith("powersum: the answer cannot be printed (No space left on device)\n")
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 def test_a_full_disk_is_one_line(model_file: Path) -> None:
     done = subprocess.run(
         [*POWERSUM, "bound", str(model_file), "-q", "--json", "/dev/full"], capture_output=True, text=True, check=False

@@ -99,6 +99,17 @@ def test_a_narrow_terminal_gets_whole_words(clinic: Path, words: tuple[str, ...]
     assert max(map(len, narrow.splitlines())) <= 40
 
 
+@pytest.mark.parametrize("words", [("--help",), ("explore", "--help"), ("generate", "grid", "--help"), ()])
+def test_help_on_a_narrow_terminal(tmp_path: Path, words: tuple[str, ...]) -> None:
+    narrow = on_terminal([*POWERSUM, *words], {"COLUMNS": "40", "NO_COLOR": "1"}, tmp_path)
+    # A form such as --likelihood NAME=L,L,... is one word to whoever types it.
+    assert max(map(len, narrow.splitlines())) <= 40
+    wide = in_encoding("utf-8", *words).stdout
+    # Commands are cut to what fits beside their names, so their summaries are not compared.
+    if words[:1] in (("explore",), ("generate",)):
+        assert narrow.split() == wide.split()
+
+
 COLORAMA = """
 import atexit, sys
 __version__ = "0.4.6"

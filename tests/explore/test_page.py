@@ -96,6 +96,55 @@ def test_the_answer_is_that_of_solve(browser: Browser, served: Served) -> None:
     assert tab.complaints() == []
 
 
+def test_a_network_that_is_asked_nothing_has_no_answer(browser: Browser, served: Served) -> None:
+    tab = opened(browser, served)
+    assert tab.text("#now") == "Nothing is asked yet."
+    assert tab.text("#status") == ""
+    tab.click(f'[data-id="{CANCER}"] .role')
+    answered(tab, "cancer = ")
+    tab.click("#undo")
+    tab.wait("document.getElementById('now').innerText === 'Nothing is asked yet.'")
+    assert tab.value("document.getElementById('report').hidden")
+    assert tab.complaints() == []
+
+
+def test_how_probable_an_observation_is_without_directions(browser: Browser) -> None:
+    """The sum with the state is a share of the sum of everything, which is not 1."""
+    model = Model.from_factors([2, 3, 2], [((0, 1), [[1, 2, 3], [4, 5, 6]]), ((1, 2), [[1, 2], [3, 1], [2, 2]])])
+    with serving(model) as other:
+        tab = opened(browser, other)
+        answered(tab, "log value = ")
+        tab.click(state(1, 2))
+        answered(tab, f"probability of what is observed: {ps.marginals(model)[1][2]}")
+        assert tab.complaints() == []
+
+
+def test_tab_goes_through_one_box(browser: Browser, served: Served) -> None:
+    """Whoever uses the keyboard goes from box to box by arrows, and past all of them by Tab."""
+    tab = opened(browser, served)
+    tab.value(f"document.querySelector('[data-id=\"{CANCER}\"]').focus()")
+    inside = f"document.activeElement.closest('.box')?.dataset.id === '{CANCER}'"
+    for _ in range(2 + CLINIC.cardinalities[CANCER]):
+        tab.press("Tab")
+        assert tab.value(inside)
+    tab.press("Tab")
+    assert not tab.value("document.activeElement.closest('.box')")
+    assert tab.complaints() == []
+
+
+def test_long_names_keep_their_ends(browser: Browser) -> None:
+    names = ["a_name_too_long_for_any_box_left", "a_name_too_long_for_any_box_right"]
+    model = Model.from_tables({name: {"no": 0.3, "yes": 0.7} for name in names})
+    seen = "document.querySelector('[data-id=\"0\"] .name').lastChild.getBoundingClientRect()"
+    box = "document.querySelector('[data-id=\"0\"]').getBoundingClientRect()"
+    with serving(model) as other:
+        tab = opened(browser, other)
+        assert tab.value("document.querySelector('[data-id=\"0\"] .name').lastChild.textContent") == "_left"
+        assert tab.value(f"{seen}.right < {box}.right && {seen}.left > {box}.left && {seen}.width > 10")
+        assert tab.value("document.querySelector('[data-id=\"0\"] .name').ariaLabel") == f"all about {names[0]}"
+        assert tab.complaints() == []
+
+
 def test_uncertain_evidence(browser: Browser, served: Served) -> None:
     tab = opened(browser, served, "max=cancer")
     tab.click(f'[data-id="{DYSPNOEA}"] .name')
@@ -240,6 +289,11 @@ def test_a_phone_has_a_list_and_nothing_beside_it(browser: Browser, served: Serv
     assert tab.value("document.getElementById('scroll').scrollWidth <= document.getElementById('scroll').clientWidth")
     tab.click(state(DYSPNOEA, 1))
     settled(tab, CANCER, expected(CLINIC, {DYSPNOEA: 1}, CANCER))
+    # All about a variable is elsewhere on the page: pressing its name leads there.
+    tab.click(f'[data-id="{DYSPNOEA}"] .name')
+    tab.wait("document.activeElement.id === 'chosen-title'")
+    assert tab.value("document.getElementById('chosen').getBoundingClientRect().top >= -1")
+    assert tab.value("document.getElementById('chosen').getBoundingClientRect().top < innerHeight / 2")
     tab.click("#list")
     tab.wait("!document.body.classList.contains('as-list')")
     assert tab.value("document.documentElement.scrollWidth <= innerWidth")
@@ -298,6 +352,32 @@ def test_impossible_evidence_is_said(browser: Browser) -> None:
         assert tab.complaints() == []
 
 
+def test_a_long_answer_is_in_every_box(browser: Browser) -> None:
+    """Not only in those of its first states."""
+    count = 1200
+    tables = [((0,), [0.3, 0.7]), *(((v - 1, v), [[0.9, 0.1], [0.4, 0.6]]) for v in range(1, count))]
+    model = Model.from_factors([2] * count, tables, directed=True)
+    last = ps.solve(model, "all").assignment["1199"]
+    with serving(model) as large:
+        tab = opened(browser, large, "all=max")
+        answered(tab, "and 1188 more")
+        tab.press("/")
+        tab.type("1199")
+        tab.wait("document.querySelectorAll('#found [role=option]').length === 1")
+        tab.press("Enter")
+        tab.wait(f"document.querySelector('{state(1199, int(last))}')?.classList.contains('best')")
+        assert tab.complaints() == []
+
+
+def test_a_link_that_is_pasted_can_be_undone(browser: Browser, served: Served) -> None:
+    tab = opened(browser, served)
+    tab.value("location.hash = '#max=cancer'")
+    answered(tab, "cancer = ")
+    tab.click("#undo")
+    tab.wait("document.getElementById('chips').children.length === 0")
+    assert tab.complaints() == []
+
+
 def test_the_wrong_token_shows_no_page(browser: Browser, served: Served) -> None:
     tab = browser.open(f"{served.origin}/?token=wrong")
     tab.wait("document.body.innerText.includes('ends with a token')")
@@ -310,5 +390,7 @@ def test_names_are_text(browser: Browser) -> None:
         tab = opened(browser, other)
         tab.click('[data-id="0"] .role')
         answered(tab, "&amp;")
-        assert tab.text('[data-id="0"] .name') == "<img src=x onerror=alert(1)>"
+        assert (
+            tab.value("document.querySelector('[data-id=\"0\"] .name').textContent") == "<img src=x onerror=alert(1)>"
+        )
         assert tab.complaints() == []

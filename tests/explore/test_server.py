@@ -340,4 +340,4 @@ class TestAsAProgram:
         monkeypatch.setitem(sys.modules, "uvicorn", None)
         monkeypatch.delitem(sys.modules, "powersum.explore.serve", raising=False)
         assert run_app(["explore", str(tmp_path / "clinic.bif")]) == 2
-        assert capsys.readouterr().err.strip().endswith("pip install 'powersum[explore]'")
+        assert capsys.readouterr().err.strip().endswith("pip install 'powersum[explore]', in a clone '.[explore]'")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,10 @@ import powersum as ps
 from powersum import Model, Result
 from powersum.cli.app import run_app
 from powersum.report.html import report_html
+from tests.browser import CHROMIUM, browsing
 from tests.interop.networks import CLINIC
 
 EVIDENCE = {"dyspnoea": "much", "xray": "shadow"}
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
 class Elements(HTMLParser):
@@ -95,6 +95,30 @@ def test_without_states_the_value_comes_first() -> None:
 def test_an_answer_found_at_once_has_no_chart(page: str) -> None:
     assert 'id="chart"' not in page
     assert 'id="chart"' in report_html(CLOSING, CLINIC)
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium to look at the page with")
+def test_names_and_variables_of_the_graph_do_not_collide(tmp_path: Path) -> None:
+    """As the browser draws them, with room between names; capitals are wide, and bold ones wider still."""
+    names = [f"{'HYPOVOLEMIA' if v % 2 else 'co'}{v}" for v in range(30)]
+    tables: dict[Any, Any] = {name: {"FALSE": 0.3, "TRUE": 0.7} for name in names[:24]}
+    tables |= {(names[v - 8], names[v]): [[0.9, 0.1], [0.4, 0.6]] for v in range(24, 30)}
+    model = Model.from_tables(tables, directed=True)
+    asked, evidence = names[1:16:2], {names[20]: 1}
+    page = tmp_path / "page.html"
+    page.write_text(report_html(ps.solve(model, asked, evidence), model), encoding="utf-8")
+    with browsing(tmp_path) as browser:
+        tab = browser.open(page.as_uri())
+        tab.wait("document.querySelectorAll('.graph text').length === 30")
+        assert tab.value(OVERLAPPING) == []
+
+
+OVERLAPPING = """(() => {
+  const all = [...document.querySelectorAll('.graph text, .graph circle, .graph rect')].map((e) => [e, e.getBBox()]);
+  return all.flatMap(([one, p], i) => all.slice(0, i).filter(([, q]) =>
+    p.x < q.x + q.width + 4 && q.x < p.x + p.width + 4 && p.y < q.y + q.height - 2 && q.y < p.y + p.height - 2)
+    .map(([other]) => one.textContent + ' / ' + other.textContent));
+})()"""
 
 
 def test_long_answers_are_cut_in_the_headline() -> None:
@@ -173,8 +197,54 @@ def test_why_there_are_no_beliefs() -> None:
     model = Model.from_tables({"a": {"x": 0.0, "y": 1.0}})
     page = report_html(ps.solve(model, evidence={"a": "x"}), model)
     assert "There are none: the evidence has probability 0: there are no marginals." in page
-    large, query = ps.generate.grid(40, 40)
-    assert "more than 1000 variables" in report_html(ps.bound(large, query, method="gdd", sweeps=1), large)
+    large = Model.from_factors([2] * 10_001, [])
+    assert "more than 10000 variables" in report_html(ps.solve(large), large)
+
+
+def test_beliefs_that_the_time_did_not_reach_are_no_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page full of "unknown" says less than the reason."""
+    result, model, query = bounded()
+    exact = ps.marginals(model)
+
+    def shown(known: list[int]) -> str:
+        count = range(model.n_variables)
+        lower = tuple(exact.log_lower[v] if v in known else np.full(2, -np.inf) for v in count)
+        upper = tuple(exact.log_upper[v] if v in known else np.zeros(2) for v in count)
+        some = replace(exact, log_lower=lower, log_upper=upper, exact=False)
+        monkeypatch.setattr("powersum.report.html._beliefs", lambda _: some)
+        return report_html(result, model, maximize=query)
+
+    none = shown([])
+    assert "within 3 s no other could be bounded" in none
+    assert "unknown" not in none
+    assert 'id="table-beliefs"' not in none
+    assert "by itself" not in none
+    some = shown([query[0]])
+    assert f"Of {model.n_variables - 1} variables nothing is known" in some
+    assert "by itself" in some
+
+
+def test_an_impossible_question_is_answered_in_words() -> None:
+    model = Model.from_tables({"a": {"x": 0.0, "y": 1.0}, ("a", "b"): [[0.5, 0.5], [0.5, 0.5]]})
+    page = report_html(ps.solve(model, ["b"], {"a": "x"}), model)
+    assert '<p class="largest">Nothing is possible</p>' in page
+    assert "exclude every state" in page
+    assert "gap" not in page[page.index("<header>") : page.index("</header>")]
+
+
+def test_options_are_in_the_readers_words() -> None:
+    page = report_html(ps.solve(CLINIC, ["cancer"], time_limit=20, memory="2G"), CLINIC)
+    making = page[page.index('id="making"') :]
+    assert "<td>20 s</td>" in making
+    assert "<td>1.86 GiB</td>" in making
+    assert "—" not in making[: making.index("</section>")]
+
+
+def test_the_legend_has_what_is_drawn() -> None:
+    page = report_html(ps.solve(CLINIC, ["cancer"]), CLINIC)
+    legend = page[page.index('class="legend"') :].split("</p>")[0]
+    assert "maximised" in legend
+    assert "observed" not in legend
 
 
 def test_text_from_outside_is_text(page: str) -> None:

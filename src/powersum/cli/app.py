@@ -17,12 +17,12 @@ from powersum.cli.compare import compare_command
 from powersum.cli.convert import convert_command
 from powersum.cli.explore import explore_command
 from powersum.cli.generate import generate_app
-from powersum.cli.help import examples
+from powersum.cli.help import examples, fitting_help
 from powersum.cli.info import info_command
 from powersum.cli.marginals import marginals_command
 from powersum.cli.reproduce import reproduce_command
 from powersum.cli.solve import solve_command
-from powersum.cli.terminal import say
+from powersum.cli.terminal import columns, say
 from powersum.cli.uai_solver import uai_solver_command
 from powersum.cli.warmup import warmup_command
 from powersum.core.errors import InputError
@@ -120,7 +120,9 @@ def run_app(arguments: Sequence[str]) -> int:
     """Run one command line; returns its exit code. Whatever is wrong with the input is one line on stderr."""
     command = typer.main.get_command(app)
     try:
-        code = command.main(list(arguments), prog_name="powersum", standalone_mode=False, obj=tuple(arguments))
+        words = tuple(arguments)
+        with fitting_help(command, columns(sys.stdout)) as fitting:
+            code = command.main(list(words), prog_name="powersum", standalone_mode=False, obj=words, **fitting)
         sys.stdout.flush()
     except InputError as error:
         return _complain(str(error))
@@ -129,9 +131,15 @@ def run_app(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # Whoever read our output has seen enough. What is still buffered must not fail again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Whoever read our output has seen enough.
+        _forget_output()
         return 1
+    except OSError as error:
+        # Files name themselves; what has no name is where the answer is printed: a full disk, a terminal that is gone.
+        if error.filename is not None:
+            raise
+        _forget_output()
+        return _complain(f"the answer cannot be printed ({error.strerror or error})")
     except MemoryError:
         return _complain("there is not enough memory for this model")
     except Exception as error:
@@ -145,6 +153,11 @@ def run_app(arguments: Sequence[str]) -> int:
             return 0
         return _complain(message())
     return code if isinstance(code, int) else 0
+
+
+def _forget_output() -> None:
+    """What is still buffered must not fail again at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _complain(message: str) -> int:

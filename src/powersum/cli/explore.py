@@ -36,7 +36,8 @@ def explore_command(
         if error.name not in ("starlette", "uvicorn"):
             raise
         raise InputError(
-            f"explore needs {error.name}, which is not installed: pip install 'powersum[explore]'"
+            f"explore needs {error.name}, which is not installed: pip install 'powersum[explore]', "
+            "in a clone '.[explore]'"
         ) from None
     from powersum.explore.questions import Words
 

@@ -25,6 +25,8 @@ MOST_FOUND = 30
 WIDTH, HEAD, LINE, FOOT = 186, 32, 26, 8
 GAP_X, GAP_Y, MARGIN = 20, 56, 16
 """Pixels: a box, its name, a line of a state, what is below them, and the room between boxes."""
+LOOSE = 1.4
+"""Room for boxes that stand by their distances, as a share of what they take in rows."""
 
 
 class Box(NamedTuple):
@@ -84,7 +86,7 @@ class Pictures:
         )
         drawn = drawing.variables
         heights = np.array([self._height(v) for v in drawn.tolist()])
-        places = _in_rows(drawing, heights, widest) if drawing.rows else _scattered(drawing, heights)
+        places = _in_rows(drawing, heights, widest) if drawing.rows else _scattered(drawing, heights, widest)
         size = (places + np.stack([np.full(len(drawn), WIDTH / 2), heights / 2], axis=1)).max(axis=0, initial=0)
         inside = np.bincount(drawing.edges.ravel(), minlength=len(drawn))
         boxes = [
@@ -153,11 +155,15 @@ def _in_rows(drawing: Drawing, heights: FloatArray, widest: int) -> FloatArray:
     return middle
 
 
-def _scattered(drawing: Drawing, heights: FloatArray) -> FloatArray:
-    """Middles of boxes by their distances in the graph, pushed apart until none covers another."""
+def _scattered(drawing: Drawing, heights: FloatArray, widest: int) -> FloatArray:
+    """Middles of boxes by their distances in the graph, pushed apart until none covers another.
+
+    The picture is not much wider than ``widest`` boxes and as high as it must be, for a page scrolls downwards.
+    """
     if not len(heights):
         return np.zeros((0, 2))
-    size = np.sqrt(len(heights)) * np.array([WIDTH + GAP_X, float(heights.max()) + GAP_Y])
+    across = min(max(widest, 0.85 * np.sqrt(len(heights))), len(heights)) - 0.5
+    size = np.array([across * (WIDTH + GAP_X), LOOSE * len(heights) / across * (float(heights.max()) + GAP_Y)])
     width = np.full(len(heights), float(WIDTH + GAP_X))
     places = apart(drawing.places * size, width, float(heights.max()) + GAP_Y / 2)
     low = (places - np.stack([width / 2, heights / 2], axis=1)).min(axis=0)

@@ -67,14 +67,16 @@ class Run:
         except Exception as error:
             self._deliver("failed", {"error": str(error) or type(error).__name__})
             return
-        self._deliver("result", result_json(self.question, self.result))
+        self._deliver("result", result_json(self.question, self.result, self._log_sum))
 
     def _found(self) -> Result:
         question, limits = self.question, self.question.limits
         assigns = question.query.task != "PR"
-        if assigns:
+        # What is probable is a share: of the sum given the same evidence, and what is observed, of that of everything.
+        given = question.all_evidence if assigns else {}
+        if assigns or (_only_observed(question) and not question.model.directed):
             seconds = min(SUM_SECONDS, 0.2 * limits.seconds)
-            self._log_sum = sum_bounds(question, question.all_evidence, seconds=seconds, interrupt=self._flag)
+            self._log_sum = sum_bounds(question, given, seconds=seconds, interrupt=self._flag)
         if assigns and self._best > 1:
             search = BestFirst(
                 question,
@@ -119,10 +121,7 @@ class Run:
             pairs = [(v, int(states[v])) for v in self.question.query.answered[:MOST_SHOWN]]
             said["assignment"] = _assignment(self.question, pairs)
             if self._log_sum is not None:
-                log_lower = max(self._log_sum[0], snapshot.log_lower)
-                sides = (log_lower, max(self._log_sum[1], log_lower))
-                share = Interval.ratio((snapshot.log_lower, snapshot.log_upper), sides)
-                said["probability"] = _probability(share)
+                said["probability"] = _share((snapshot.log_lower, snapshot.log_upper), self._log_sum)
         self._deliver("snapshot", strict(said))
 
 
@@ -159,8 +158,8 @@ class Runs:
                 run.stop()
 
 
-def result_json(question: Question, result: Result) -> dict[str, Any]:
-    """What the page shows of an answer."""
+def result_json(question: Question, result: Result, log_sum: tuple[float, float] | None = None) -> dict[str, Any]:
+    """What the page shows of an answer; ``log_sum`` has both bounds on what probabilities are shares of."""
     said: dict[str, Any] = {
         **_one(question, result),
         "task": question.query.task,
@@ -170,18 +169,20 @@ def result_json(question: Question, result: Result) -> dict[str, Any]:
         "best": [_one(question, one) for one in result.best],
         "log_upper_next": result.log_upper_next,
     }
-    observed = question.evidence.states and not question.evidence.likelihoods
-    if question.query.task == "PR" and question.model.directed and observed:
-        said["probability"] = _probability(Interval(min(result.log_lower, 0.0), min(result.log_upper, 0.0)))
+    if len(result.assignment) > MOST_SHOWN:
+        # The picture shows the answer wherever one looks: variable and state by turns.
+        said["states"] = [number for pair in _pairs(question, result) for number in pair]
+    if question.query.task == "PR" and _only_observed(question) and result.log_upper > -math.inf:
+        if question.model.directed:
+            said["probability"] = _probability(Interval(min(result.log_lower, 0.0), min(result.log_upper, 0.0)))
+        elif log_sum is not None:
+            said["probability"] = _share((result.log_lower, result.log_upper), log_sum)
     checked: dict[str, Any] = strict(said)
     return checked
 
 
 def _one(question: Question, result: Result) -> dict[str, Any]:
-    model = question.model
-    # The assignment has the variables in the order of the question.
-    answered = list(zip(question.query.answered, result.assignment.values(), strict=False))[:MOST_SHOWN]
-    pairs = [(v, model.state(v, label)) for v, label in answered]
+    pairs = _pairs(question, result)[:MOST_SHOWN]
     return {
         "status": result.status.value,
         "log_lower": result.log_lower,
@@ -190,6 +191,23 @@ def _one(question: Question, result: Result) -> dict[str, Any]:
         "assigned": len(result.assignment),
         "probability": None if result.probability is None else _probability(result.probability),
     }
+
+
+def _pairs(question: Question, result: Result) -> list[tuple[int, int]]:
+    """Variables and states of an answer by number; the assignment has them in the order of the question."""
+    answered = zip(question.query.answered, result.assignment.values(), strict=False)
+    return [(v, question.model.state(v, label)) for v, label in answered]
+
+
+def _only_observed(question: Question) -> bool:
+    """Whether states are observed, and nothing leans: then the sum with them is a share of the sum of everything."""
+    return bool(question.evidence.states) and not question.evidence.likelihoods
+
+
+def _share(own: tuple[float, float], whole: tuple[float, float]) -> dict[str, Any]:
+    """What part of a sum a part of it is; the sum is at least that part."""
+    log_lower = max(whole[0], own[0])
+    return _probability(Interval.ratio(own, (log_lower, max(whole[1], log_lower))))
 
 
 def _assignment(question: Question, pairs: Sequence[tuple[int, int]]) -> list[dict[str, Any]]:

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 VariableKey = int | str
 StateKey = int | str
 
+MOST_LISTED = 8
+"""States that a message lists; more would bury what it says."""
+
 
 class Factor(NamedTuple):
     """A view of one factor: its variables and its table of natural logs, one axis a variable."""
@@ -234,7 +237,8 @@ class Model:
         index = number_of(key, argument, f"state of variable {self.name(variable)}")
         if index is None:
             labels = self.states[variable] if self.states is not None else ()
-            raise InputError(f"variable {self.name(variable)} has no state {as_text(key)}{_closest(str(key), labels)}")
+            hint = _closest(str(key), labels) or _all_of(labels)
+            raise InputError(f"variable {self.name(variable)} has no state {as_text(key)}{hint}")
         cardinality = int(self.cardinalities[variable])
         if not 0 <= index < cardinality:
             raise InputError(
@@ -397,3 +401,8 @@ def _closest(word: str, words: Sequence[str]) -> str:
 
     near = get_close_matches(word, words, n=1)
     return f", did you mean {near[0]!r}?" if near else ""
+
+
+def _all_of(words: Sequence[str]) -> str:
+    """A hint with all that there is, where that is not much."""
+    return f": it has {', '.join(map(repr, words))}" if 0 < len(words) <= MOST_LISTED else ""

@@ -34,6 +34,7 @@ class Report:
     title: str
     command: str | None
     beliefs: Marginals | str
+    belief_seconds: float = BELIEF_SECONDS
 
     @property
     def model(self) -> Model:
@@ -119,6 +120,7 @@ def report_html(
         command=command,
         beliefs=_beliefs(question),
     )
+    under_cost, under_graph = sections.below(report)
     return Template(_part("page.html")).substitute(
         title=sections.title(report),
         style=_part("palette.css") + _part("page.css"),
@@ -127,11 +129,12 @@ def report_html(
         headline=sections.headline(report),
         answer=sections.answer(report),
         bounds=sections.bounds(report),
+        legend=sections.legend(report),
         graph=sections.graph(report),
-        beliefs=sections.beliefs(report),
         explanation="" if explanation is None else explanation_section(explanation),
         cost=sections.cost(report),
-        making=sections.making(report),
+        under_cost=under_cost,
+        under_graph=under_graph,
     )
 
 

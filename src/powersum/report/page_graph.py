@@ -12,8 +12,10 @@ from powersum.report.graph import MOST_NAMED, important_of
 from powersum.report.layout import MOST_DRAWN, Drawing, apart, draw
 
 WIDTH, HEIGHT, MARGIN = 560, 400, 26
-LETTER, LINE = 7.0, 20
-"""Room for a letter of a name, and for a name below its variable."""
+LINE = 20
+"""Room for a name below its variable."""
+UPPER, LOWER, BOLD = 9.0, 7.3, 1.12
+"""Pixels of a capital or a digit and of other letters, in the widest of the usual fonts; what bold ones take more."""
 WORDS = {"max": "maximised", "sum": "summed", "evidence": "observed"}
 # For pages without a style sheet of their own; a style sheet overrides presentation attributes.
 FILLS = {"max": "#1f5fa8", "sum": "#ffffff", "evidence": "#8a8a8a"}
@@ -35,11 +37,12 @@ def graph_svg(model: Model, roles: list[str], states: Mapping[int, str]) -> str:
     few = min(model.n_variables, MOST_DRAWN) <= MOST_NAMED
     named = few and (model.names is not None or model.n_variables <= 30)
     texts = [f"{model.name(v)} = {states[v]}" if v in states else model.name(v) for v in range(model.n_variables)]
+    widths_of_all = [_text_width(text, roles[v] == "max") if named else 0.0 for v, text in enumerate(texts)]
     # What a usual name takes; longer ones are pushed apart.
-    usual = LETTER * float(np.mean([len(text) for text in texts])) + 16 if named and texts else 40.0
+    usual = float(np.mean(widths_of_all)) + 16 if named and texts else 40.0
     drawing = draw(model, important, widest=max(int(WIDTH / usual), 2))
     radius = float(np.clip(130 / np.sqrt(max(len(drawing.variables), 1)), 4, 13))
-    widths = np.array([LETTER * len(texts[v]) if named else 0.0 for v in drawing.variables.tolist()])
+    widths = np.array([widths_of_all[v] for v in drawing.variables.tolist()])
     box = 2 * radius + (LINE if named else 3)
     size = np.array([WIDTH, max(HEIGHT, drawing.rows * (box + 12))])
     places = apart(drawing.places * size, np.maximum(widths + 8, 2 * radius + 3), box)
@@ -65,6 +68,12 @@ def graph_svg(model: Model, roles: list[str], states: Mapping[int, str]) -> str:
             names.append(f'<text {place} text-anchor="middle" fill="currentColor"{weight}>{escape(text)}</text>')
     # Names last: nothing covers them.
     return "".join([*parts, *names, "</svg>"])
+
+
+def _text_width(text: str, bold: bool) -> float:
+    """Pixels that a name takes at most; which font a browser has nobody knows."""
+    pixels = sum(LOWER if letter.islower() or letter in " .,:;'|()[]!-" else UPPER for letter in text)
+    return pixels * BOLD if bold else pixels
 
 
 def _edges(drawing: Drawing, radius: float) -> str:

@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 2000
 """Longer tables are cut; the JSON inside the page has every state."""
-MOST_BELIEFS = 1000
-"""Beliefs of larger models would take longer than anybody waits for a page."""
+MOST_BELIEFS = 10_000
+"""Beliefs of larger models would take longer to prepare than anybody waits for a page."""
+MOST_SHORT = 10
+"""Rows of a table that stands there whole; longer ones scroll, and can be filtered."""
 MOST_LARGE = 8
 """States in the largest type; the table has the others."""
 TASKS = {"PR": "log partition function", "MAP": "most probable state", "MMAP": "marginal MAP", "power-sum": "power sum"}
@@ -47,6 +49,19 @@ SIZES = {
     "bytes": "bytes of arrays",
     "temperature": "last temperature of the max variables",
 }
+
+NOTHING_POSSIBLE = "Nothing is possible"
+OPTIONS = {
+    "time_limit": "time limit",
+    "work": "limit of work",
+    "memory": "memory",
+    "gap": "gap to stop at",
+    "k": "best answers asked for",
+    "distinct": "states in which they differ",
+    "target": "bound to stop at",
+    "change": "change to stop at",
+}
+"""What options are called on the page; others by their own names."""
 
 CHART = """<section id="bounds" aria-labelledby="bounds-title">
 <h2 id="bounds-title">Bounds over time</h2>
@@ -88,20 +103,28 @@ def headline(report: Report) -> str:
         asked.append(f"{len(query.max_variables)} of {report.model.n_variables} variables maximised")
     value = _value(result)
     states = _states(report)
-    largest = states or f'<p class="largest">{value}</p>'
-    small = [f"<span>{value}</span>"] if states else []
-    if math.isfinite(result.gap) and result.status is not Status.OPTIMAL:
+    impossible = result.status is Status.INFEASIBLE
+    words = NOTHING_POSSIBLE if impossible else value
+    largest = states or f'<p class="largest">{words}</p>'
+    small = [f"<span>{value}</span>"] if states or impossible else []
+    if math.isfinite(result.gap) and result.status is Status.BOUNDED:
         small.append(f'gap <span id="gap">{number(result.gap, 4)}</span>')
     if math.isfinite(result.log_upper):
         sign = "=" if result.status is Status.OPTIMAL else "≤"
         small.append(f"log10 {sign} {number(result.log_upper / math.log(10), 6)}")
-    small.append(f"{number(result.seconds, 3)} s")
+    small.append(_duration(result.seconds))
     notes = "".join(f"<p class='note'>{escape(note)}</p>" for note in result.notes)
     return (
         f'<p class="asked">{escape(", ".join(asked))}</p><div class="first">{largest}{_observed(report)}</div>'
         f'<p><span class="status {result.status.value}">{escape(result.status.value)}</span> '
         f"{escape(result.reason)}</p><p class='facts'>{' · '.join(small)}</p>{notes}"
     )
+
+
+def _duration(seconds: float) -> str:
+    """How long it took, as people say it."""
+    shown = "less than 0.001" if seconds < 0.001 else log_text(seconds, 3)
+    return f'<data value="{seconds!r}">{shown}</data> s'
 
 
 def _value(result: Result) -> str:
@@ -157,12 +180,16 @@ def answer(report: Report) -> str:
     """States of the maximised variables, and how probable each is by itself."""
     names = list(report.result.assignment.items())
     if not names:
-        return "<p>No variable is maximised, or none has a state: there is only a value.</p>"
+        return f"<p>{_why_no_states(report)}</p>"
+    # A column of unknowns says nothing; the section of the beliefs says why.
+    apart = not isinstance(report.beliefs, str) and any(
+        _known(report.beliefs[report.model.variable(name)]) for name, _ in names[:MOST_ROWS]
+    )
     rows = []
     for name, state in names[:MOST_ROWS]:
         variable = report.model.variable(name)
         alone = ""
-        if not isinstance(report.beliefs, str):
+        if apart and not isinstance(report.beliefs, str):
             index = report.model.state(variable, state)
             alone = _share(report.beliefs[variable][index])
         observed = " (observed)" if report.roles[variable] == "evidence" else ""
@@ -170,8 +197,16 @@ def answer(report: Report) -> str:
             f'<tr data-variable="{variable}" tabindex="-1"><th scope="row">{escape(name)}</th>'
             f"<td>{escape(str(state))}{observed}</td><td>{alone}</td></tr>"
         )
-    heads = ("variable", "state", "by itself" if not isinstance(report.beliefs, str) else "")
+    heads = ("variable", "state", "by itself" if apart else "")
     return _table("answer", heads, rows, len(names)) + _best(report.result)
+
+
+def _why_no_states(report: Report) -> str:
+    if report.result.status is Status.INFEASIBLE:
+        return "There is none: the zeros of the model and what is observed together exclude every state."
+    if not report.question.query.answered:
+        return "Nothing is maximised: the answer is the value above, the sum over all states."
+    return "No states were found in the time given: there is only an upper bound on their value."
 
 
 def _best(result: Result) -> str:
@@ -195,6 +230,12 @@ def _best(result: Result) -> str:
     return f'<h3>The {len(rows)} best</h3><ol class="best">{"".join(rows)}</ol><p class="help">{after}</p>'
 
 
+def legend(report: Report) -> str:
+    """What the shapes of the graph mean, as far as they occur."""
+    keys = [f'<span class="key {role}"></span> {WORDS[role]}' for role in WORDS if role in report.roles]
+    return f'<p class="legend">{" ".join(keys)}</p>'
+
+
 def graph(report: Report) -> str:
     """The graph with the answer on it."""
     if not report.model.n_variables:
@@ -206,22 +247,46 @@ def graph(report: Report) -> str:
     return cut + graph_svg(report.model, report.roles, report.states)
 
 
+def below(report: Report) -> tuple[str, str]:
+    """What stands below the costs and below the graph, so that both columns are about as long."""
+    inside = beliefs(report)
+    first = (
+        f'<section id="beliefs" aria-labelledby="beliefs-title">\n<h2 id="beliefs-title">Beliefs</h2>\n{inside}'
+        "</section>\n"
+    )
+    second = (
+        f'<section id="making" aria-labelledby="making-title">\n<h2 id="making-title">How this was made</h2>\n'
+        f'{making(report)}\n<p><button type="button" id="save">Save the result as JSON</button></p>\n</section>\n'
+    )
+    return (second, first) if "<table" in inside or bounds(report) else ("", first + second)
+
+
 def beliefs(report: Report) -> str:
     """The distribution of each variable given the evidence."""
     if isinstance(report.beliefs, str):
         return f"<p>{escape(report.beliefs)}</p>"
-    kind = (
-        "Exact distributions of single variables given the evidence."
-        if report.beliefs.exact
-        else "Distributions of single variables given the evidence, from both sides: exact ones do not fit."
-    )
+    known = [v for v in range(report.model.n_variables) if _known(report.beliefs[v])]
+    spent = f"within {report.belief_seconds:g} s"
+    if not known:
+        return f"<p>Not known: exact distributions do not fit, and {spent} no other could be bounded.</p>"
+    kind = "Exact distributions of single variables given the evidence."
+    if not report.beliefs.exact:
+        kind = f"Distributions of single variables given the evidence, from both sides: exact ones do not fit {spent}."
+    rest = report.model.n_variables - len(known)
+    if rest:
+        kind += f" Of {rest} variables nothing is known: the time did not reach them."
     rows = [
         f'<tr data-variable="{v}" tabindex="-1"><th scope="row">{escape(report.model.name(v))}</th>'
         f'<td class="role">{WORDS[report.roles[v]]}</td><td>{_distribution(report.beliefs[v])}</td></tr>'
-        for v in range(min(report.model.n_variables, MOST_ROWS))
+        for v in known[:MOST_ROWS]
     ]
-    table = _table("beliefs", ("variable", "role", "distribution"), rows, report.model.n_variables)
+    table = _table("beliefs", ("variable", "role", "distribution"), rows, len(known))
     return f"<p>{kind} The most probable states one by one need not be the most probable together.</p>{table}"
+
+
+def _known(own: Distribution) -> bool:
+    """Whether anything is known of a variable: one state has other sides than 0 and 1."""
+    return any(own[state].lower > 0.0 or own[state].upper < 1.0 for state in range(len(own)))
 
 
 def cost(report: Report) -> str:
@@ -245,8 +310,9 @@ def making(report: Report) -> str:
     """The command, the method with its options, and the version."""
     result = report.result
     options = "".join(
-        f'<tr><th scope="row">{escape(str(name))}</th><td>{escape("—" if value is None else str(value))}</td></tr>'
+        f'<tr><th scope="row">{escape(OPTIONS.get(name, name))}</th><td>{escape(_option(name, value))}</td></tr>'
         for name, value in result.options.items()
+        if value is not None
     )
     command = f"<pre><code>{escape(report.command)}</code></pre>" if report.command else ""
     return (
@@ -256,17 +322,28 @@ def making(report: Report) -> str:
     )
 
 
+def _option(name: str, value: object) -> str:
+    """The value of an option with its unit."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    if name == "memory":
+        return bytes_text(math.log2(value)) if 0 < value < math.inf else "all there is"
+    text = log_text(value)
+    return f"{text} s" if name in ("time_limit", "work") else text
+
+
 def _table(name: str, heads: tuple[str, ...], rows: list[str], total: int) -> str:
     """A table with a box to filter its rows where there are many."""
     box = (
         f'<p><label>Filter <input type="search" data-filter="{name}" placeholder="name or state"></label></p>'
-        if len(rows) > 10
+        if len(rows) > MOST_SHORT
         else ""
     )
     cut = f"<p>The first {len(rows)} of {total}; the JSON in this page has all states.</p>" if total > len(rows) else ""
     head = "".join(f"<th>{head}</th>" for head in heads)
+    long = " long" if len(rows) > MOST_SHORT else ""
     return (
-        f'{box}<div class="scroll tall" tabindex="0" role="region" aria-label="{name}"><table id="table-{name}">'
+        f'{box}<div class="scroll tall{long}" tabindex="0" role="region" aria-label="{name}"><table id="table-{name}">'
         f"<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>{cut}"
     )
 

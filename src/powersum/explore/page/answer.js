@@ -5,6 +5,8 @@ import { toJson } from "./question.js";
 import { byId, make, makeSvg, number, real } from "./text.js";
 
 const MOST_LARGE = 12;
+const AT_ONCE = 1;
+const NOTHING = "Nothing is asked yet.";
 const SLOW = "looking for it … The first hard question compiles code, for up to two minutes; that happens once.";
 
 export class Answer {
@@ -17,6 +19,7 @@ export class Answer {
     this.run = null;
     this.control = null;
     this.points = [];
+    this.resting = false;
     byId("stop").addEventListener("click", () => this.stop());
   }
 
@@ -24,17 +27,32 @@ export class Answer {
     return this.control !== null;
   }
 
-  /** States of the answer by the numbers of the variables. */
+  /** States of the answer by the numbers of the variables; of a long answer not all are shown, but all are known. */
   states() {
-    return new Map((this.now?.assignment || []).map((one) => [one.id, one.state]));
+    if (!this.known) {
+      const { states = [], assignment = [] } = this.now || {};
+      this.known = new Map(assignment.map((one) => [one.id, one.state]));
+      for (let k = 0; k < states.length; k += 2) this.known.set(states[k], states[k + 1]);
+    }
+    return this.known;
+  }
+
+  /** Nothing is asked. */
+  rest() {
+    this.leave();
+    this.now = this.known = null;
+    this.points = [];
+    this.resting = true;
+    this.draw();
+    this.changed();
   }
 
   async ask(asked, time, best) {
     this.leave();
     const control = (this.control = new AbortController());
     this.points = [];
-    this.now = null;
-    this.slow = false;
+    this.now = this.known = null;
+    this.slow = this.resting = false;
     const late = setTimeout(() => { this.slow = true; this.draw(); }, 4000);
     this.draw();
     try {
@@ -78,6 +96,7 @@ export class Answer {
       return;
     }
     this.now = { ...said, working: kind === "snapshot" };
+    this.known = null;
     this.points.push({ t: said.seconds, upper: real(said.log_upper), lower: real(said.log_lower) });
     if (kind === "result") {
       this.control = null;
@@ -92,6 +111,7 @@ export class Answer {
   fail(message) {
     this.control = null;
     this.now = { failed: message, assignment: [] };
+    this.known = null;
     this.draw();
   }
 
@@ -115,7 +135,8 @@ export class Answer {
     byId("stop").hidden = !this.working;
     byId("before").hidden = !this.kept;
     byId("now").querySelector("h3").hidden = !this.kept;
-    byId("now").querySelector(".body").replaceChildren(...body(now, this.kept, this.slow));
+    const shown = this.resting ? [make("p", { class: "small" }, NOTHING)] : body(now, this.kept, this.slow);
+    byId("now").querySelector(".body").replaceChildren(...shown);
     if (this.kept) byId("before").querySelector(".body").replaceChildren(...body(this.kept, null));
     byId("reason").textContent = now?.failed || [now?.reason, ...(now?.notes || [])].filter((part) => part).join(" ");
     this.drawBest();
@@ -141,8 +162,11 @@ export class Answer {
     const values = points.flatMap((p) => [p.upper, p.lower]).filter(Number.isFinite);
     // Bounds that only differ by rounding met at once.
     const flat = !values.length || Math.max(...values) - Math.min(...values) < 1e-4;
-    svg.toggleAttribute("hidden", points.length < 2 || flat);
-    if (points.length < 2 || flat) return;
+    // Nor is there anything to watch in an answer that was there at once.
+    const quick = this.now?.status === "optimal" && this.now.seconds < AT_ONCE;
+    const empty = points.length < 2 || flat || quick;
+    svg.toggleAttribute("hidden", empty);
+    if (empty) return;
     const box = svg.getBoundingClientRect(), width = box.width || 300, height = box.height || 100;
     svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
     const last = points[points.length - 1].t || 1e-9, first = points[0].t;

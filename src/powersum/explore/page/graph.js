@@ -31,6 +31,13 @@ export function showState(button, { name, belief, before, observed, best }) {
   button.setAttribute("aria-label", parts.filter((part) => part).join(", "));
 }
 
+/** A name whose end stays readable where its middle has no room: long names often differ in their ends only. */
+function inTwo(name) {
+  const letters = [...name];
+  if (letters.length <= 12) return [name];
+  return [make("span", { class: "head" }, letters.slice(0, -5).join("")), make("span", {}, letters.slice(-5).join(""))];
+}
+
 export class Graph {
   constructor(question, { choose, centre }) {
     this.question = question;
@@ -39,6 +46,7 @@ export class Graph {
     this.picture = { boxes: [], edges: [] };
     this.scale = 1;
     this.chosen = null;
+    this.reached = null;
     this.elements = new Map();
     this.scroll = byId("scroll");
     this.stage = byId("stage");
@@ -68,7 +76,7 @@ export class Graph {
     this.fit();
     const again = focused && this.elements.get(Number(focused));
     if (again) again.focus({ preventScroll: true });
-    else if (picture.boxes.length) this.elements.get(picture.boxes[0].id).tabIndex = 0;
+    else if (picture.boxes.length) this.rove(picture.boxes[0].id);
   }
 
   box(box) {
@@ -76,7 +84,9 @@ export class Graph {
     const hidden = box.hidden > 0;
     const element = make("article", { class: "box", role: "group", tabindex: "-1", "data-id": box.id },
       make("header", {},
-        make("button", { type: "button", class: "name", title: box.name, tabindex: "-1", onclick: () => this.choose(box.id) }, box.name),
+        make("button", {
+          type: "button", class: "name", title: box.name, "aria-label": "all about " + box.name, onclick: () => this.choose(box.id, true),
+        }, ...inTwo(box.name)),
         hidden ? make("button", {
           type: "button", class: "more", title: box.hidden + " neighbours are not drawn: centre here",
           "aria-label": "show " + box.hidden + " more neighbours of " + box.name, onclick: () => this.centre(box.id),
@@ -84,13 +94,14 @@ export class Graph {
         make("button", { type: "button", class: "role", "aria-label": "maximise " + box.name, onclick: () => this.toggle(box.id) }, "max")),
       make("ul", {}, ...box.states.map((label, state) => make("li", {}, stateButton(box, state, label, press(state)))),
         box.state_count > box.states.length
-          ? make("li", {}, make("button", { type: "button", class: "others", onclick: () => this.choose(box.id) }, "all " + box.state_count + " states"))
+          ? make("li", {}, make("button", { type: "button", class: "others", onclick: () => this.choose(box.id, true) }, "all " + box.state_count + " states"))
           : ""));
     element.style.left = box.x + "px";
     element.style.top = box.y + "px";
     element.style.width = box.width + "px";
     element.style.height = box.height + "px";
     element.addEventListener("focusin", () => this.rove(box.id));
+    for (const button of element.querySelectorAll("button")) button.tabIndex = -1;
     return element;
   }
 
@@ -144,9 +155,15 @@ export class Graph {
     }
   }
 
-  /** One stop for Tab among all boxes. */
+  /** One box for Tab, and the buttons in it; arrows lead to the others. */
   rove(id) {
-    for (const [other, element] of this.elements) element.tabIndex = other === id ? 0 : -1;
+    if (this.reached === id && this.elements.get(id)?.tabIndex === 0) return;
+    for (const other of [this.reached, id]) {
+      const element = this.elements.get(other);
+      if (!element) continue;
+      for (const one of [element, ...element.querySelectorAll("button")]) one.tabIndex = other === id ? 0 : -1;
+    }
+    this.reached = id;
   }
 
   focus(id) {
@@ -166,7 +183,7 @@ export class Graph {
       ArrowUp: () => this.step(box, 0, -1), ArrowDown: () => this.step(box, 0, 1),
       m: () => this.question.maximise(id), s: () => this.question.sum(id), c: () => this.centre(id),
     };
-    if (event.key === "Enter" && event.target === element) acts.Enter = () => this.choose(id);
+    if (event.key === "Enter" && event.target === element) acts.Enter = () => this.choose(id, true);
     const digit = Number(event.key);
     if (digit >= 1 && digit <= box.state_count) acts[event.key] = () => this.question.observe(id, digit - 1);
     if (!acts[event.key]) return;

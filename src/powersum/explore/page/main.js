@@ -41,6 +41,12 @@ function changed() {
 }
 
 function solve() {
+  const { max, evidence, leanings } = question.now;
+  // The sum of a whole Bayesian network is 1, which answers nothing.
+  if (model.directed && !max.length && !evidence.size && !leanings.size) {
+    answer.rest();
+    return;
+  }
   answer.ask(question.now, Number(byId("seconds").value) || model.seconds, Number(byId("count").value) || 1);
 }
 
@@ -118,18 +124,21 @@ async function centreOn(id) {
   graph.focus(id);
 }
 
-/** Show all states of a variable at the side. */
-async function choose(id) {
+/** Show all states of a variable at the side; on a phone that is elsewhere, and whoever wants to see it is taken there. */
+async function choose(id, go = false) {
   graph.chosen = id;
   const box = graph.picture.boxes.find((other) => other.id === id);
-  variable = box;
+  let whole = box;
   if (box && box.state_count > box.states.length) {
     try {
-      variable = await get("variable/" + id);
+      whole = await get("variable/" + id);
     } catch (error) {
       complain(error);
     }
+    // Another one may have been chosen meanwhile.
+    if (graph.chosen !== id) return;
   }
+  variable = whole;
   byId("chosen").hidden = !variable;
   if (!variable) return;
   byId("chosen-title").textContent = variable.name;
@@ -137,6 +146,10 @@ async function choose(id) {
     make("li", {}, stateButton(variable, state, label, () => question.observe(id, state)))));
   leaning.offer(variable);
   show();
+  if (go && matchMedia(NARROW).matches) {
+    byId("chosen").scrollIntoView({ block: "start" });
+    byId("chosen-title").focus({ preventScroll: true });
+  }
 }
 
 /** What is drawn, and what kind of numbers stand there. */
@@ -145,8 +158,9 @@ function tell() {
   const cut = boxes.length < total
     ? boxes.length + " of " + total + " variables drawn, those nearest."
     : total + " variables.";
-  const sides = seen.exact ? "" : " Too wide for exact probabilities: both sides are shown.";
-  byId("drawn").textContent = cut + sides + (seen.before ? " Thin bars: before." : "");
+  const sides = seen.exact ? "" : " Too wide for exact probabilities: both sides are shown, ? where nothing is known.";
+  const waiting = seen.waiting ? " Computing probabilities …" : "";
+  byId("drawn").textContent = cut + waiting + sides + (seen.before ? " Thin bars: before." : "");
 }
 
 function show() {
@@ -188,7 +202,7 @@ function drawChips(said) {
   byId("sentence").textContent = maximised
     ? `Which joint state of ${maximised === 1 ? "1 variable" : maximised + " variables"} is the most probable`
       + (given ? ", given " + given : "") + (summed ? `, summed over ${summed}?` : "?")
-    : said.evidence.length ? "How probable is what is observed?" : "Press a state to observe it, or max to ask for the best state.";
+    : said.evidence.length ? (said.observed.length && !said.leaning.length ? "How probable is what is observed?" : "How large is the sum, given that?") : "Press a state to observe it, or max to ask for the best state.";
 }
 
 function whatIf() {
@@ -233,7 +247,8 @@ async function copy(kind) {
 
 async function readLink() {
   const said = await post("question", { question: fromLink(location.hash) });
-  question.set(fromJson(said), { remember: question.past.length > 0 });
+  // The question that the page is opened with has none before it.
+  question.set(fromJson(said), { remember: Boolean(document.body.dataset.ready) });
 }
 
 function setUpKeys() {

@@ -16,7 +16,7 @@ function percentOf(x) {
   // Never shown as certain or impossible by rounding alone.
   if (p > 99.9) return ">99.9";
   if (p < 0.1) return "<0.1";
-  return p >= 10 ? p.toFixed(1) : p.toFixed(2);
+  return p >= 9.995 ? p.toFixed(1) : p.toFixed(2);
 }
 
 export function percent([lower, upper]) {
