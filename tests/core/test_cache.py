@@ -204,4 +204,4 @@ def test_sizes_and_clearing_touch_nothing_else(tmp_path: Path, monkeypatch: pyte
 def test_imports_are_found_by_their_lines(line: str, files: set[str], tmp_path: Path) -> None:
     path = tmp_path / "module.py"
     path.write_text(f'"""Text."""\n\n{line}\n', encoding="utf-8")
-    assert {place.relative_to(cache.PACKAGE).as_posix() for place in cache._imports(path)} == files
+    assert {Path(place).relative_to(cache.PACKAGE).as_posix() for place in cache._module(str(path)).imports} == files
