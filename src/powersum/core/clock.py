@@ -61,14 +61,28 @@ class CompilationClock:
         self._depth -= 1
         if self._depth == 0:
             self._compiling = False
-            if not self.counted:
-                taken = time.monotonic() - self._begun
-                self.seconds += taken
-                work_time.leave_out(taken)
+            self.leave_out(time.monotonic() - self._begun)
+
+    def leave_out(self, seconds: float) -> None:
+        """So many seconds that have passed in this thread are no part of what limits count."""
+        if not self.counted:
+            self.seconds += seconds
+            work_time.leave_out(seconds)
 
 
 compilation = CompilationClock()
 """The clock of this process."""
+
+
+@contextmanager
+def loading() -> Iterator[None]:
+    """Modules are imported in the block: no limit counts that, as none counts the loading of compiled code."""
+    begun, before = time.monotonic(), compilation.seconds
+    try:
+        yield
+    finally:
+        compiled = compilation.seconds - before
+        compilation.leave_out(max(time.monotonic() - begun - compiled, 0.0))
 
 
 def working_time() -> float:
