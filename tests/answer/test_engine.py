@@ -239,3 +239,20 @@ def test_bad_questions_are_refused() -> None:
         engine.solve([99])
     with pytest.raises(ps.InputError, match="weights 0 and 1 only"):
         engine.solve(query=ps.Query(np.full(engine.model.n_variables, 0.5)))
+
+
+def test_sums_over_variables_of_one_table_are_known_beforehand() -> None:
+    rng = np.random.default_rng(3)
+    tables = [((0,), rng.random(3)), *(((0, leaf), rng.random((3, 2))) for leaf in range(1, 6))]
+    # One of them has states that are impossible whatever the other is.
+    tables.append(((6, 0), np.array([[0.2, 0.0, 0.4], [0.1, 0.0, 0.7]])))
+    engine = ps.Engine(ps.Model.from_factors([3, *[2] * 6], tables))
+    assert engine.solve([0]).sizes["reduced_variables"] == 1
+    # What is observed, maximised or has a likelihood is no part of such a sum.
+    assert engine.solve([0, 3], {1: 1, 2: [0.3, 0.9]}).sizes["reduced_variables"] == 3
+    for maximize in ([], [0], [3], [0, 6]):
+        for evidence in ({}, {1: 1}, {0: 2}, {0: 2, 5: 0}):
+            if not set(maximize) & set(evidence):
+                check(engine, maximize, evidence)
+                check(engine, maximize, evidence, {2: [0.3, 0.9]})
+    assert check(engine, [3], {0: 1}) is ps.Status.INFEASIBLE

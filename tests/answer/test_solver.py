@@ -165,6 +165,8 @@ def scripted(bounds: list[tuple[float, float]]) -> Callable[..., Generator[None]
 
 
 COIN = Model.from_factors([2], [((0,), [0.3, 0.7])])
+SCRIPTED = Schedule(look_first=False)
+"""Nothing is known but what the script says."""
 
 
 @pytest.mark.parametrize("slices", [1, 2, 7])
@@ -172,7 +174,7 @@ def test_no_slice_begins_after_the_time_limit(slices: int, monkeypatch: pytest.M
     # A slice takes one look at the clock to begin and one to end.
     monkeypatch.setattr("powersum.answer.work.work", scripted([(-9.0 + k, -1.0) for k in range(8)]))
     monkeypatch.setattr("powersum.answer.solver.Clock", partial(Clock, monotonic=Ticks()))
-    result = solve(COIN, "all", time_limit=slices)
+    result = solve(COIN, "all", time_limit=slices, schedule=SCRIPTED)
     assert result.seconds == slices
     assert len(result.history) == slices
     assert (result.log_lower, result.log_upper) == (-10.0 + slices, -1.0)
@@ -197,11 +199,11 @@ def test_a_gap_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
         "powersum.answer.work.work", scripted([(-10.0, -1.0), (-8.0, -2.0), (-8.0, -4.0), (-5.0, -5.0)])
     )
     for gap, gaps in [(9.0, [9.0]), (7.0, [9.0, 6.0]), (5.0, [9.0, 6.0, 4.0])]:
-        result = solve(COIN, "all", gap=gap)
+        result = solve(COIN, "all", gap=gap, schedule=SCRIPTED)
         assert [snapshot.log_upper - snapshot.log_lower for snapshot in result.history] == gaps
         assert result.status is Status.BOUNDED
         assert result.reason == f"The gap asked for, {gap:g}, was reached."
-    assert solve(COIN, "all", gap=3.0).status is Status.OPTIMAL
+    assert solve(COIN, "all", gap=3.0, schedule=SCRIPTED).status is Status.OPTIMAL
 
 
 def test_names_and_labels_come_back() -> None:
@@ -304,7 +306,7 @@ def test_any_gap_still_means_a_bound() -> None:
 
 def test_bounds_that_contradict_each_other_are_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("powersum.answer.work.work", scripted([(-2.0, -1.5), (-1.0, -1.5), (-1.0, -1.0)]))
-    solver = Solver(COIN, maximize="all")
+    solver = Solver(COIN, maximize="all", schedule=SCRIPTED)
     with pytest.raises(RuntimeError, match="contradict"):
         list(solver)
     assert list(solver) == []
@@ -325,7 +327,7 @@ def test_an_exception_ends_the_run_and_says_so(
         raise error
 
     monkeypatch.setattr("powersum.answer.work.work", lambda *_, **options: work(**options))
-    solver = Solver(COIN, maximize="all", time_limit=time_limit)
+    solver = Solver(COIN, maximize="all", time_limit=time_limit, schedule=SCRIPTED)
     with pytest.raises(type(error)):
         list(solver)
     assert list(solver) == []

@@ -90,6 +90,62 @@ def test_code_of_an_older_callee_or_constant_is_never_used(
     assert ask(there)[0] == "106 1"
 
 
+MAKER = """
+import numpy as np
+
+from powersum.core.jit import compiled
+from powersum.model.callee import twice
+
+
+@compiled
+def made(n):
+    order = np.argsort(np.full(n, 1.5) + np.arange(n)[::-1])
+    if twice(n) > 200:
+        raise ValueError("too many")
+    return order + np.iinfo(np.int8).max
+"""
+MAKE = "from powersum.model.maker import made; print(made(3).tolist(), sum(made.stats.cache_hits.values()))"
+
+
+def test_kept_code_runs_without_what_only_a_compiler_needs(package: Path, tmp_path: Path) -> None:
+    (package / "powersum/model/maker.py").write_text(MAKER, encoding="utf-8")
+    there = environment(package, POWERSUM_CACHE_DIR=str(tmp_path / "kept"))
+    assert ask(there, MAKE)[0] == "[129, 128, 127] 0"
+    compiler = "numba.np.arraymath"
+    imported = f"; import sys; print({compiler!r} in sys.modules)"
+    assert ask(there, MAKE + imported)[0] == "[129, 128, 127] 1\nFalse"
+    # What it raises arrives, and what calls a kept function can still be compiled.
+    raised = f"""
+{MAKE}
+try:
+    made(1000)
+except ValueError as error:
+    print(error)
+from powersum.model.caller import called
+print(called(3), called(3.5), sum(called.stats.cache_hits.values()))
+"""
+    ask(there, "from powersum.model.caller import called; called(3)")
+    assert ask(there, raised)[0] == "[129, 128, 127] 1\ntoo many\n106 107.0 1"
+
+
+def test_a_caller_is_compiled_with_a_callee_that_was_kept(package: Path, tmp_path: Path) -> None:
+    there = environment(package, POWERSUM_CACHE_DIR=str(tmp_path / "kept"))
+    ask(there)
+    with (package / "powersum/model/caller.py").open("a", encoding="utf-8") as file:
+        file.write("\n\n@compiled\ndef again(x):\n    return called(x) + twice(x)\n")
+    found = (
+        "from powersum.model.caller import again, called, twice; print(again(3), sum(twice.stats.cache_hits.values()))"
+    )
+    assert ask(there, found)[0] == "112 1"
+    assert ask(there, found)[0] == "112 0"
+
+
+def test_other_insides_of_numba_have_their_own_way(package: Path, tmp_path: Path) -> None:
+    there = environment(package, POWERSUM_CACHE_DIR=str(tmp_path / "kept"))
+    ask(there)
+    assert ask(there, f"from powersum.core import packing; packing._library = None; {ASK}")[0] == "106 1"
+
+
 def test_an_unrelated_source_keeps_the_code(package: Path, tmp_path: Path) -> None:
     there = environment(package, POWERSUM_CACHE_DIR=str(tmp_path / "kept"))
     ask(there)
@@ -204,4 +260,4 @@ def test_sizes_and_clearing_touch_nothing_else(tmp_path: Path, monkeypatch: pyte
 def test_imports_are_found_by_their_lines(line: str, files: set[str], tmp_path: Path) -> None:
     path = tmp_path / "module.py"
     path.write_text(f'"""Text."""\n\n{line}\n', encoding="utf-8")
-    assert {place.relative_to(cache.PACKAGE).as_posix() for place in cache._imports(path)} == files
+    assert {Path(place).relative_to(cache.PACKAGE).as_posix() for place in cache._module(str(path)).imports} == files

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import math
+import threading
 import time
 from typing import Any
 
@@ -12,6 +14,7 @@ import pytest
 from powersum.bounds.run import run
 from powersum.core import clock as compiling
 from powersum.core import jit as compiled
+from powersum.core import work_time
 from powersum.core.clock import Clock, CompilationClock, deadline_at, working_time
 from powersum.model.limits import Limits
 from tests.bounds.test_run import Scripted
@@ -32,8 +35,9 @@ def new_function() -> Any:
 
 
 def test_only_compilation_counts(clock: CompilationClock) -> None:
-    function = new_function()
+    # The first function of a process asks for the compiler when it is made.
     before = time.monotonic()
+    function = new_function()
     assert function(1) == 2
     assert 0.0 < clock.seconds <= time.monotonic() - before
     taken = clock.seconds
@@ -46,13 +50,17 @@ def test_requests_nest_and_loading_counts_as_well(clock: CompilationClock) -> No
     clock.enter()
     assert clock.compile()
     assert not clock.compile()
-    assert not clock.leave()
+    ending = [clock.ending]
+    clock.leave()
     assert clock.seconds == 0.0
-    assert clock.leave()
+    ending.append(clock.ending)
+    clock.leave()
+    assert ending == [False, True]
     assert clock.seconds > 0.0
     taken = clock.seconds
     clock.enter()
-    assert not clock.leave()
+    assert not clock.ending
+    clock.leave()
     assert clock.seconds > taken
 
 
@@ -74,7 +82,7 @@ def test_a_time_limit_leaves_compilation_out(clock: CompilationClock) -> None:
     started = working_time()
     clock.seconds += 1000.0
     assert working_time() < started - 900.0
-    assert deadline_at(started) > time.monotonic() + 900.0
+    assert deadline_at(started) > work_time.monotonic() + 900.0
     outcome = run(Scripted([3, 2, 1]), Limits(sweeps=2, time_limit=500.0), started=started)
     assert [snapshot.log_upper for snapshot in outcome.history] == [3, 2, 1]
     assert deadline_at(math.inf) == math.inf
@@ -127,6 +135,50 @@ class TestClock:
             time_now[0] += 60.0
             compiler.seconds += 50.0
         assert clock.spent == 10.0
+
+
+def test_no_deadline_passes_while_its_thread_compiles(clock: CompilationClock) -> None:
+    began, own = time.monotonic(), work_time.monotonic()
+    new_function()(1)
+    taken = clock.seconds
+    assert taken > 0.0
+    passed, real = work_time.monotonic() - own, time.monotonic() - began
+    assert 0.0 < passed <= real - taken + 1e-6
+    # Of another thread nothing is left out: it worked meanwhile.
+    looks: list[float] = []
+    other = threading.Thread(target=lambda: looks.append(time.monotonic() - work_time.monotonic()))
+    other.start()
+    other.join()
+    assert abs(looks[0]) < 1e-3
+
+
+def test_no_limit_counts_the_loading_of_modules(clock: CompilationClock) -> None:
+    began, own, counted = time.monotonic(), work_time.monotonic(), working_time()
+    with compiling.loading():
+        time.sleep(0.05)
+    real = time.monotonic() - began
+    assert 0.05 <= clock.seconds <= real
+    passed = work_time.monotonic() - own
+    assert passed < time.monotonic() - began
+    assert working_time() - counted < time.monotonic() - began
+    # What is compiled meanwhile is left out once.
+    before, taken = time.monotonic(), clock.seconds
+    with compiling.loading():
+        new_function()(1)
+    assert clock.seconds - taken <= time.monotonic() - before
+
+
+def test_collection_of_garbage_belongs_to_compilation(clock: CompilationClock) -> None:
+    enabled = gc.isenabled()
+    gc.enable()
+    try:
+        new_function()(1)
+        assert gc.isenabled()
+        # Nothing is left for the next piece of work to look through.
+        assert gc.get_count()[0] < gc.get_threshold()[0]
+    finally:
+        if not enabled:
+            gc.disable()
 
 
 def test_no_clock_goes_back_for_what_another_thread_compiled(clock: CompilationClock) -> None:

@@ -23,7 +23,7 @@ from powersum.bounds.registry import (
 )
 from powersum.bounds.run import Callback, Outcome, run
 from powersum.cluster.executor import ExecutorLike, check_executor
-from powersum.core.clock import working_time
+from powersum.core.clock import loading, working_time
 from powersum.core.errors import InputError
 from powersum.core.interrupt import interruptible
 from powersum.core.memory import memory_left, memory_usually_left
@@ -178,10 +178,12 @@ def bound(
         if metered():
             started = working_time()
         # Compiled modules are imported where they are used, so that ``import powersum`` stays quick.
-        from powersum.prepare.ordering import order_cost
-        from powersum.prepare.problem import Problem
-        from powersum.prepare.simplify import simplified
-        from powersum.prepare.sizes import order_sizes, question_sizes
+        with loading():
+            from powersum.bounds.affordable import NAMES, affordable
+            from powersum.prepare.ordering import order_cost
+            from powersum.prepare.problem import Problem
+            from powersum.prepare.simplify import simplified
+            from powersum.prepare.sizes import order_sizes, question_sizes
 
         as_it_is = executor is not None and not question.all_evidence and mapped_file(question.model) is not None
         if as_it_is:
@@ -209,8 +211,6 @@ def bound(
 
                 tightener = stack.enter_context(in_parts(problem, chosen, executor, seed=limits.seed, options=given))
             elif automatic:
-                from powersum.bounds.affordable import NAMES, affordable
-
                 tightener = affordable(
                     problem, chosen, threads=limits.threads, seed=limits.seed, seconds=limits.seconds, **granted
                 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections import OrderedDict
+from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
 
@@ -19,7 +20,7 @@ from powersum.exact.elimination import full_domains
 from powersum.exact.kernels import Domains, Scratch, choice_type, new_scratch
 from powersum.exact.plans import WIDEST, Layout, Structure, make_plan, run_plan
 from powersum.exact.wiring import EliminationWiring, message_sizes, wire
-from powersum.model.factors import Factors, factors_of
+from powersum.model.factors import factors_of
 from powersum.model.graph import incidence
 from powersum.model.limits import Limits
 from powersum.model.model import Model
@@ -84,7 +85,10 @@ class Planner:
         self._choice_type = choice_type(largest)
         self._largest = largest
         self._factors = factors_of(model)
-        self._structure = _structure_of(model, n_likelihoods)
+        self._structure, wide = _structure_of(model, n_likelihoods)
+        # The same factors, and after them sums that are known beforehand.
+        self._wide, self._wide_starts = factors_of(wide), wide.table_starts
+        self._known_values = wide.log_values[len(model.log_values) :]
         # Writable, as where other kernels make such arrays: one signature, compiled once.
         self._sizes_of = model.cardinalities.copy()
         self._log2_sizes = np.log2(model.cardinalities)
@@ -117,13 +121,13 @@ class Planner:
             return None
         given = self._given(question)
         states = given.copy()
-        factors, log_error = self._numbers(question)
+        log_values, log_error = self._numbers(question)
         log_value, log_sum = run_plan(
             plan.wiring,
             plan.layout,
-            factors,
+            self._wide._replace(log_values=log_values),
             self._structure,
-            self.model.table_starts,
+            self._wide_starts,
             question.query.weights,
             self._domains,
             self._scratch(),
@@ -160,12 +164,12 @@ class Planner:
         if kept is None:
             kept = self._no_messages(tree, entries)
         beliefs = np.zeros(len(states))
-        factors, log_error = self._numbers(question)
+        log_values, log_error = self._numbers(question)
         changed = kept.given != given
         changed[self._soft] = True
         log_value = marginals_of(
             tree,
-            factors,
+            self._factors._replace(log_values=log_values),
             self.model.table_starts,
             question.query.weights,
             Domains(sizes, starts, states),
@@ -190,14 +194,14 @@ class Planner:
             possible[starts[v] + observed] = True
         return known_marginals(self.model, beliefs, possible, log_error)
 
-    def _numbers(self, question: Question) -> tuple[Factors, float]:
-        """All factors with the question's likelihoods, and how far rounding can move an elimination of them."""
-        factors, largest = self._factors, self._largest_values
+    def _numbers(self, question: Question) -> tuple[FloatArray, float]:
+        """All numbers with the question's likelihoods, and how far rounding can move an elimination of them."""
+        log_values, largest = self._wide.log_values, self._largest_values
         if self._n_likelihoods:
             tables = question.evidence.log_likelihoods()
             largest += sum(magnitude(table) for table in tables)
-            factors = factors._replace(log_values=frozen(np.concatenate([self._own_values, *tables]), np.float64))
-        return factors, error_of_tables(self._sizes_of, self.model.n_factors, largest)
+            log_values = frozen(np.concatenate([self._own_values, *tables, self._known_values]), np.float64)
+        return log_values, error_of_tables(self._sizes_of, self.model.n_factors, largest)
 
     def _given(self, question: Question) -> IntArray:
         """The state of each observed variable, -1 for all others."""
@@ -234,9 +238,9 @@ class Planner:
 
     def _new_plan(self, is_max: BoolArray, given: BoolArray) -> _Plan:
         wired, laid, log_constant, log_width, work = make_plan(
-            self._factors,
+            self._wide,
             self._structure,
-            self.model.table_starts,
+            self._wide_starts,
             self._sizes_of,
             self._log2_sizes,
             is_max,
@@ -288,29 +292,54 @@ class Planner:
         }
 
 
-def _structure_of(model: Model, n_likelihoods: int) -> Structure:
+def _structure_of(model: Model, n_likelihoods: int) -> tuple[Structure, Model]:
     """Where each variable occurs, and which tables have a constant sum over which of their variables.
 
-    The last ones are likelihoods, whose numbers are not known yet.
+    Also the model with further factors: sums over variables that are in one table only, where they are not constant.
+    The last factors of the model are likelihoods, whose numbers are not known yet.
     """
-    places = incidence(model.n_variables, model.scope_starts, model.scope_variables)
     n_places = len(model.scope_variables)
-    log_sums: FloatArray = np.zeros(n_places)
-    widths: FloatArray = np.full(n_places, math.inf)
+    log_sums: list[float] = [0.0] * n_places
+    widths: list[float] = [math.inf] * n_places
+    summed: list[int] = [-1] * n_places
+    degree = np.bincount(model.scope_variables, minlength=model.n_variables)
+    known: list[tuple[list[int], FloatArray]] = []
     for number, (scope, table) in enumerate(islice(model.factors(), model.n_factors - n_likelihoods)):
-        for axis in range(len(scope)):
+        for axis, v in enumerate(scope):
             rows = log_sum(np.moveaxis(table, axis, 0))
             least, most = float(rows.min()), float(rows.max())
+            place = int(model.scope_starts[number]) + axis
             if least > -math.inf:
-                log_sums[model.scope_starts[number] + axis] = most
-                widths[model.scope_starts[number] + axis] = most - least
-    constant = widths <= BARREN_TOLERANCE
-    at: IntArray = model.scope_starts[:-1][places.factors] + places.positions
-    return Structure(
+                log_sums[place], widths[place] = most, most - least
+            if widths[place] > BARREN_TOLERANCE and degree[v] == 1:
+                summed[place] = model.n_factors + len(known)
+                known.append(([u for u in scope if u != v], rows.ravel()))
+    wide = replace(
+        model,
+        scope_starts=_longer(model.scope_starts, [len(scope) for scope, _ in known]),
+        scope_variables=np.concatenate([model.scope_variables, *(np.array(scope, np.int64) for scope, _ in known)]),
+        table_starts=_longer(model.table_starts, [len(rows) for _, rows in known]),
+        log_values=np.concatenate([model.log_values, *(rows for _, rows in known)]),
+    )
+    # No sums of sums: of those nothing more is known.
+    more = len(wide.scope_variables) - n_places
+    spread = np.array(widths + [math.inf] * more)
+    constant = spread <= BARREN_TOLERANCE
+    places = incidence(wide.n_variables, wide.scope_starts, wide.scope_variables)
+    at: IntArray = wide.scope_starts[:-1][places.factors] + places.positions
+    structure = Structure(
         frozen(places.starts, np.int64),
         frozen(places.factors, np.int64),
         frozen(at, np.int64),
         frozen(constant, np.bool_),
-        frozen(log_sums, np.float64),
-        frozen(np.where(constant, widths, 0.0), np.float64),
+        frozen(log_sums + [0.0] * more, np.float64),
+        frozen(np.where(constant, spread, 0.0), np.float64),
+        frozen(summed + [-1] * more, np.int64),
+        model.n_factors,
     )
+    return structure, wide
+
+
+def _longer(starts: IntArray, lengths: list[int]) -> IntArray:
+    """Where stretches begin, with more of them at the end."""
+    return np.concatenate([starts, starts[-1] + np.cumsum(np.array(lengths, dtype=np.int64))])

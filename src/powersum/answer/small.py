@@ -32,17 +32,13 @@ def small_work(elimination: SmallElimination, question: Question, board: Board) 
     yield
 
 
-def first_bound(question: Question, board: Board) -> bool:
-    """An upper bound in plain NumPy, while compiled code is still to be loaded: loose, but there at once.
-
-    True where it proves that nothing is possible.
-    """
+def first_bound(question: Question, board: Board) -> None:
+    """An upper bound in plain NumPy, while compiled code is still to be loaded: loose, but there at once."""
     model, evidence = question.observed
     log_upper, log_error = quick_bound(model, evidence, question.query.weights)
     problem = Problem.whole(model, question.query.weights, evidence)
     if log_upper == -math.inf:
         board.sizes = question_sizes(question, problem)
         board.impossible()
-        return True
-    board.offer_upper(problem, log_upper, log_error)
-    return False
+    else:
+        board.offer_upper(problem, log_upper, log_error)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from powersum.answer.board import IMPOSSIBLE_REASON, Board, proven
 from powersum.answer.checkpoint import Checkpoints
 from powersum.answer.probability import reserved, with_probability
-from powersum.answer.small import small_work
+from powersum.answer.small import first_bound, small_work
 from powersum.answer.tuning import DEFAULT_SCHEDULE, Schedule
 from powersum.cluster.executor import ExecutorLike, refuse_beside
 from powersum.core.arrays import IntArray
@@ -224,26 +224,21 @@ class Solver:
             self._small = small_elimination(*self.question.observed, self.question.query.weights)
         if self._small is not None and self._small.entries * schedule.elimination_cost >= schedule.quick:
             self._small = None
-        if self._small is None:
-            # Compiled modules are imported where they are used, so that ``import powersum`` stays quick; but before the
-            # memory is looked at, for they take a good part of what the process holds.
-            import powersum.answer.work  # noqa: F401
-
         self._resumed: Resumed | None = None
         if resume is not None:
             from powersum.answer.resume import Resumed
 
             self._resumed = Resumed(path_of(resume, "resume"), self.question)
         self.meter = limits.meter()
-        measured = self.meter is None and not metered()
-        left = memory_left(limits.bytes) if measured else memory_usually_left(limits.bytes)
-        self._memory = min(left, schedule.most_bytes)
         self._options: dict[str, Any] = {
             name: getattr(limits, name) for name in ("time_limit", "work", "memory", "gap", "threads", "seed")
         }
         self.schedule = schedule
         self._clock = Clock(limits.seconds, meter=self.meter)
         self._board = Board(self.question.model.n_variables)
+        self._board.resuming = self._resumed is not None
+        # The quick bound has no proof, and would end runs that others could prove.
+        self._looked = self._small is not None or self._certified or not schedule.look_first
         self._work: Generator[None] | None = None
         self._finished = False
         self._interrupted: str | None = None
@@ -310,25 +305,15 @@ class Solver:
         """One turn of work; the snapshot if a bound moved."""
         board, clock, schedule = self._board, self._clock, self.schedule
         try:
+            if self._looked and self._work is None:
+                self._work = self._begun()
             with clock.running():
-                if self._work is None and self._small is not None:
-                    self._work = small_work(self._small, self.question, board)
-                elif self._work is None:
-                    from powersum.answer.work import work
-
-                    self._work = work(
-                        self.question,
-                        board=board,
-                        clock=clock,
-                        schedule=schedule,
-                        memory=self._memory,
-                        threads=self._options["threads"],
-                        seed=self._options["seed"],
-                        certificate=self._certified,
-                        resumed=self._resumed,
-                    )
-                    self._resumed = None
-                over = next(self._work, _OVER) is _OVER
+                over = False
+                if self._work is None:
+                    self._looked = True
+                    first_bound(self.question, board)
+                else:
+                    over = next(self._work, _OVER) is _OVER
                 if not over and self._checkpoints is not None:
                     self._checkpoints.keep(self.question, board, clock)
         except BaseException as error:
@@ -354,6 +339,30 @@ class Solver:
         ):
             self._finish()
         return board.snapshot(clock.spent, always=self._finished)
+
+    def _begun(self) -> Generator[None]:
+        """The work on the question. Not by the clock, for a process loads compiled modules with its first hard one."""
+        if self._small is not None:
+            return small_work(self._small, self.question, self._board)
+        # Imported here, so that ``import powersum`` and the first bound are quick; but before the memory is looked at,
+        # for it takes a good part of what the process holds.
+        from powersum.answer.work import work
+
+        limits, resumed = self.question.limits, self._resumed
+        self._resumed = None
+        measured = self.meter is None and not metered()
+        left = memory_left(limits.bytes) if measured else memory_usually_left(limits.bytes)
+        return work(
+            self.question,
+            board=self._board,
+            clock=self._clock,
+            schedule=self.schedule,
+            memory=min(left, self.schedule.most_bytes),
+            threads=self._options["threads"],
+            seed=self._options["seed"],
+            certificate=self._certified,
+            resumed=resumed,
+        )
 
     @property
     def log_lower(self) -> float:

@@ -63,6 +63,9 @@ class Schedule:
 
     # Tightening
 
+    look_first: bool = True
+    """False does without the quick bound that is there before compiled code is loaded."""
+
     tighten: bool = True
     """False leaves the first bound of each tree as it is."""
 

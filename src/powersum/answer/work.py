@@ -15,7 +15,6 @@ from powersum.answer.memory_shares import MemoryShares
 from powersum.answer.proofs import by_contradiction, by_elimination
 from powersum.answer.resume import Resumed
 from powersum.answer.scheduler import Crew, Scheduler, Spell, exhaust
-from powersum.answer.small import first_bound
 from powersum.answer.tuning import Schedule
 from powersum.answer.workers.branch_and_bound import BranchAndBound
 from powersum.answer.workers.components import Components
@@ -60,13 +59,6 @@ def work(
 
     ``resumed`` is what an earlier run has left.
     """
-    board.resuming = resumed is not None
-    if not certificate:
-        # It has no proof, and would end runs that others could prove.
-        impossible = first_bound(question, board)
-        yield
-        if impossible:
-            return
     problem = simplified(question)
     board.sizes = question_sizes(question, problem)
     if certificate:

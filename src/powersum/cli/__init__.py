@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 _STARTED = time.monotonic()
@@ -20,20 +23,32 @@ def seconds_running() -> float:
         return time.monotonic() - _STARTED
 
 
+@contextmanager
+def silent_ctrl_c() -> Iterator[None]:
+    """End at once on Ctrl-C: while modules are loaded there is nothing to save, and it could surface in any import.
+
+    A shell that has us ignore Ctrl-C, as for jobs in the background, has its way.
+    """
+    handler = signal.getsignal(signal.SIGINT)
+    if handler is not signal.default_int_handler or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signal.signal(signal.SIGINT, lambda *_: os._exit(130))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+
+
 def main() -> None:
     """Run the command line and exit: 0 with an answer, 2 for wrong input, 130 when interrupted."""
-    # While the commands are loaded there is nothing to save, and an exception could surface anywhere in an import. A
-    # shell that has us ignore Ctrl-C, as for jobs in the background, has its way.
-    handler = signal.getsignal(signal.SIGINT)
-    if handler is signal.default_int_handler:
-        signal.signal(signal.SIGINT, lambda *_: os._exit(130))
     # Numba dresses messages with colorama where that is installed, which writes to the terminal when a process ends.
     os.environ.setdefault("NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING", "1")
-    from powersum.cli.app import run_app
-    from powersum.cli.terminal import show_every_character
+    with silent_ctrl_c():
+        from powersum.cli.app import run_app
+        from powersum.cli.terminal import show_every_character
 
-    show_every_character()
-    signal.signal(signal.SIGINT, handler)
+        show_every_character()
     if os.environ.get("_POWERSUM_COMPLETE") == "complete_bash":
         from powersum.cli.completion import whole_words_of_bash
 

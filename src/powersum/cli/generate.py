@@ -19,6 +19,8 @@ generate_app = typer.Typer(
         "powersum generate pedigree --people 60 --loci 5 -o family.uai",
     ),
     no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
 )
 
 Output = Annotated[

@@ -10,6 +10,7 @@ Knows nothing of Numba, so that asking for the folder does not import it; :mod:`
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import logging
 import os
@@ -21,6 +22,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 PACKAGE = Path(__file__).resolve().parents[1]
 NAME = "powersum-kernels"
@@ -160,17 +162,17 @@ class Store:
             pass
 
 
-def module_stamp(path: Path) -> str:
+@functools.cache
+def module_stamp(path: str) -> str:
     """A digest of a module's source and of all modules of the package that it imports, directly or not."""
-    digest = hashlib.sha256()
     seen = {path}
     waiting = [path]
     while waiting:
-        for other in _imports(waiting.pop()):
-            if other not in seen:
-                seen.add(other)
-                waiting.append(other)
-    for source in sorted(_digest(one) for one in seen):
+        fresh = _module(waiting.pop()).imports - seen
+        seen |= fresh
+        waiting += fresh
+    digest = hashlib.sha256()
+    for source in sorted(_module(one).digest for one in seen):
         digest.update(source)
     return digest.hexdigest()[:24]
 
@@ -179,48 +181,52 @@ def package_stamp() -> str:
     """A digest of all sources of the package."""
     digest = hashlib.sha256()
     for path in sorted(PACKAGE.rglob("*.py")):
-        digest.update(_digest(path))
+        digest.update(_module(str(path)).digest)
     return digest.hexdigest()[:24]
 
 
-_digests: dict[Path, bytes] = {}
-_imported: dict[Path, tuple[Path, ...]] = {}
+class _Module(NamedTuple):
+    """What is known of a module's file: a digest of its name and source, and the files of the package it imports."""
+
+    digest: bytes
+    imports: frozenset[str]
 
 
-def _digest(path: Path) -> bytes:
-    """Of a module's name and source."""
-    if path not in _digests:
-        name = path.relative_to(PACKAGE).as_posix() if path.is_relative_to(PACKAGE) else path.name
-        _digests[path] = hashlib.sha256(name.encode() + b"\0" + path.read_bytes()).digest()
-    return _digests[path]
+# Paths are text here: comparing and joining ``Path`` objects took longer than reading and hashing the files.
+_WITHIN = f"{PACKAGE}{os.sep}"
 
 
-def _imports(path: Path) -> tuple[Path, ...]:
-    """The files of the package that a module imports; found by their lines, for parsing takes twenty times as long."""
-    if path not in _imported:
-        found: list[Path] = []
-        for match in _IMPORT.finditer(path.read_text(encoding="utf-8")):
-            module, names, plain = match.groups()
-            if plain is not None:
-                wanted = [word.split(" as ")[0].strip() for word in plain.split(",")]
-            else:
-                wanted = [module, *(f"{module}.{name}" for name in re.findall(r"\w+", names))]
-            found += (place for name in wanted for place in _places(name))
-        _imported[path] = tuple(dict.fromkeys(found))
-    return _imported[path]
+@functools.cache
+def _module(path: str) -> _Module:
+    """A module as its file was when first asked for; its imports are found by their lines, for parsing takes longer."""
+    with open(path, "rb") as file:
+        source = file.read()
+    inside = path.startswith(_WITHIN)
+    name = path.removeprefix(_WITHIN).replace(os.sep, "/") if inside else os.path.basename(path)
+    found: set[str] = set()
+    for match in _IMPORT.finditer(source.decode("utf-8")):
+        module, names, plain = match.groups()
+        if plain is not None:
+            wanted = [word.split(" as ")[0].strip() for word in plain.split(",")]
+        else:
+            # Names of other packages are not looked up one by one.
+            own = module.split(".")[0] == PACKAGE.name
+            wanted = [module, *(f"{module}.{name}" for name in re.findall(r"\w+", names))] if own else []
+        for one in wanted:
+            found |= _places(one)
+    return _Module(hashlib.sha256(name.encode() + b"\0" + source).digest(), frozenset(found))
 
 
-def _places(module: str) -> Iterator[Path]:
+@functools.cache
+def _places(module: str) -> frozenset[str]:
     """The file of a module of the package and those of the packages around it; none for any other name."""
-    first, *rest = module.split(".")
-    if first != PACKAGE.name or not rest:
-        # The package's own __init__ imports everything and computes nothing.
-        return
-    for depth in range(len(rest)):
-        base = PACKAGE.joinpath(*rest[: depth + 1])
-        for path in (base / "__init__.py", base.with_suffix(".py")):
-            if path.is_file():
-                yield path
+    around, _, name = module.rpartition(".")
+    first, *rest = around.split(".")
+    if first != PACKAGE.name:
+        # The package's own __init__, too: it imports everything and computes nothing.
+        return frozenset()
+    base = _WITHIN + os.sep.join((*rest, name))
+    return _places(around).union(path for path in (f"{base}{os.sep}__init__.py", f"{base}.py") if os.path.isfile(path))
 
 
 def folders() -> list[Path]:

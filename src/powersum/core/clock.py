@@ -51,34 +51,53 @@ class CompilationClock:
             self.announce = None
         return first
 
-    def leave(self) -> bool:
-        """The request is fulfilled; True if it was an outermost one for which something was compiled."""
+    @property
+    def ending(self) -> bool:
+        """Whether something was compiled for a request, and that is an outermost one."""
+        return self._compiling and self._depth == 1
+
+    def leave(self) -> None:
+        """The request is fulfilled."""
         self._depth -= 1
-        if self._depth > 0:
-            return False
-        compiled, self._compiling = self._compiling, False
+        if self._depth == 0:
+            self._compiling = False
+            self.leave_out(time.monotonic() - self._begun)
+
+    def leave_out(self, seconds: float) -> None:
+        """So many seconds that have passed in this thread are no part of what limits count."""
         if not self.counted:
-            self.seconds += time.monotonic() - self._begun
-        return compiled
+            self.seconds += seconds
+            work_time.leave_out(seconds)
 
 
 compilation = CompilationClock()
 """The clock of this process."""
 
 
+@contextmanager
+def loading() -> Iterator[None]:
+    """Modules are imported in the block: no limit counts that, as none counts the loading of compiled code."""
+    begun, before = time.monotonic(), compilation.seconds
+    try:
+        yield
+    finally:
+        compiled = compilation.seconds - before
+        compilation.leave_out(max(time.monotonic() - begun - compiled, 0.0))
+
+
 def working_time() -> float:
     """``time.monotonic()`` as it were if nothing had had to be compiled: for measuring against time limits."""
-    return work_time.monotonic() - _compiling_seconds()
+    return work_time.monotonic() - _others_compiling()
 
 
 def deadline_at(moment: float) -> float:
-    """The ``time.monotonic()`` at which :func:`working_time` will reach a moment, if nothing more is compiled."""
-    return moment + _compiling_seconds()
+    """The deadline at which :func:`working_time` will reach a moment, if no other thread compiles anything."""
+    return moment + _others_compiling()
 
 
-def _compiling_seconds() -> float:
-    """Seconds that the time of deadlines has and limits do not count; where work is counted that has none of them."""
-    return 0.0 if metered() else compilation.seconds
+def _others_compiling() -> float:
+    """Seconds that are part of this thread's time and that limits do not count, for another thread compiled."""
+    return 0.0 if metered() else compilation.seconds - work_time.left_out()
 
 
 class Clock:
@@ -134,11 +153,11 @@ class Clock:
         return self._now() + seconds
 
     def deadline_at(self, moment: float) -> float:
-        """The deadline at which this clock will reach a moment, if it goes on and nothing more is compiled."""
+        """The deadline at which this clock will reach a moment, if it goes on and no other thread compiles."""
         return self._now() + (moment - self.spent)
 
     def _now(self) -> float:
         return work_time.monotonic() if self._monotonic is None else self._monotonic()
 
     def _working_time(self) -> float:
-        return self._now() - _compiling_seconds()
+        return self._now() - _others_compiling()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import hashlib
 import os
-import pickle
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -16,11 +16,11 @@ import llvmlite.binding
 import numba
 import numpy as np
 from numba.core import event
-from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
 from powersum.core.cache import module_stamp, store
 from powersum.core.clock import compilation
+from powersum.core.packing import packed, unpacked
 
 LOCKED, COMPILED = "numba:compiler_lock", "numba:compile"
 """Numba's names of two events: the compiler's lock is held, and within that a function is compiled."""
@@ -48,8 +48,13 @@ class _Requests(event.Listener):
 
     def on_end(self, event: Any) -> None:
         """Take up collection again after a request for which something was compiled."""
-        if event.kind == LOCKED and compilation.leave() and self._resume:
+        if event.kind != LOCKED:
+            return
+        if compilation.ending and self._resume:
+            # What has come together is looked through now, or it would be in the time of the next piece of work.
             gc.enable()
+            gc.collect(1)
+        compilation.leave()
 
 
 _requests = _Requests()
@@ -74,8 +79,7 @@ PROCESSOR = hashlib.sha256(
 ).hexdigest()[:8]
 """Stands for the processor that code is compiled for."""
 
-# Numba's own ways to take a compiled function apart and to put it together again, without their missing types.
-_rebuild: Callable[..., Any] = CompileResult._rebuild
+# Numba's own way to pickle, without its missing types.
 _dumps: Callable[[Any], bytes] = dumps
 
 
@@ -86,11 +90,11 @@ class _Kept:
     processes could spoil.
     """
 
-    def __init__(self, function: Callable[..., Any], source: Path, options: Mapping[str, Any]) -> None:
+    def __init__(self, function: Callable[..., Any], source: str, options: Mapping[str, Any]) -> None:
         self._function = function
         self._options = sorted(options.items())
         # Now and not at the first call: a file may be replaced while a process runs what it has read from it.
-        self._folder = f"{source.stem}-{ENVIRONMENT}-{module_stamp(source)}"
+        self._folder = f"{Path(source).stem}-{ENVIRONMENT}-{module_stamp(source)}"
 
     @property
     def cache_path(self) -> str:
@@ -108,15 +112,14 @@ class _Kept:
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The compiled form for a signature, or None."""
-        target_context.refresh()
         content = store.read(self._folder, self._name(sig, target_context.codegen()))
-        return None if content is None else _rebuild(target_context, *pickle.loads(content))
+        return None if content is None else unpacked(content, target_context)
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep the compiled form for a signature, unless it holds addresses of this process."""
         if data.library.has_dynamic_globals or any(not lifted.can_cache for lifted in data.lifted):
             return
-        store.write(self._folder, self._name(sig, data.codegen), _dumps(data._reduce()))
+        store.write(self._folder, self._name(sig, data.codegen), packed(data))
 
     def _name(self, sig: Any, codegen: Any) -> str:
         closure = self._function.__closure__
@@ -133,11 +136,18 @@ def _fields(kind: Any) -> Any:
     return (getattr(kind, "fields", ()), [_fields(part) for part in parts])
 
 
+@functools.cache
+def _source_of(module: str) -> str | None:
+    """The file of a module."""
+    path = Path(getattr(sys.modules.get(module), "__file__", None) or "").resolve()
+    return str(path) if path.suffix == ".py" and path.is_file() else None
+
+
 def _compile(function: Function, **options: Any) -> Function:
     kernel = numba.njit(nogil=True, error_model="numpy", boundscheck=BOUNDSCHECK, **options)(function)
     # Without a source, in a notebook or an archive, nothing tells whether kept code is of the present function.
-    source = Path(getattr(sys.modules.get(function.__module__), "__file__", None) or "").resolve()
-    if source.suffix == ".py" and source.is_file():
+    source = _source_of(function.__module__)
+    if source is not None:
         kernel._cache = _Kept(function, source, options)
     return cast(Function, kernel)
 

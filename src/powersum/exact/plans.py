@@ -30,7 +30,9 @@ class Structure(NamedTuple):
 
     ``factors`` from ``starts[v]`` to ``starts[v + 1]`` are those of variable ``v``, ``places`` its places in their
     scopes. At each place of a scope ``constant`` is True where the table, summed over that variable, is the same number
-    for all states of the others; ``log_sums`` is its log, ``widths`` how far the sums differ.
+    for all states of the others; ``log_sums`` is its log, ``widths`` how far the sums differ. ``summed`` is the number
+    of a factor that is this table summed over that variable, -1 where there is none. Those come last: the first
+    ``n_factors`` are the model's.
     """
 
     starts: IntArray
@@ -39,6 +41,8 @@ class Structure(NamedTuple):
     constant: BoolArray
     log_sums: FloatArray
     widths: FloatArray
+    summed: IntArray
+    n_factors: int
 
 
 class Layout(NamedTuple):
@@ -62,12 +66,17 @@ def needed_factors(
 ) -> tuple[BoolArray, BoolArray, float, float]:
     """Factors and variables that an answer needs, and the log of all sums that are constant, and their uncertainty.
 
-    A summed variable in one needed factor only, whose sum over it is constant, goes with that factor.
+    A summed variable in one needed factor only, whose sum over it is constant, goes with that factor; where that sum is
+    known, it takes the factor's place.
     """
     n = len(given)
-    active = np.ones(len(factors.scope_starts) - 1, np.bool_)
+    active = np.zeros(len(factors.scope_starts) - 1, np.bool_)
     free = ~given
-    degree = structure.starts[1:] - structure.starts[:-1]
+    degree = np.zeros(n, np.int64)
+    for f in range(structure.n_factors):
+        active[f] = True
+        for i in range(factors.scope_starts[f], factors.scope_starts[f + 1]):
+            degree[factors.scope_variables[i]] += 1
     stack = np.empty(n + len(factors.scope_variables), np.int64)
     height = 0
     for v in range(n):
@@ -85,6 +94,12 @@ def needed_factors(
             if active[structure.factors[at]]:
                 f = structure.factors[at]
                 place = structure.places[at]
+        if f >= 0 and not structure.constant[place] and structure.summed[place] >= 0:
+            active[f] = False
+            free[v] = False
+            # All other variables are in as many factors as before.
+            active[structure.summed[place]] = True
+            continue
         if f < 0 or not structure.constant[place]:
             continue
         active[f] = False
