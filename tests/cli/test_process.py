@@ -39,18 +39,19 @@ import os, signal, sys
 class Interrupting:
     def find_spec(self, name, path=None, target=None):
         if name == {module!r}:
-            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.{number})
 
 sys.meta_path.insert(0, Interrupting())
 from powersum.cli import main
 main()
 """
-"""The command line, with Ctrl-C at the moment when a module begins to be imported."""
+"""The command line, with a signal at the moment when a module begins to be imported."""
 
 
 @pytest.mark.parametrize("module", ["typer", "numpy", "powersum.cli.app", "powersum.answer.solver"])
-def test_ctrl_c_during_import_is_silent(module: str) -> None:
-    code = SLOW_IMPORT.format(module=module, hears=HEARS_CTRL_C)
+@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
+def test_a_signal_during_import_is_silent(module: str, number: str) -> None:
+    code = SLOW_IMPORT.format(module=module, hears=HEARS_CTRL_C, number=number)
     words = [sys.executable, "-c", code, "solve", "--help"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 _STARTED = time.monotonic()
+_ENDING = (signal.SIGINT, signal.SIGTERM)
 
 
 def seconds_running() -> float:
@@ -25,25 +26,29 @@ def seconds_running() -> float:
 
 @contextmanager
 def silent_ctrl_c() -> Iterator[None]:
-    """End at once on Ctrl-C: while modules are loaded there is nothing to save, and it could surface in any import.
+    """End at once on Ctrl-C or SIGTERM: nothing is to be saved while modules load, and any import could show it.
 
     A shell that has us ignore Ctrl-C, as for jobs in the background, has its way.
     """
-    handler = signal.getsignal(signal.SIGINT)
-    if handler is not signal.default_int_handler or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    signal.signal(signal.SIGINT, lambda *_: os._exit(130))
+    ours = [number for number in _ENDING if signal.getsignal(number) is signal.default_int_handler]
+    if threading.current_thread() is not threading.main_thread():
+        ours = []
+    for number in ours:
+        signal.signal(number, lambda *_: os._exit(130))
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, handler)
+        for number in ours:
+            signal.signal(number, signal.default_int_handler)
 
 
 def main() -> None:
     """Run the command line and exit: 0 with an answer, 2 for wrong input, 130 when interrupted."""
     # Numba dresses messages with colorama where that is installed, which writes to the terminal when a process ends.
     os.environ.setdefault("NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING", "1")
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL and threading.current_thread() is threading.main_thread():
+        # The same as Ctrl-C before and after a run, too, during which it is a flag.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
     with silent_ctrl_c():
         from powersum.cli.app import run_app
         from powersum.cli.terminal import show_every_character
