@@ -15,7 +15,7 @@ import llvmlite
 import llvmlite.binding
 import numba
 import numpy as np
-from numba.core import event
+from numba.core import event, targetconfig
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
@@ -55,6 +55,33 @@ class _Requests(event.Listener):
 _requests = _Requests()
 for kind in (LOCKED, COMPILED):
     event.register(kind, _requests)  # type: ignore[no-untyped-call]
+
+
+def _compare_options_quickly() -> None:
+    """Spare Numba a tenth of its time: while it infers types it looks up its own options by value at every call.
+
+    Their hash is that of the names of all options, the same for all of them, but made anew each time; and nearly all
+    comparisons are of options that were set alike.
+    """
+    options: Any = targetconfig.TargetConfig
+    hashes: dict[type, int] = {}
+    hash_of, equal = options.__hash__, options.__eq__
+
+    def same_hash(self: Any) -> int:
+        kind = type(self)
+        if kind not in hashes:
+            hashes[kind] = hash_of(self)
+        return hashes[kind]
+
+    def same_values(self: Any, other: Any) -> Any:
+        if type(self) is type(other) and self._values == other._values:
+            return True
+        return equal(self, other)
+
+    options.__hash__, options.__eq__ = same_hash, same_values
+
+
+_compare_options_quickly()
 
 
 BOUNDSCHECK = os.environ.get("POWERSUM_BOUNDSCHECK", "") not in ("", "0")
