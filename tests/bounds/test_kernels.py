@@ -11,8 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from powersum.bounds.buckets.inputs import fill_table
-from powersum.bounds.buckets.kernels import backward, beliefs_into, forward, workspace_size
-from powersum.bounds.buckets.patterns import CONSTANT, GATHER, HALVED, RUNS, SPREAD, STEPS, WHOLE, TreeWiring, wire
+from powersum.bounds.buckets.kernels import backward, beliefs_into, forward, send, workspace_size
+from powersum.bounds.buckets.patterns import CONSTANT, GATHER, HALVED, RUNS, SPREAD, STEPS, WHOLE, wire
+from powersum.bounds.buckets.tree_wiring import (
+    TreeWiring,
+)
 from powersum.core.lanes import roomy
 
 UNTOUCHED = 1234.5
@@ -27,7 +30,7 @@ class Node:
         total = int(np.prod(shape))
         self.columns = total // shape[0]
         starts = np.concatenate(([0], np.cumsum(sizes)))
-        self.signs = rng.choice([-1.0, 1.0], len(subsets))
+        self.signs = rng.choice([-1, 1], len(subsets))
         ends = np.cumsum([len(axes) for axes in subsets])
         # A number that must stay as it is lies before and behind everything that is written.
         self.message = int(starts[-1]) + 1
@@ -71,16 +74,13 @@ class Node:
         return total
 
     def forward(self, weight: float, *, keep: bool = True) -> Any:
-        forward(
-            self.wiring,
-            np.array([0]),
-            np.array([weight]),
-            self.pool,
-            self.tables if keep else None,
-            self.entropies,
-            np.empty(0),
-            self.workspace,
-        )
+        nodes, weights = np.array([0]), np.array([weight])
+        if keep:
+            forward(
+                self.wiring, nodes, weights, self.pool, self.tables, self.entropies, np.empty(0), self.workspace
+            )  # fmt: skip
+        else:
+            send(self.wiring, nodes, weights, self.pool, self.workspace)
         return self.pool[self.message : self.message + self.columns].astype(np.float64)
 
 

@@ -8,13 +8,14 @@ import pytest
 from powersum.bounds.gdd.rows import power_sums, power_sums_with_beliefs, spread
 from powersum.core.arrays import FloatArray
 from powersum.core.jit import compiled
+from powersum.core.lanes import LANES
 from tests.oracle import power_sum as power_sum_by_numpy
 
 
 @compiled
 def _sums(table: FloatArray, card: int, n: int, weight: FloatArray, scratch: FloatArray) -> None:
     spread(weight, weight.size, n, scratch[0], scratch[1])
-    power_sums(table, card, n, scratch[0], scratch[1], scratch[2], scratch[3], scratch[4])
+    power_sums(table, card, n, scratch[0], scratch[1])
 
 
 @compiled
@@ -22,22 +23,33 @@ def _beliefs(
     table: FloatArray, beliefs: FloatArray, card: int, n: int, weight: FloatArray, scratch: FloatArray
 ) -> None:
     spread(weight, weight.size, n, scratch[0], scratch[1])
-    power_sums_with_beliefs(table, beliefs, 0, card, n, scratch[0], scratch[1], scratch[2], scratch[3])
+    power_sums_with_beliefs(table, beliefs, 0, card, n, scratch[0], scratch[1])
+
+
+def _roomy(values: FloatArray) -> FloatArray:
+    """The same numbers where there is room for eight from each place on; what is not theirs is no number."""
+    whole = np.full(values.size + LANES, np.nan)
+    whole[: values.size] = values.ravel()
+    return whole[: values.size]
+
+
+def _scratch(columns: int) -> FloatArray:
+    return np.full((2, columns + LANES), np.nan)
 
 
 def _power_sum(table: FloatArray, weight: float) -> FloatArray:
     card, rest = table.shape
-    flat = table.ravel().copy()
-    _sums(flat, card, rest, np.array([weight]), np.empty((5, rest)))
+    flat = _roomy(table)
+    _sums(flat, card, rest, _roomy(np.array([weight])), _scratch(rest))
     return flat[:rest]
 
 
 def _with_beliefs(table: FloatArray, weight: float) -> tuple[FloatArray, FloatArray]:
     """Power sums of the columns, and their conditional beliefs."""
     card, rest = table.shape
-    work = np.concatenate([table.ravel(), np.empty(rest)])
-    beliefs = np.full(card * rest, np.nan)
-    _beliefs(work, beliefs, card, rest, np.array([weight]), np.empty((4, rest)))
+    work = _roomy(np.concatenate([table.ravel(), np.empty(rest)]))
+    beliefs = _roomy(np.full(card * rest, np.nan))
+    _beliefs(work, beliefs, card, rest, _roomy(np.array([weight])), _scratch(rest))
     return work[card * rest :], beliefs.reshape(card, rest)
 
 
@@ -50,22 +62,23 @@ def _table(card: int, rest: int, zeros: float, seed: int) -> FloatArray:
 @pytest.mark.parametrize("weight", [0.0, 1e-9, 1e-3, 0.2, 1.0, 3.0])
 @pytest.mark.parametrize("zeros", [0.0, 0.4, 1.0])
 def test_power_sum_agrees_with_numpy(weight: float, zeros: float) -> None:
-    for card, rest in [(1, 1), (2, 1), (2, 7), (5, 12)]:
+    for card, rest in [(1, 1), (1, 9), (2, 1), (2, 7), (2, 8), (2, 19), (3, 2), (3, 21), (5, 12)]:
         table = _table(card, rest, zeros, seed=card * rest)
         expected = power_sum_by_numpy(table, 0, weight)
         np.testing.assert_allclose(_power_sum(table, weight), expected, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("card", [2, 3])
-def test_each_lane_has_its_own_weight_and_meets_no_other(card: int) -> None:
-    """Five tables of three columns side by side give, to the last bit, what each of them gives alone."""
-    lanes, rest = 5, 3
+@pytest.mark.parametrize("rest", [1, 3, 5])
+def test_each_lane_has_its_own_weight_and_meets_no_other(card: int, rest: int) -> None:
+    """Five tables of some columns side by side give, to the last bit, what each of them gives alone."""
+    lanes = 5
     weights = np.array([0.0, 1e-9, 0.3, 1.0, 2.5])
     tables = [_table(card, rest, 0.2, seed=lane) for lane in range(lanes)]
     side_by_side = np.stack(tables, axis=-1).reshape(card, rest * lanes)
-    flat = np.concatenate([side_by_side.ravel(), np.empty(rest * lanes)])
-    beliefs = np.empty(card * rest * lanes)
-    _beliefs(flat, beliefs, card, rest * lanes, weights, np.empty((4, rest * lanes)))
+    flat = _roomy(np.concatenate([side_by_side.ravel(), np.empty(rest * lanes)]))
+    beliefs = _roomy(np.empty(card * rest * lanes))
+    _beliefs(flat, beliefs, card, rest * lanes, _roomy(weights), _scratch(rest * lanes))
     for lane in range(lanes):
         values, mu = _with_beliefs(tables[lane], weights[lane])
         assert (flat[card * rest * lanes :].reshape(rest, lanes)[:, lane] == values).all()

@@ -8,7 +8,12 @@ import numpy as np
 
 from powersum.bounds.buckets.inputs import place_of
 from powersum.bounds.buckets.passes import Passes
-from powersum.bounds.buckets.patterns import TreeWiring
+from powersum.bounds.buckets.tree_wiring import (
+    FIRST_INPUT,
+    SIGN,
+    STATES,
+    TreeWiring,
+)
 from powersum.core.arrays import BoolArray, FloatArray, IntArray
 from powersum.core.jit import compiled, inner
 from powersum.prepare.problem import Problem
@@ -77,6 +82,6 @@ def _decode(
 @inner
 def _add_column(wiring: TreeWiring, node: int, column: int, pool: FloatArray, score: FloatArray) -> None:
     """Add one column of a node's table to ``score``."""
-    for k in range(wiring.input_starts[node], wiring.input_starts[node + 1]):
-        for a in range(wiring.states[node]):
-            score[a] += wiring.sign[k] * pool[place_of(wiring, node, k, a, column)]
+    for k in range(wiring.nodes[node, FIRST_INPUT], wiring.nodes[node + 1, FIRST_INPUT]):
+        for a in range(wiring.nodes[node, STATES]):
+            score[a] += wiring.inputs[k, SIGN] * pool[place_of(wiring, node, k, a, column)]

@@ -6,6 +6,12 @@ import numpy as np
 
 from powersum.bounds.buckets.factor_links import FactorLinks
 from powersum.bounds.buckets.passes import Passes
+from powersum.bounds.buckets.tree_wiring import (
+    COLUMNS,
+    ENTROPY,
+    STATES,
+    TABLE,
+)
 from powersum.bounds.buckets.wiring import Layout
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.jit import compiled
@@ -37,24 +43,15 @@ class FactorPasses(Passes):
         super()._run_forward(tables)
         cold = np.flatnonzero(self.weights == 0.0)
         if tables is not None and cold.size:
-            wiring = self.layout.wiring
-            _choose(cold, wiring.states, wiring.columns, wiring.table, wiring.entropy, tables, self._entropies)
+            _choose(cold, self.layout.wiring.nodes, tables, self._entropies)
 
 
 @compiled
-def _choose(
-    nodes: IntArray,
-    states: IntArray,
-    columns: IntArray,
-    places: IntArray,
-    entropy_places: IntArray,
-    tables: FloatArray,
-    entropies: FloatArray,
-) -> None:
+def _choose(cold: IntArray, nodes: IntArray, tables: FloatArray, entropies: FloatArray) -> None:
     """Conditionals of maximised variables in place of their tables: best states of a column share it equally."""
-    for node in nodes:
-        n, start = columns[node], places[node]
-        if states[node] == 2:
+    for node in cold:
+        n, start, states = nodes[node, COLUMNS], nodes[node, TABLE], nodes[node, STATES]
+        if states == 2:
             # Unsigned places and no branches, so that it runs at the speed of memory.
             low, high = np.uint64(start), np.uint64(start + n)
             for column in range(np.uint64(n)):
@@ -63,7 +60,7 @@ def _choose(
                 tables[low + column] = first
                 tables[high + column] = 1.0 - first
         else:
-            end = states[node] * n
+            end = states * n
             for column in range(start, start + n):
                 top, ties = tables[column], 1.0
                 for entry in range(column + n, start + end, n):
@@ -73,7 +70,8 @@ def _choose(
                         ties += 1.0
                 for entry in range(column, start + end, n):
                     tables[entry] = 1.0 / ties if tables[entry] == top else 0.0
-        if entropy_places[node] >= 0:
+        entropy = nodes[node, ENTROPY]
+        if entropy >= 0:
             # Nothing depends on how a weight of 0 is divided.
-            for place in range(entropy_places[node], entropy_places[node] + n):
+            for place in range(entropy, entropy + n):
                 entropies[place] = 0.0

@@ -6,7 +6,24 @@ from typing import Any
 
 import numpy as np
 
-from powersum.bounds.buckets.patterns import CONSTANT, GATHER, HALVED, RUNS, WHOLE, Index32Array, TreeWiring
+from powersum.bounds.buckets.patterns import CONSTANT, GATHER, HALVED, RUNS, WHOLE
+from powersum.bounds.buckets.tree_wiring import (
+    COLUMNS,
+    FIRST_BASE,
+    FIRST_INPUT,
+    FIRST_MAP,
+    KIND,
+    PATTERN,
+    ROW_LENGTH,
+    ROWS,
+    RUN,
+    SIGN,
+    SOURCE,
+    STATES,
+    STRIDE,
+    Index32Array,
+    TreeWiring,
+)
 from powersum.core.arrays import FloatArray
 from powersum.core.jit import bare, compiled, inner
 from powersum.core.lanes import LANES, half_lanes_at, lanes_at, lanes_of, put_lanes
@@ -115,21 +132,21 @@ def add_halved(
 @inner
 def place_of(wiring: TreeWiring, node: int, k: int, state: int, column: int) -> Any:
     """Where in the pool the entry of input ``k`` lies that meets one entry of a node's table."""
-    rows, columns = wiring.rows[node], wiring.columns[node]
-    width = wiring.row_length[node] if rows > 1 else columns
+    rows, columns = wiring.nodes[node, ROWS], wiring.nodes[node, COLUMNS]
+    width = wiring.nodes[node, ROW_LENGTH] if rows > 1 else columns
     block, within = column // width, column % width
     entry = within if rows > 1 else state * columns + within
-    number = wiring.pattern[k]
-    kind = wiring.kind[number]
-    start = wiring.source[k] + wiring.bases[wiring.base_starts[k] + block]
+    number = wiring.inputs[k, PATTERN]
+    kind = wiring.patterns[number, KIND]
+    start = wiring.inputs[k, SOURCE] + wiring.bases[wiring.inputs[k, FIRST_BASE] + block]
     if rows > 1:
-        start += state * wiring.stride[k]
+        start += state * wiring.inputs[k, STRIDE]
     if kind == WHOLE:
         return start + entry
     if kind == CONSTANT:
         return start
-    run = wiring.run[number]
-    start += np.int64(wiring.maps[wiring.map_starts[number] + entry // run])
+    run = wiring.patterns[number, RUN]
+    start += np.int64(wiring.maps[wiring.patterns[number, FIRST_MAP] + entry // run])
     if kind in (RUNS, GATHER):
         return start + entry % run
     if kind > HALVED:
@@ -144,10 +161,11 @@ def place_of(wiring: TreeWiring, node: int, k: int, state: int, column: int) -> 
 @compiled
 def fill_table(wiring: TreeWiring, node: int, pool: FloatArray, table: FloatArray) -> None:
     """Write the whole table of a node, all its inputs added up."""
-    columns = wiring.columns[node]
+    columns = wiring.nodes[node, COLUMNS]
     for entry in range(table.size):
         table[entry] = 0.0
-    for k in range(wiring.input_starts[node], wiring.input_starts[node + 1]):
-        for state in range(wiring.states[node]):
+    for k in range(wiring.nodes[node, FIRST_INPUT], wiring.nodes[node + 1, FIRST_INPUT]):
+        for state in range(wiring.nodes[node, STATES]):
             for column in range(columns):
-                table[state * columns + column] += wiring.sign[k] * pool[place_of(wiring, node, k, state, column)]
+                value = pool[place_of(wiring, node, k, state, column)]
+                table[state * columns + column] += wiring.inputs[k, SIGN] * value

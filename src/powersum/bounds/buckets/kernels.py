@@ -31,8 +31,33 @@ from powersum.bounds.buckets.marginals import (
     set_beliefs,
     total_of_row,
 )
-from powersum.bounds.buckets.patterns import CONSTANT, GATHER, HALVED, RUNS, WHOLE, TreeWiring
+from powersum.bounds.buckets.patterns import CONSTANT, GATHER, HALVED, RUNS, WHOLE
 from powersum.bounds.buckets.power_sums import centre, maximise, message_of_any, message_of_two, sum_any, sum_two
+from powersum.bounds.buckets.tree_wiring import (
+    BLOCKS,
+    COLUMNS,
+    ENTROPY,
+    FIRST_BASE,
+    FIRST_GAP,
+    FIRST_INPUT,
+    FIRST_MAP,
+    FIRST_PLACE,
+    KIND,
+    MESSAGE,
+    PACKED,
+    PATTERN,
+    PRESENT,
+    ROW_LENGTH,
+    ROWS,
+    RUN,
+    SIGN,
+    SLOPE,
+    SOURCE,
+    STATES,
+    STRIDE,
+    TABLE,
+    TreeWiring,
+)
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.fastmath import LOWEST
 from powersum.core.fastmath_single import LOWEST_SINGLE
@@ -73,86 +98,129 @@ def _copy(source: FloatArray, start: int, target: FloatArray, to: int, length: i
         target[at + r] = source[by + r]
 
 
+@inlined
+def _add_inputs(
+    wiring: TreeWiring,
+    node: int,
+    block: int,
+    pool: FloatArray,
+    workspace: FloatArray,
+    start: int,
+    size: int,
+    stride: int,
+) -> None:
+    """A block of a node's table, all its inputs added up, into the workspace."""
+    clear(workspace, start, size)
+    rows, length = wiring.nodes[node, ROWS], wiring.nodes[node, ROW_LENGTH]
+    for k in range(wiring.nodes[node, FIRST_INPUT], wiring.nodes[node + 1, FIRST_INPUT]):
+        source = wiring.inputs[k, SOURCE] + wiring.bases[wiring.inputs[k, FIRST_BASE] + block]
+        further = wiring.inputs[k, STRIDE]
+        pattern = wiring.inputs[k, PATTERN]
+        kind, run = wiring.patterns[pattern, KIND], wiring.patterns[pattern, RUN]
+        places = wiring.patterns[pattern, FIRST_MAP]
+        sign = pool.dtype.type(wiring.inputs[k, SIGN])
+        row = start
+        for _ in range(rows):
+            if kind == WHOLE:
+                add_row(sign, pool, source, workspace, row, length)
+            elif kind == CONSTANT:
+                add_number(sign * pool[source], workspace, row, length)
+            elif kind > HALVED:
+                add_halved(sign, pool, source, wiring.maps, places, kind, workspace, row, length)
+            elif run < LANES:
+                add_short_runs(
+                    sign, pool, source, wiring.maps, places, run, kind == GATHER, workspace, row, length, start + size
+                )
+            else:
+                add_runs(sign, pool, source, wiring.maps, places, run, kind == RUNS, workspace, row, length)
+            source += further
+            row += stride
+
+
+@without_counting
+def send(wiring: TreeWiring, nodes: IntArray, weights: FloatArray, pool: FloatArray, workspace: FloatArray) -> None:
+    """Messages of the given nodes, whose children come before them, and nothing else.
+
+    ``workspace`` has :func:`workspace_size`. Messages are not centred: in double precision claims are made of them.
+    """
+    # Typed: for a literal number Numba would compile functions once more.
+    none: Any = np.int64(0)
+    double = pool.itemsize == 8
+    nothing = pool.dtype.type(NOTHING if double else NOTHING_SINGLE)
+    lowest = pool.dtype.type(LOWEST if double else LOWEST_SINGLE)
+    for node in nodes:
+        states, columns = wiring.nodes[node, STATES], wiring.nodes[node, COLUMNS]
+        rows, length = wiring.nodes[node, ROWS], wiring.nodes[node, ROW_LENGTH]
+        weight = pool.dtype.type(weights[node])
+        width = length if rows > 1 else columns
+        stride, start = _stride_of(rows, length, columns), _block_of(states)
+        size = rows * stride if rows > 1 else length
+        message = wiring.nodes[node, MESSAGE]
+        for block in range(wiring.nodes[node, BLOCKS]):
+            _add_inputs(wiring, node, block, pool, workspace, start, size, stride)
+            # Short rows would be written beyond their end, where others begin: they take a way round.
+            messages, to = (workspace, none) if width < LANES else (pool, message)
+            if weight == 0.0:
+                maximise(workspace, start, stride, states, width, messages, to, nothing)
+            elif states == 2:
+                message_of_two(workspace, start, stride, width, weight, messages, to, nothing, lowest)
+            else:
+                message_of_any(workspace, start, stride, states, width, weight, messages, to, nothing, lowest)
+            if width < LANES:
+                _copy(workspace, none, pool, message, width)
+            message += width
+
+
 @without_counting
 def forward(
     wiring: TreeWiring,
     nodes: IntArray,
     weights: FloatArray,
     pool: FloatArray,
-    tables: FloatArray | None,
+    tables: FloatArray,
     entropies: FloatArray,
     offsets: FloatArray,
     workspace: FloatArray,
 ) -> None:
-    """Messages of the given nodes, whose children come before them.
+    """As :func:`send`, and what :func:`backward` needs: conditionals p and entropies.
 
-    With ``tables`` (of full size) the conditionals p and the entropies are kept for :func:`backward`, or the table
-    itself for a node of weight 0; with None only messages are made. With ``offsets`` (doubles, one for each
-    node) messages are centred, and what is taken off them goes there. ``workspace`` has :func:`workspace_size`.
+    They go to ``tables`` (of full size, or packed) and ``entropies``; of a node of weight 0 it is the table itself.
+    With ``offsets`` (doubles, one for each node) messages are centred, and what is taken off them goes there.
     """
     double = pool.itemsize == 8
-    # Typed: for a literal number Numba would compile functions once more.
     none: Any = np.int64(0)
     second: Any = np.int64(LANES)
     nothing = pool.dtype.type(NOTHING if double else NOTHING_SINGLE)
     lowest = pool.dtype.type(LOWEST if double else LOWEST_SINGLE)
     for node in nodes:
-        states, columns, weight = wiring.states[node], wiring.columns[node], pool.dtype.type(weights[node])
-        rows, length = wiring.rows[node], wiring.row_length[node]
+        states, columns = wiring.nodes[node, STATES], wiring.nodes[node, COLUMNS]
+        rows, length = wiring.nodes[node, ROWS], wiring.nodes[node, ROW_LENGTH]
+        weight = pool.dtype.type(weights[node])
         width = length if rows > 1 else columns
         stride, start = _stride_of(rows, length, columns), _block_of(states)
         size = rows * stride if rows > 1 else length
-        kept = wiring.entropy[node] >= 0
         across = columns if double or states != 2 else 0
-        for block in range(wiring.blocks[node]):
-            clear(workspace, start, size)
-            for k in range(wiring.input_starts[node], wiring.input_starts[node + 1]):
-                source = wiring.source[k] + wiring.bases[wiring.base_starts[k] + block]
-                pattern = wiring.pattern[k]
-                kind, run, places = wiring.kind[pattern], wiring.run[pattern], wiring.map_starts[pattern]
-                sign = pool.dtype.type(wiring.sign[k])
-                row = start
-                for _ in range(rows):
-                    if kind == WHOLE:
-                        add_row(sign, pool, source, workspace, row, length)
-                    elif kind == CONSTANT:
-                        add_number(sign * pool[source], workspace, row, length)
-                    elif kind > HALVED:
-                        add_halved(sign, pool, source, wiring.maps, places, kind, workspace, row, length)
-                    elif run < LANES:
-                        add_short_runs(
-                            sign, pool, source, wiring.maps, places, run, kind == GATHER, workspace, row, length,
-                            start + size,
-                        )  # fmt: skip
-                    else:
-                        add_runs(sign, pool, source, wiring.maps, places, run, kind == RUNS, workspace, row, length)
-                    source += wiring.stride[k]
-                    row += stride
-            message, table = wiring.message[node] + block * width, block * width
-            table += wiring.table[node] if double else wiring.packed[node]
-            short = width < LANES
+        entropy = wiring.nodes[node, ENTROPY]
+        message = wiring.nodes[node, MESSAGE]
+        table = wiring.nodes[node, TABLE] if double else wiring.nodes[node, PACKED]
+        short = width < LANES
+        for block in range(wiring.nodes[node, BLOCKS]):
+            _add_inputs(wiring, node, block, pool, workspace, start, size, stride)
             # Short rows would be written beyond their end, where others begin: they take a way round.
             messages, to = (workspace, none) if short else (pool, message)
             if weight == 0.0:
                 maximise(workspace, start, stride, states, width, messages, to, nothing)
-                if tables is not None:
-                    for a in range(states):
-                        _copy(workspace, start + a * stride, tables, table + a * columns, width)
-            elif tables is None:
-                if states == 2:
-                    message_of_two(workspace, start, stride, width, weight, messages, to, nothing, lowest)
-                else:
-                    message_of_any(workspace, start, stride, states, width, weight, messages, to, nothing, lowest)
+                for a in range(states):
+                    _copy(workspace, start + a * stride, tables, table + a * columns, width)
             else:
                 # Entropies that nobody asks for go behind the block.
                 some, shown = workspace, start + size
-                if kept:
-                    some, shown = entropies, wiring.entropy[node] + block * width
+                if entropy >= 0:
+                    some, shown = entropies, entropy + block * width
                 held, place, further = tables, table, across
                 if short:
                     some, shown = workspace, LANES
                     held, place, further = workspace, 2 * LANES, LANES if across > 0 else 0
-                spare = LANES * (states + 2)
                 if states == 2:
                     sum_two(
                         workspace, start, stride, width, weight, messages, to, some, shown, held, place, further,
@@ -161,17 +229,19 @@ def forward(
                 else:
                     sum_any(
                         workspace, start, stride, states, width, weight, messages, to, some, shown, held, place,
-                        further, spare, nothing, lowest,
+                        further, LANES * (states + 2), nothing, lowest,
                     )  # fmt: skip
                 if short:
-                    if kept:
-                        _copy(workspace, second, entropies, wiring.entropy[node] + block * width, width)
+                    if entropy >= 0:
+                        _copy(workspace, second, entropies, entropy + block * width, width)
                     for a in range(states if across > 0 else 1):
                         _copy(workspace, 2 * LANES + a * further, tables, table + a * across, width)
             if short:
                 _copy(workspace, none, pool, message, width)
+            message += width
+            table += width
         if offsets.size > 0:
-            offsets[node] = centre(pool, wiring.message[node], columns, nothing)
+            offsets[node] = centre(pool, wiring.nodes[node, MESSAGE], columns, nothing)
 
 
 @without_counting
@@ -193,31 +263,35 @@ def backward(
     unit = slopes.dtype.type(1.0)
     for index in range(nodes.size - 1, -1, -1):
         node = nodes[index]
-        states, columns = wiring.states[node], wiring.columns[node]
-        rows, length = wiring.rows[node], wiring.row_length[node]
+        states, columns = wiring.nodes[node, STATES], wiring.nodes[node, COLUMNS]
+        rows, length = wiring.nodes[node, ROWS], wiring.nodes[node, ROW_LENGTH]
         width = length if rows > 1 else columns
         stride, start = _stride_of(rows, length, columns), _block_of(states)
         spare = start + (rows * stride if rows > 1 else length)
         across = columns if double or states != 2 else 0
-        incoming = wiring.message[node] - offset
-        first, last = wiring.input_starts[node], wiring.input_starts[node + 1]
+        incoming = wiring.nodes[node, MESSAGE] - offset
+        table = wiring.nodes[node, TABLE] if double else wiring.nodes[node, PACKED]
+        entropy = wiring.nodes[node, ENTROPY]
+        first, last = wiring.nodes[node, FIRST_INPUT], wiring.nodes[node + 1, FIRST_INPUT]
         for k in range(first, last):
-            if wiring.slope[k] >= 0:
-                size = wiring.stride[k] * states if rows > 1 else wiring.present[wiring.pattern[k]]
-                clear(slopes, wiring.slope[k], size)
-        if wiring.entropy[node] >= 0:
-            weight_slopes[node] = product_of(entropies, wiring.entropy[node], slopes, incoming, columns)
-        for block in range(wiring.blocks[node]):
-            table = block * width + (wiring.table[node] if double else wiring.packed[node])
-            set_beliefs(
-                tables, table, across, slopes, incoming + block * width, states, width, workspace, start, stride
-            )
+            if wiring.inputs[k, SLOPE] >= 0:
+                met = wiring.patterns[wiring.inputs[k, PATTERN], PRESENT]
+                clear(slopes, wiring.inputs[k, SLOPE], wiring.inputs[k, STRIDE] * states if rows > 1 else met)
+        if entropy >= 0:
+            weight_slopes[node] = product_of(entropies, entropy, slopes, incoming, columns)
+        for block in range(wiring.nodes[node, BLOCKS]):
+            set_beliefs(tables, table, across, slopes, incoming, states, width, workspace, start, stride)
+            table += width
+            incoming += width
             for k in range(first, last):
-                if wiring.slope[k] < 0:
+                target = wiring.inputs[k, SLOPE]
+                if target < 0:
                     continue
-                target = wiring.slope[k] + wiring.bases[wiring.base_starts[k] + block]
-                pattern = wiring.pattern[k]
-                kind, run, places = wiring.kind[pattern], wiring.run[pattern], wiring.map_starts[pattern]
+                target += wiring.bases[wiring.inputs[k, FIRST_BASE] + block]
+                further = wiring.inputs[k, STRIDE]
+                pattern = wiring.inputs[k, PATTERN]
+                kind, run = wiring.patterns[pattern, KIND], wiring.patterns[pattern, RUN]
+                places = wiring.patterns[pattern, FIRST_MAP]
                 row = start
                 for _ in range(rows):
                     if kind == WHOLE:
@@ -227,8 +301,11 @@ def backward(
                     elif kind > HALVED:
                         give_halved(wiring.maps, places, kind, workspace, row, length, slopes, target)
                     elif run < LANES:
-                        given, gaps = wiring.place_starts[pattern], wiring.gap_starts[pattern]
-                        present, n_gaps = wiring.present[pattern], wiring.gap_starts[pattern + 1] - gaps
+                        given, gaps = wiring.patterns[pattern, FIRST_PLACE], wiring.patterns[pattern, FIRST_GAP]
+                        present, n_gaps = (
+                            wiring.patterns[pattern, PRESENT],
+                            wiring.patterns[pattern + 1, FIRST_GAP] - gaps,
+                        )
                         if kind == GATHER:
                             give_gathered(
                                 wiring.places, given, present, run, wiring.gaps, gaps, n_gaps, workspace, row,
@@ -240,18 +317,18 @@ def backward(
                             )
                     else:
                         give_runs(wiring.maps, places, run, kind == RUNS, workspace, row, length, slopes, target)
-                    target += wiring.stride[k]
+                    target += further
                     row += stride
 
 
 @compiled
 def beliefs_into(wiring: TreeWiring, offset: int, tables: FloatArray, slopes: FloatArray, beliefs: FloatArray) -> None:
     """Beliefs of all nodes at the latest gradient, one after the other, each laid out like its table."""
-    for node in range(wiring.states.size):
-        states, columns = wiring.states[node], wiring.columns[node]
+    for node in range(wiring.nodes.shape[0] - 1):
+        states, columns = wiring.nodes[node, STATES], wiring.nodes[node, COLUMNS]
         packed = tables.itemsize == 4 and states == 2
-        kept = wiring.packed[node] if tables.itemsize == 4 else wiring.table[node]
-        incoming, start = wiring.message[node] - offset, wiring.table[node]
+        kept = wiring.nodes[node, PACKED] if tables.itemsize == 4 else wiring.nodes[node, TABLE]
+        incoming, start = wiring.nodes[node, MESSAGE] - offset, wiring.nodes[node, TABLE]
         for a in range(states):
             for c in range(columns):
                 share = tables[kept + c] if packed else tables[kept + a * columns + c]

@@ -7,8 +7,11 @@ from typing import Any
 import numpy as np
 
 from powersum.bounds.buckets.inputs import add_row
-from powersum.bounds.buckets.patterns import HALVED, Index32Array
+from powersum.bounds.buckets.patterns import HALVED
 from powersum.bounds.buckets.power_sums import last_eight
+from powersum.bounds.buckets.tree_wiring import (
+    Index32Array,
+)
 from powersum.core.arrays import FloatArray
 from powersum.core.jit import bare
 from powersum.core.lanes import LANES, add_half_lanes, lanes_at, lanes_of, put_lanes, sum_of

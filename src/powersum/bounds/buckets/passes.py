@@ -47,7 +47,6 @@ class Passes(Sweeps):
 
         :mod:`powersum.model.rounding` says why. Reads the messages: they must be those of the present parameters.
         """
-        wiring = self.layout.wiring
         if not np.isfinite(self.parameters).all():
             # Kernels take what is no number for something impossible, which it does not prove.
             return math.inf
@@ -57,7 +56,7 @@ class Passes(Sweeps):
         _largest_of_stretches(self.pool[: self._message_end], self._stretches, largest)
         # The stretch of the last shifts would go on over the logits, which are no inputs.
         inputs = float((self._times_of_input * largest[self._stretch_of_input]).sum())
-        roots = np.abs(self.pool[wiring.message[self._roots]])
+        roots = np.abs(self.pool[self._roots])
         ends = (len(roots) + 2.0) * float(roots[roots < -IMPOSSIBLE].sum())
         return self._fixed_error + UNIT * (inputs + ends)
 
@@ -96,7 +95,7 @@ class Passes(Sweeps):
         return view
 
     def _total(self) -> float:
-        return total_of(self.pool[self.layout.wiring.message[self._roots]], self._constant)
+        return total_of(self.pool[self._roots], self._constant)
 
 
 def lonely_constant(layout: Layout, model: Model, order: IntArray, tau: FloatArray) -> float:

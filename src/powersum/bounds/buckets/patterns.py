@@ -2,17 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from powersum.core.arrays import FloatArray, IntArray
+from powersum.bounds.buckets.tree_wiring import (
+    BLOCKS,
+    COLUMNS,
+    ENTROPY,
+    FIRST_BASE,
+    FIRST_GAP,
+    FIRST_INPUT,
+    FIRST_MAP,
+    FIRST_PLACE,
+    KIND,
+    MESSAGE,
+    PACKED,
+    PATTERN,
+    PRESENT,
+    ROW_LENGTH,
+    ROWS,
+    RUN,
+    SIGN,
+    SLOPE,
+    SOURCE,
+    STATES,
+    STRIDE,
+    TABLE,
+    Index32Array,
+    TreeWiring,
+)
+from powersum.core.arrays import IntArray
 from powersum.core.jit import compiled, inner
 from powersum.core.lanes import LANES
 from powersum.core.odometer import next_entry
-
-Index32Array = NDArray[np.uint32]
 
 BLOCK = 512
 """Most entries in a row of a block, unless one axis alone is longer: rows of a block stay in the first-level cache."""
@@ -131,57 +155,6 @@ def _fill_pattern(key: IntArray, run: int, maps: Index32Array, places: Index32Ar
         place = next_entry(place, digits, sizes, strides)
 
 
-class TreeWiring(NamedTuple):
-    """Flat arrays that the kernels read: first what the caller of :func:`wire` knows, then what it finds out."""
-
-    states: IntArray
-    """States of the eliminated variable of each node."""
-    columns: IntArray
-    """States of all other variables of each node together: the size of its message."""
-    table: IntArray
-    """Start of each node's table among all tables."""
-    packed: IntArray
-    """The same among tables of which two states are one row: the conditionals of the first tell those of the other."""
-    message: IntArray
-    """Start of each node's message in the pool."""
-    entropy: IntArray
-    """Start of the conditional entropies of each node; -1 for a node that has its variable to itself."""
-    input_starts: IntArray
-    """Inputs of node n: ``input_starts[n]`` to ``input_starts[n + 1]``."""
-    source: IntArray
-    """Start of each input in the pool."""
-    slope: IntArray
-    """Start of its gradient in the gradient pool; -1 for a static table."""
-    sign: FloatArray
-    """-1 for a shift that is taken away, else 1."""
-    rows: IntArray
-    """A node's block is filled row by row: as many rows as states, or a single row where all of it is small."""
-    row_length: IntArray
-    blocks: IntArray
-    """Number of blocks of columns."""
-    stride: IntArray
-    """Distance from row to row in each input."""
-    base_starts: IntArray
-    bases: IntArray
-    """Where each block starts in each input."""
-    pattern: IntArray
-    """Pattern of each input."""
-    kind: IntArray
-    present: IntArray
-    """Entries of an input that a row of a block meets."""
-    run: IntArray
-    """Entries of a row that are told by one entry of ``maps``."""
-    map_starts: IntArray
-    maps: Index32Array
-    """For the first entry of each run of a row its place in the input."""
-    place_starts: IntArray
-    places: Index32Array
-    """For each entry of the input its first place in a row."""
-    gap_starts: IntArray
-    gaps: Index32Array
-    """Distances from the first place to all places: states of the axes that the input lacks."""
-
-
 def wire(
     starts: IntArray,
     positions: IntArray,
@@ -199,26 +172,39 @@ def wire(
     input_starts: IntArray,
     source: IntArray,
     slope: IntArray,
-    sign: FloatArray,
+    sign: IntArray,
 ) -> TreeWiring:
     """Blocks of each node, then stride, bases and pattern of each input, then the patterns.
 
     The scope of node n is ``positions[starts[n]:starts[n + 1]]``, that of input k
-    ``own_positions[lows[k]:highs[k]]``.
+    ``own_positions[lows[k]:highs[k]]``; ``sign`` is -1 for a shift that is taken away, else 1.
     """
-    n, found = _wire(starts, positions, cardinalities, input_starts, lows, highs, own_positions)
-    roomy = TreeWiring(states, columns, table, packed, message, entropy, input_starts, source, slope, sign, *found)
-    return roomy._replace(
-        bases=roomy.bases[: roomy.base_starts[-1]].copy(),
-        kind=roomy.kind[:n].copy(),
-        present=roomy.present[:n].copy(),
-        run=roomy.run[:n].copy(),
-        map_starts=roomy.map_starts[: n + 1].copy(),
-        maps=roomy.maps[: roomy.map_starts[n]].copy(),
-        place_starts=roomy.place_starts[: n + 1].copy(),
-        places=roomy.places[: roomy.place_starts[n]].copy(),
-        gap_starts=roomy.gap_starts[: n + 1].copy(),
-        gaps=roomy.gaps[: roomy.gap_starts[n]].copy(),
+    n_nodes, n_inputs = len(states), len(source)
+    nodes = np.zeros((n_nodes + 1, 10), dtype=np.int64)
+    for column, per_node in ((STATES, states), (COLUMNS, columns), (ENTROPY, entropy)):
+        nodes[:-1, column] = per_node
+    for column, per_node in ((TABLE, table), (PACKED, packed), (MESSAGE, message), (FIRST_INPUT, input_starts)):
+        nodes[: len(per_node), column] = per_node
+    inputs = np.zeros((n_inputs + 1, 6), dtype=np.int64)
+    for column, per_input in ((SOURCE, source), (SLOPE, slope), (SIGN, sign)):
+        inputs[:-1, column] = per_input
+    # Room for as many patterns as inputs; for finding one by its key, twice that and a power of two.
+    patterns = np.zeros((n_inputs + 1, 6), dtype=np.int64)
+    slots = np.full(1 << max(6, (2 * n_inputs).bit_length()), -1, dtype=np.int64)
+    key_starts = np.zeros(n_inputs + 1, dtype=np.int64)
+    n, bases, maps, places, gaps = _wire(
+        starts, positions, cardinalities, lows, highs, own_positions, nodes, inputs, patterns, slots, key_starts,
+        np.empty(2 * n_inputs + 1, dtype=np.int64), np.empty(256, dtype=np.int64), np.empty(1024, dtype=np.uint32),
+    )  # fmt: skip
+    ends = patterns[n]
+    return TreeWiring(
+        nodes,
+        inputs,
+        patterns[: n + 1].copy(),
+        bases[: inputs[-1, FIRST_BASE]].copy(),
+        maps[: ends[FIRST_MAP]].copy(),
+        places[: ends[FIRST_PLACE]].copy(),
+        gaps[: ends[FIRST_GAP]].copy(),
     )
 
 
@@ -227,45 +213,37 @@ def _wire(
     starts: IntArray,
     positions: IntArray,
     cardinalities: IntArray,
-    input_starts: IntArray,
     lows: IntArray,
     highs: IntArray,
     own_positions: IntArray,
-) -> tuple[int, tuple[Any, ...]]:
-    """The number of patterns, and the last fields of :class:`TreeWiring`, some with more room than is filled."""
-    n_nodes, n_inputs = starts.size - 1, lows.size
-    rows = np.ones(n_nodes, np.int64)
-    row_length = np.ones(n_nodes, np.int64)
-    blocks = np.ones(n_nodes, np.int64)
-    stride = np.zeros(n_inputs, np.int64)
-    base_starts = np.zeros(n_inputs + 1, np.int64)
-    bases = np.empty(2 * n_inputs + 1, np.int64)
-    pattern = np.empty(n_inputs, np.int64)
-    capacity = 64
-    while capacity < 2 * n_inputs:
-        capacity *= 2
-    slots = np.empty(capacity, np.int64)
-    for slot in range(capacity):
-        slots[slot] = -1
+    nodes: IntArray,
+    inputs: IntArray,
+    patterns: IntArray,
+    slots: IntArray,
+    key_starts: IntArray,
+    bases: IntArray,
+    keys: IntArray,
+    maps: Index32Array,
+) -> tuple[int, IntArray, Index32Array, Index32Array, Index32Array]:
+    """Fills what is left of nodes, inputs and patterns; returns the number of patterns, and the last four fields of
+    :class:`TreeWiring`, with more room than is filled.
+
+    Arrays come from outside, for one that is made here takes longer to compile than the loop that fills it.
+    """
+    places, gaps = maps.copy(), maps.copy()
+    # One array for the axes of a node: distances in an input, a pattern's key, digits and sizes of an odometer.
+    work = np.empty((4, cardinalities.size), np.int64)
     n_patterns = 0
-    key_starts = np.zeros(n_inputs + 1, np.int64)
-    keys = np.empty(256, np.int64)
-    kind = np.empty(n_inputs, np.int64)
-    present = np.empty(n_inputs, np.int64)
-    run = np.ones(n_inputs, np.int64)
-    map_starts = np.zeros(n_inputs + 1, np.int64)
-    place_starts = np.zeros(n_inputs + 1, np.int64)
-    gap_starts = np.zeros(n_inputs + 1, np.int64)
-    maps = np.empty(1024, np.uint32)
-    places = np.empty(1024, np.uint32)
-    gaps = np.empty(1024, np.uint32)
-    for node in range(n_nodes):
+    for node in range(nodes.shape[0] - 1):
         scope = positions[starts[node] : starts[node + 1]]
         width = scope.size
         size = 1
         for p in scope:
             size *= cardinalities[p]
         inner = 0
+        nodes[node, ROWS] = 1
+        nodes[node, BLOCKS] = 1
+        length = size
         # A variable of a single state has a single row, however long it is.
         if size > BLOCK and width > 1 and cardinalities[scope[0]] > 1:
             inner = width - 1
@@ -273,21 +251,23 @@ def _wire(
             while inner > 1 and length * cardinalities[scope[inner - 1]] <= BLOCK:
                 inner -= 1
                 length *= cardinalities[scope[inner]]
-            rows[node], row_length[node] = cardinalities[scope[0]], length
-            blocks[node] = size // (rows[node] * length)
-        else:
-            row_length[node] = size
-        axis_stride = np.empty(width, np.int64)
-        key = np.empty(width - inner, np.int64)
+            nodes[node, ROWS] = cardinalities[scope[0]]
+            nodes[node, BLOCKS] = size // (nodes[node, ROWS] * length)
+        nodes[node, ROW_LENGTH] = length
+        blocks = nodes[node, BLOCKS]
         # The axes that are counted through from block to block: all between the first one and those of a block.
         n_outer = max(inner - 1, 0)
-        digits = np.empty(n_outer, np.int64)
-        sizes = np.empty(n_outer, np.int64)
+        axis_stride, key = work[0][:width], work[1][: width - inner]
+        digits, sizes = work[2][:n_outer], work[3][:n_outer]
         for axis in range(n_outer):
             sizes[axis] = cardinalities[scope[axis + 1]]
-        for k in range(input_starts[node], input_starts[node + 1]):
+        for k in range(nodes[node, FIRST_INPUT], nodes[node + 1, FIRST_INPUT]):
             own = own_positions[lows[k] : highs[k]]
-            j, step, missing, met = own.size - 1, 1, 1, 1
+            j = own.size - 1
+            # Typed: for literal numbers Numba would compile functions once more.
+            step: Any = np.int64(1)
+            missing: Any = np.int64(1)
+            met: Any = np.int64(1)
             for axis in range(width - 1, -1, -1):
                 states = cardinalities[scope[axis]]
                 has = j >= 0 and own[j] == scope[axis]
@@ -301,14 +281,15 @@ def _wire(
                 if has:
                     step *= states
                     j -= 1
-            stride[k] = axis_stride[0] if inner > 0 else 0
-            bases = grown(bases, base_starts[k] + blocks[node])
-            base_starts[k + 1] = base_starts[k] + blocks[node]
+            inputs[k, STRIDE] = axis_stride[0] if inner > 0 else 0
+            first_base = inputs[k, FIRST_BASE]
+            bases = grown(bases, first_base + blocks)
+            inputs[k + 1, FIRST_BASE] = first_base + blocks
             for axis in range(n_outer):
                 digits[axis] = 0
             base: Any = np.int64(0)
-            for block in range(blocks[node]):
-                bases[base_starts[k] + block] = base
+            for block in range(blocks):
+                bases[first_base + block] = base
                 base = next_entry(base, digits, sizes, axis_stride[1 : 1 + n_outer])
             number, slot = _pattern_of(key, slots, key_starts, keys)
             if number < 0:
@@ -319,40 +300,21 @@ def _wire(
                 for i in range(key.size):
                     keys[key_starts[number] + i] = key[i]
                 key_starts[number + 1] = key_starts[number] + key.size
-                kind[number], run[number] = _kind_of(key, met, missing)
-                present[number] = met
-                filled = row_length[node] // run[number] if kind[number] != WHOLE and kind[number] != CONSTANT else 0
-                placed = kind[number] == GATHER or kind[number] == SPREAD
-                maps = grown(maps, map_starts[number] + filled)
-                places = grown(places, place_starts[number] + (met if placed else 0))
-                gaps = grown(gaps, gap_starts[number] + (missing if placed else 0))
-                map_starts[number + 1] = map_starts[number] + filled
-                place_starts[number + 1] = place_starts[number] + (met if placed else 0)
-                gap_starts[number + 1] = gap_starts[number] + (missing if placed else 0)
+                kind, run = _kind_of(key, met, missing)
+                patterns[number, KIND], patterns[number, PRESENT], patterns[number, RUN] = kind, met, run
+                filled = 0 if kind in (WHOLE, CONSTANT) else length // run
+                placed = kind in (GATHER, SPREAD)
+                first_map, first_place = patterns[number, FIRST_MAP], patterns[number, FIRST_PLACE]
+                first_gap = patterns[number, FIRST_GAP]
+                end_map, end_place = first_map + filled, first_place + (met if placed else 0)
+                end_gap = first_gap + (missing if placed else 0)
+                maps, places, gaps = grown(maps, end_map), grown(places, end_place), grown(gaps, end_gap)
+                patterns[number + 1, FIRST_MAP] = end_map
+                patterns[number + 1, FIRST_PLACE] = end_place
+                patterns[number + 1, FIRST_GAP] = end_gap
                 if filled:
                     _fill_pattern(
-                        key,
-                        run[number],
-                        maps[map_starts[number] : map_starts[number + 1]],
-                        places[place_starts[number] : place_starts[number + 1]],
-                        gaps[gap_starts[number] : gap_starts[number + 1]],
+                        key, run, maps[first_map:end_map], places[first_place:end_place], gaps[first_gap:end_gap]
                     )
-            pattern[k] = number
-    return n_patterns, (
-        rows,
-        row_length,
-        blocks,
-        stride,
-        base_starts,
-        bases,
-        pattern,
-        kind,
-        present,
-        run,
-        map_starts,
-        maps,
-        place_starts,
-        places,
-        gap_starts,
-        gaps,
-    )
+            inputs[k, PATTERN] = number
+    return n_patterns, bases, maps, places, gaps

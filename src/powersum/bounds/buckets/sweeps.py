@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from powersum.bounds.buckets.kernels import backward, beliefs_into, forward, workspace_size
+from powersum.bounds.buckets.kernels import backward, beliefs_into, forward, send, workspace_size
 from powersum.bounds.buckets.wiring import Layout
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.jit import compiled, inner
@@ -40,7 +40,9 @@ class Sweeps:
         self.weights = np.zeros(layout.n_nodes)
         self.has_max = bool((node_tau == 0.0).any())
         self._node_tau, self._offsets = node_tau, offsets
-        self._roots = np.flatnonzero(layout.parent < 0)
+        self._roots = layout.wiring.message[np.flatnonzero(layout.parent < 0)]
+        self._root_slopes = self._roots - layout.n_static
+        self._temperature = math.nan
         self._nodes = np.arange(layout.n_nodes)
         self._crown, self._branches = _branches(layout, threads)
         size = workspace_size(layout.wiring)
@@ -79,9 +81,8 @@ class Sweeps:
             self._allocate()
         self._set_weights(temperature)
         self._run_forward(self._tables)
-        ends = layout.wiring.message[self._roots]
-        roots: FloatArray = self.pool[ends]
-        self._slopes[ends - layout.n_static] = 1.0
+        roots: FloatArray = self.pool[self._roots]
+        self._slopes[self._root_slopes] = 1.0
         self._run_backward()
         _gather_gradient(
             self._slopes[layout.shift_slopes : layout.factor_slopes],
@@ -97,23 +98,20 @@ class Sweeps:
 
     def _set_weights(self, temperature: float) -> None:
         layout = self.layout
-        tau = np.where(self._node_tau == 0.0, temperature, self._node_tau)
-        self.weights[:] = tau
-        self._scale = tau[layout.shared_nodes]
+        if temperature != self._temperature:
+            # Passes at one temperature follow each other, and only shared weights differ between them.
+            self._temperature = temperature
+            self.weights[:] = np.where(self._node_tau == 0.0, temperature, self._node_tau)
+            self._scale = self.weights[layout.shared_nodes]
         self._shares = shares_of(self.parameters[layout.n_shifts :], layout.shared_starts)
         self.weights[layout.shared_nodes] = self._scale * self._shares
 
     def _forward_over(self, nodes: IntArray, tables: FloatArray | None, worker: int = 0) -> None:
-        forward(
-            self.layout.wiring,
-            nodes,
-            self.weights,
-            self.pool,
-            tables,
-            self._entropies,
-            self._offsets,
-            self._workspaces[worker],
-        )
+        wiring, workspace = self.layout.wiring, self._workspaces[worker]
+        if tables is None:
+            send(wiring, nodes, self.weights, self.pool, workspace)
+        else:
+            forward(wiring, nodes, self.weights, self.pool, tables, self._entropies, self._offsets, workspace)
 
     def _backward_over(self, nodes: IntArray, worker: int = 0) -> None:
         layout = self.layout

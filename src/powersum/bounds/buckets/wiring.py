@@ -14,8 +14,11 @@ from typing import NamedTuple
 import numpy as np
 
 from powersum.bounds.buckets.partition import Partition
-from powersum.bounds.buckets.patterns import TreeWiring, wire
+from powersum.bounds.buckets.patterns import wire
 from powersum.bounds.buckets.scopes import Scopes, intersection_of, log_size_of
+from powersum.bounds.buckets.tree_wiring import (
+    TreeWiring,
+)
 from powersum.core.arrays import FloatArray, IntArray, starts_of
 from powersum.core.jit import compiled
 
@@ -75,7 +78,7 @@ class Layout(NamedTuple):
         """The same wiring, but that gradients of static tables are computed with the others."""
         wiring = self.wiring
         slope = np.where(wiring.slope >= 0, wiring.slope, self.factor_slopes + wiring.source)
-        return self._replace(wiring=wiring._replace(slope=slope))
+        return self._replace(wiring=wiring.with_slopes(slope))
 
 
 def lay_out(parts: Partition, scopes: Scopes, cardinalities: IntArray) -> Layout:
@@ -113,7 +116,7 @@ def lay_out(parts: Partition, scopes: Scopes, cardinalities: IntArray) -> Layout
     shared_nodes = np.flatnonzero(same.any(axis=1))
     shift_slope = shift_start + n_shifts + len(shared_nodes) + n_shifts * end
     slope = np.concatenate((np.full(n_groups, -1), message[sent], shift_slope))
-    sign = np.concatenate((np.ones(n_groups + len(sent)), 1.0 - 2.0 * end))
+    sign = np.concatenate((np.ones(n_groups + len(sent), dtype=np.int64), 1 - 2 * end))
     # Their scopes, one kind after the other in one array; a message has its node's but for the eliminated variable.
     n_before = len(group_positions), len(group_positions) + len(parts.positions)
     lows = np.concatenate((group_starts[:-1], n_before[0] + parts.starts[sent] + 1, n_before[1] + edge_starts[edge]))

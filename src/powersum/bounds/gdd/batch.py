@@ -11,13 +11,17 @@ from typing import Any
 
 import numpy as np
 
+from powersum.bounds.buckets.inputs import add_row, clear
 from powersum.bounds.gdd.regions import Regions
 from powersum.bounds.gdd.rows import power_sums, power_sums_with_beliefs, spread
 from powersum.bounds.gdd.shapes import Shapes
 from powersum.bounds.gdd.state import LOG_OF_NOTHING, UNDERFLOW, DescentState, Workspace
 from powersum.core.arrays import FloatArray, Int32Array, IntArray
-from powersum.core.fastmath import log_of
+from powersum.core.fastmath_single import log_of_either
 from powersum.core.jit import bare
+from powersum.core.lanes import LANES, lanes_at, larger, put_lanes
+
+_STEP, _ONE = np.uint64(LANES), np.uint64(1)
 
 
 @bare
@@ -51,6 +55,7 @@ def arrange(blocks: Int32Array, regions: Regions, shapes: Shapes, work: Workspac
         lanes = work.group_start[g + 1] - work.group_start[g]
         kind = work.group_kind[g]
         work.group_base[g] = base
+        work.group_table[g] = 2 * base + LANES * g
         work.group_shift[g] = shift
         work.group_axis[g] = axis
         base += lanes * shapes.entries[shapes.kind_left[kind]]
@@ -87,10 +92,7 @@ def eliminate_leading(
             work.lane_weight[lane] = weights[axis_start[regions_of[lane]] + a]
         n = shapes.entries[shapes.rest[node]] * lanes
         spread(work.lane_weight, lanes, n, work.row_weight, work.row_inverse)
-        power_sums(
-            work.raw, shapes.card[node], n, work.row_weight, work.row_inverse, work.row_top, work.row_excess,
-            work.row_total,
-        )  # fmt: skip
+        power_sums(work.raw, shapes.card[node], n, work.row_weight, work.row_inverse)
         node = shapes.rest[node]
         a += 1
 
@@ -137,30 +139,47 @@ def load(n_groups: int, regions: Regions, shapes: Shapes, state: DescentState, w
 
 
 @bare
-def _fill(
-    base: FloatArray, of_base: Any, whole: bool, table: FloatArray, at: Any, active: IntArray, start: Any, n: Any
-) -> None:
-    """One row of a trial's tables: that of the base."""
-    if whole:
-        for c in range(n):
-            table[at + c] = base[of_base + c]
-    else:
-        for c in range(n):
-            table[at + c] = base[of_base + np.uint64(active[start + c])]
+def _set_row(
+    base: FloatArray, of_base: Any, direction: FloatArray, of_shift: Any, steps: FloatArray, table: FloatArray, at: Any,
+    n: Any,
+) -> None:  # fmt: skip
+    """One row of a trial's tables, of all lanes: that of the base, and a step along the direction."""
+    c = np.uint64(0)
+    # What is written beyond the row's end is where the next row goes.
+    while c < n:
+        moved = lanes_at(base, of_base + c) + lanes_at(steps, c) * lanes_at(direction, of_shift + c)
+        put_lanes(table, at + c, moved)
+        c += _STEP
 
 
 @bare
-def _add_moves(
-    direction: FloatArray, of_shift: Any, steps: FloatArray, whole: bool, table: FloatArray, at: Any,
+def _pick_row(
+    base: FloatArray, of_base: Any, direction: FloatArray, of_shift: Any, steps: FloatArray, table: FloatArray, at: Any,
     active: IntArray, start: Any, n: Any,
 ) -> None:  # fmt: skip
-    """A step along the direction, for one row of a trial's tables."""
+    """The same of the active lanes."""
+    for c in range(n):
+        lane = np.uint64(active[start + c])
+        table[at + c] = base[of_base + lane] + steps[c] * direction[of_shift + lane]
+
+
+@bare
+def _copy_rows(
+    base: FloatArray, of_base: Any, table: FloatArray, at: Any, whole: bool, entries: int, lanes: Any, active: IntArray,
+    start: Any, n: Any,
+) -> None:  # fmt: skip
+    """All rows of a trial's tables: those of the base."""
     if whole:
-        for c in range(n):
-            table[at + c] += steps[c] * direction[of_shift + c]
+        r, end = np.uint64(0), n * np.uint64(entries)
+        while r < end:
+            put_lanes(table, at + r, lanes_at(base, of_base + r))
+            r += _STEP
     else:
-        for c in range(n):
-            table[at + c] += steps[c] * direction[of_shift + np.uint64(active[start + c])]
+        for _ in range(entries):
+            for c in range(n):
+                table[at + c] = base[of_base + np.uint64(active[start + c])]
+            at += n
+            of_base += lanes
 
 
 @bare
@@ -213,25 +232,31 @@ def trial(
             work.lane_weight[c] = weights[slot]
             work.lane_step[c] = work.step[work.slot_block[slot]]
         entries = shapes.entries[node]
-        at = 2 * work.group_base[g]
+        at = work.group_table[g]
         row, of_base = np.uint64(at), np.uint64(work.group_base[g])
         n_row, lane_row, first = np.uint64(n), np.uint64(lanes), np.uint64(start)
-        if whole:
-            _fill(work.base, of_base, whole, work.table, row, work.active, first, n_row * np.uint64(entries))
-        else:
-            for e in range(entries):
-                place = of_base + np.uint64(e) * lane_row
-                _fill(work.base, place, whole, work.table, row + np.uint64(e) * n_row, work.active, first, n_row)
         if shifted and shapes.kind_shifts[kind] > 0:
             rest = entries // shapes.kind_shifts[kind]
             mapped = shapes.kind_map[kind]
+            of_state, left = np.uint64(work.group_shift[g]), rest
             for e in range(entries):
-                x = e // rest if mapped < 0 else np.int64(shapes.separator_map[mapped + e])
-                place = np.uint64(work.group_shift[g] + x * lanes)
-                _add_moves(
-                    work.direction, place, work.lane_step, whole, work.table, row + np.uint64(e) * n_row,
-                    work.active, first, n_row,
-                )  # fmt: skip
+                if mapped >= 0:
+                    x = np.int64(shapes.separator_map[mapped + e])
+                    of_state = np.uint64(work.group_shift[g] + x * lanes)
+                elif left == 0:
+                    of_state, left = of_state + lane_row, rest
+                left -= 1
+                if whole:
+                    _set_row(work.base, of_base, work.direction, of_state, work.lane_step, work.table, row, n_row)
+                else:
+                    _pick_row(
+                        work.base, of_base, work.direction, of_state, work.lane_step, work.table, row, work.active,
+                        first, n_row,
+                    )  # fmt: skip
+                row += n_row
+                of_base += lane_row
+        else:
+            _copy_rows(work.base, of_base, work.table, row, whole, entries, lane_row, work.active, first, n_row)
         a = 0
         while node != 0:
             if a > 0:
@@ -242,10 +267,7 @@ def trial(
             node = shapes.rest[node]
             size = shapes.entries[node] * n
             spread(work.lane_weight, n, size, work.row_weight, work.row_inverse)
-            power_sums_with_beliefs(
-                work.table, work.belief, at, card, size, work.row_weight, work.row_inverse, work.row_top,
-                work.row_total,
-            )  # fmt: skip
+            power_sums_with_beliefs(work.table, work.belief, at, card, size, work.row_weight, work.row_inverse)
             at += card * size
             a += 1
         for c in range(n):
@@ -274,19 +296,22 @@ def _add_entropies(
 
 @bare
 def _multiply(belief: FloatArray, target: Any, other: Any, n: Any) -> None:
-    for r in range(n):
-        belief[target + r] *= belief[other + r]
-
-
-@bare
-def _add(target: FloatArray, to: Any, belief: FloatArray, at: Any, n: Any) -> None:
-    for r in range(n):
-        target[to + r] += belief[at + r]
+    at, by, end = target, other, target + n
+    while at + _STEP <= end:
+        put_lanes(belief, at, lanes_at(belief, at) * lanes_at(belief, by))
+        at += _STEP
+        by += _STEP
+    while at < end:
+        belief[at] *= belief[by]
+        at += _ONE
+        by += _ONE
 
 
 @bare
 def find_beliefs(n_touched: int, shapes: Shapes, work: Workspace) -> None:
     """Beliefs and entropies of the members of all ``accepted`` blocks at the last trial, made at ``work.weight``."""
+    # Typed: for a literal number Numba would compile `clear` once more.
+    none: Any = np.int64(0)
     for i in range(n_touched):
         g = work.touched[i]
         n = work.n_active[g]
@@ -300,7 +325,7 @@ def find_beliefs(n_touched: int, shapes: Shapes, work: Workspace) -> None:
         kind = work.group_kind[g]
         top = shapes.kind_left[kind]
         depth = shapes.depth[top]
-        first_at = 2 * work.group_base[g]
+        first_at = work.group_table[g]
         below_at = first_at + shapes.entries[top] * n
         rest = shapes.entries[shapes.rest[top]]
         # From the last axis back to the first, conditional beliefs become joint ones.
@@ -323,13 +348,17 @@ def find_beliefs(n_touched: int, shapes: Shapes, work: Workspace) -> None:
         n_shifts = shapes.kind_shifts[kind]
         if n_shifts == 0:
             continue
-        for r in range(n_shifts * n):
-            work.raw[r] = 0.0
+        clear(work.raw, none, n_shifts * n)
         of_state = shapes.entries[top] // n_shifts
+        x, left = none, of_state
         for e in range(shapes.entries[top]):
-            x = e // of_state if mapped < 0 else np.int64(shapes.separator_map[mapped + e])
-            _add(work.raw, np.uint64(x * n), work.belief, np.uint64(first_at + e * n), np.uint64(n))
-        _set_logs(work.raw, work.row_total, np.uint64(n_shifts * n))
+            if mapped >= 0:
+                x = np.int64(shapes.separator_map[mapped + e])
+            elif left == 0:
+                x, left = x + 1, of_state
+            left -= 1
+            add_row(1.0, work.belief, first_at + e * n, work.raw, x * n, n)
+        _set_logs(work.raw, work.row_logs, np.uint64(n_shifts * n))
         for c in range(n):
             slot = start + work.active[start + c]
             if not work.accepted[work.slot_block[slot]]:
@@ -341,7 +370,7 @@ def find_beliefs(n_touched: int, shapes: Shapes, work: Workspace) -> None:
                 work.marginal[place] = marginal
                 if marginal > UNDERFLOW or mapped >= 0:
                     # Separators of several variables have no use for it, and scale their beliefs themselves.
-                    work.scaled[place] = weight * work.row_total[x * n + c]
+                    work.scaled[place] = weight * work.row_logs[x * n + c]
                 else:
                     at = first_at + x * rest * n + c
                     work.scaled[place] = _limit(work.table, work.belief, at, below_at + c, n, rest, weight, depth == 1)
@@ -350,8 +379,10 @@ def find_beliefs(n_touched: int, shapes: Shapes, work: Workspace) -> None:
 
 @bare
 def _set_logs(values: FloatArray, logs: FloatArray, n: Any) -> None:
-    for r in range(n):
-        logs[r] = log_of(max(values[r], UNDERFLOW))
+    r = np.uint64(0)
+    while r < n:
+        put_lanes(logs, r, log_of_either(larger(lanes_at(values, r), UNDERFLOW)))
+        r += _STEP
 
 
 @bare

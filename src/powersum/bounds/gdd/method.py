@@ -50,7 +50,7 @@ class GDD:
         First weights: ``uniform`` over all regions, ``wmb`` as in the supplement (nothing on child cliques), or
         ``share``, which is ``wmb`` with a small part everywhere.
     direction
-        ``matching`` (see :mod:`powersum.bounds.gdd.blocks`) or the paper's plain ``gradient``.
+        ``matching`` (see :mod:`powersum.bounds.gdd.directions`) or the paper's plain ``gradient``.
     inner_steps
         Steps on shifts and on weights in each visit of a block.
     ibound

@@ -8,6 +8,7 @@ import numpy as np
 
 from powersum.bounds.gdd.regions import JunctionGraph
 from powersum.core.arrays import BoolArray, FloatArray, IntArray
+from powersum.core.lanes import LANES, roomy
 
 LOG_OF_NOTHING = -200.0
 """Stands in for log 0 in the matching direction of wide separators, and bounds it elsewhere."""
@@ -45,7 +46,8 @@ class Workspace(NamedTuple):
     block_slots: IntArray  # slots of each block's members, in their order
     group_start: IntArray  # first slot of each group
     group_kind: IntArray  # some kind of its members
-    group_base: IntArray  # where it starts in ``base``; twice that in ``table`` and ``belief``
+    group_base: IntArray  # where it starts in ``base``
+    group_table: IntArray  # where it starts in ``table`` and ``belief``
     group_shift: IntArray
     group_axis: IntArray  # where it starts in ``axis_weight``
     active: IntArray  # active lanes of each group, from its ``group_start``
@@ -58,9 +60,7 @@ class Workspace(NamedTuple):
     raw: FloatArray  # whole tables of one kind
     row_weight: FloatArray  # scratch rows
     row_inverse: FloatArray
-    row_top: FloatArray
-    row_total: FloatArray
-    row_excess: FloatArray
+    row_logs: FloatArray
     lane_weight: FloatArray  # scratch of one number for each lane
     lane_step: FloatArray
     lane_sum: FloatArray
@@ -104,21 +104,22 @@ def new_workspace(graph: JunctionGraph) -> Workspace:
         return [np.zeros(size, dtype=np.int64) for _ in range(count)]
 
     def floats(count: int, size: int) -> list[FloatArray]:
-        return [np.zeros(size) for _ in range(count)]
+        return [roomy(size, np.float64) for _ in range(count)]
 
     arrays: list[Any] = [
         *numbers(1, n_kinds + 1),
         *numbers(5, members),
         *numbers(1, blocks + 1),
         *numbers(1, members),
-        *numbers(6, members + 1),
+        *numbers(7, members + 1),
         *numbers(2, members),
         *numbers(1, blocks),
         *floats(1, entries),
-        # A table with all its partial power sums is less than twice the table, once it has more than one entry.
-        *floats(2, 2 * entries),
+        # A table with all its partial power sums is less than twice the table, once it has more than one entry; behind
+        # each group there is room for what is written beyond the end of its last row.
+        *floats(2, 2 * entries + LANES * members),
         *floats(1, whole),
-        *floats(5, max(entries, whole, shifts)),
+        *floats(3, max(entries, whole, shifts)),
         *floats(3, members),
         *floats(1, axes),
         *floats(4, shifts),

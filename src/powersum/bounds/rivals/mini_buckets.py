@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from powersum.bounds.buckets.decoding import decode
-from powersum.bounds.buckets.kernels import forward, workspace_size
+from powersum.bounds.buckets.kernels import forward, send, workspace_size
 from powersum.bounds.buckets.partition import SizeLimits, partition_by_ibound
 from powersum.bounds.buckets.passes import Passes, total_of
 from powersum.bounds.buckets.proof import bucket_forest
@@ -70,10 +70,10 @@ class MiniBuckets:
 
     def value(self, weights: FloatArray) -> float:
         """The bound at the present shifts, by one forward pass."""
-        self.run(self._nodes, weights, None, NOTHING_KEPT)
+        send(self.layout.wiring, self._nodes, weights, self.pool, self.workspace)
         return self.total()
 
-    def run(self, nodes: IntArray, weights: FloatArray, tables: FloatArray | None, entropies: FloatArray) -> None:
+    def run(self, nodes: IntArray, weights: FloatArray, tables: FloatArray, entropies: FloatArray) -> None:
         """Messages of some nodes; see :func:`powersum.bounds.buckets.kernels.forward`."""
         forward(self.layout.wiring, nodes, weights, self.pool, tables, entropies, NOTHING_KEPT, self.workspace)
 

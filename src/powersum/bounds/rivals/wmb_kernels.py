@@ -14,7 +14,16 @@ import numpy as np
 
 from powersum.bounds.buckets.inputs import place_of
 from powersum.bounds.buckets.kernels import forward
-from powersum.bounds.buckets.patterns import TreeWiring
+from powersum.bounds.buckets.tree_wiring import (
+    COLUMNS,
+    ENTROPY,
+    FIRST_INPUT,
+    MESSAGE,
+    SOURCE,
+    STATES,
+    TABLE,
+    TreeWiring,
+)
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.jit import compiled, inner
 
@@ -46,20 +55,20 @@ def backward_beliefs(
     ``tables`` holds what :func:`forward` kept: conditionals of sum variables, plain tables of max variables.
     """
     for node in range(tau.size - 1, -1, -1):
-        columns = wiring.columns[node]
-        own = wiring.message[node]
+        columns = wiring.nodes[node, COLUMNS]
+        own = wiring.nodes[node, MESSAGE]
         if columns == 1:
             beliefs[own - n_static] = 1.0 if tau[node] > 0.0 else 0.0
-        for k in range(wiring.input_starts[node], wiring.input_starts[node + 1]):
-            child = wiring.source[k] - n_static
+        for k in range(wiring.nodes[node, FIRST_INPUT], wiring.nodes[node + 1, FIRST_INPUT]):
+            child = wiring.inputs[k, SOURCE] - n_static
             if child < 0 or child >= n_messages:
                 continue
-            sender = np.searchsorted(wiring.message, wiring.source[k], side="right") - 1
-            size = wiring.columns[sender]
+            sender = np.searchsorted(wiring.nodes[:, MESSAGE], wiring.inputs[k, SOURCE], side="right") - 1
+            size = wiring.nodes[sender, COLUMNS]
             for i in range(child, child + size):
                 beliefs[i] = 0.0 if tau[sender] > 0.0 else -np.inf
-            for state in range(wiring.states[node]):
-                start = wiring.table[node] + state * columns
+            for state in range(wiring.nodes[node, STATES]):
+                start = wiring.nodes[node, TABLE] + state * columns
                 for column in range(columns):
                     place = place_of(wiring, node, k, state, column) - n_static
                     mine = beliefs[own - n_static + column]
@@ -108,9 +117,9 @@ def _sum_marginal(
     entropy = 0.0
     for c in range(columns):
         share[c] /= total
-        entropy += share[c] * entropies[wiring.entropy[node] + c]
+        entropy += share[c] * entropies[wiring.nodes[node, ENTROPY] + c]
     for x in range(scaled.size):
-        start = wiring.table[node] + x * columns
+        start = wiring.nodes[node, TABLE] + x * columns
         mass = 0.0
         for c in range(columns):
             mass += share[c] * tables[start + c]
@@ -126,7 +135,7 @@ def _max_marginal(
     columns = before.size
     top = -np.inf
     for x in range(scaled.size):
-        start = wiring.table[node] + x * columns
+        start = wiring.nodes[node, TABLE] + x * columns
         best = -np.inf
         for c in range(columns):
             best = max(best, tables[start + c] + (belief[c] - before[c]))
@@ -190,12 +199,13 @@ def matching_pass(
         count = end - first
         if count == 1:
             continue
-        states = wiring.states[first]
+        states = wiring.nodes[first, STATES]
         scaled = np.empty((count, states))
         own_entropy = np.zeros(count)
         for r in range(count):
             node = first + r
-            low, high = wiring.message[node], wiring.message[node] + wiring.columns[node]
+            low = wiring.nodes[node, MESSAGE]
+            high = low + wiring.nodes[node, COLUMNS]
             belief, past = beliefs[low - n_static : high - n_static], before[low - n_static : high - n_static]
             if tau[node] > 0.0:
                 own_entropy[r] = _sum_marginal(

@@ -19,6 +19,9 @@ from typing import NamedTuple
 import numpy as np
 
 from powersum.bounds.buckets.inputs import fill_table
+from powersum.bounds.buckets.tree_wiring import (
+    MESSAGE,
+)
 from powersum.bounds.tree.covering_tree import CoveringTree
 from powersum.bounds.tree.fixed_tree import FixedTree
 from powersum.core.arrays import BoolArray, FloatArray, IntArray, frozen, positions_of, starts_of
@@ -149,7 +152,7 @@ class Boundary:
                 self._nodes,
                 layout.scope_starts,
                 layout.scope_positions,
-                layout.wiring.message,
+                layout.wiring.nodes,
                 self._pool,
                 self._cardinalities,
                 states,
@@ -162,7 +165,7 @@ def _sum_messages(
     nodes: IntArray,
     scope_starts: IntArray,
     scope_positions: IntArray,
-    message_starts: IntArray,
+    wired: IntArray,
     pool: FloatArray,
     cardinalities: IntArray,
     states: IntArray,
@@ -172,5 +175,5 @@ def _sum_messages(
         column = 0
         for i in range(scope_starts[node] + 1, scope_starts[node + 1]):
             column = column * cardinalities[scope_positions[i]] + states[scope_positions[i]]
-        total += pool[message_starts[node] + column]
+        total += pool[wired[node, MESSAGE] + column]
     return total
