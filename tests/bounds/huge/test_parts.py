@@ -139,13 +139,43 @@ def test_a_part_is_read_alone(tmp_path: Path, crew: Crew) -> None:
     assert parted._folder.parent == tmp_path
     found = []
     for number in range(3):
-        model, variables, constants = load_part(parted._plan, number)
+        model, variables, constants, log_error = load_part(parted._plan, number)
         assert not len(constants)
+        # Simplified before it was cut: there is nothing to add up.
+        assert log_error == 0.0
         found += [(tuple(variables[list(f.scope)].tolist()), f.log_table.tolist()) for f in model.factors()]
     whole = [(tuple(f.scope), f.log_table.tolist()) for f in problem.model.factors()]
     assert sorted(found) == sorted(whole)
     parted.close()
     assert not list(tmp_path.iterdir())
+
+
+def test_factors_inside_others_are_added_to_them(tmp_path: Path, crew: Crew) -> None:
+    """A mapped file is cut as it is; its parts are simplified where they lie, and bound as well as one process does."""
+    grid = ps.generate.grid(30, 30, seed=4)
+    model = grid.model
+    n_pairs = int((np.diff(model.scope_starts) == 2).sum())
+    assert model.n_factors == n_pairs + 900
+    query = Query.of(model, grid.query)
+    order = in_order(query.weights)
+    parted = PartedGDD(Problem.whole(model, query.weights, {}), order, crew=crew, parts=3, folder=str(tmp_path))
+    total, n_factors = 0.0, 0
+    for number in range(3):
+        part, _, _, log_error = load_part(parted._plan, number)
+        n_factors += part.n_factors
+        total += float(part.log_values[part.table_starts[:-1]].sum())
+        assert 0.0 < log_error < 1e-9
+    # A part may have a variable's own factor and no other of it.
+    assert n_pairs <= n_factors < n_pairs + 10
+    # All factors in their first states, whoever was added to whom.
+    assert total == pytest.approx(float(model.log_values[model.table_starts[:-1]].sum()), rel=1e-12)
+    problem = simplify(model, query, {})
+    whole = GDD(problem, in_order(problem.tau))
+    for _ in range(4):
+        whole.step(math.inf)
+        parted.step(math.inf)
+        assert parted.log_upper <= (whole.log_upper + problem.log_constant) * 1.005
+    parted.close()
 
 
 def test_strips_where_no_partitioner_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
