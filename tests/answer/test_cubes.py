@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import concurrent.futures as cf
 import math
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +24,7 @@ from powersum.answer.tuning import Schedule
 from powersum.cluster.executor import Workers
 from powersum.exact import small
 from powersum.model.question import Question
-from tests.cluster.machines import kill, machines
+from tests.cluster.machines import environment, kill, machines, own_workers
 from tests.oracle import assignment_value, exact_value
 from tests.strategies import random_model
 
@@ -200,6 +204,79 @@ def test_a_killed_worker_costs_one_slice(tmp_path: Path, monkeypatch: pytest.Mon
     assert alone.status is ps.Status.OPTIMAL
     assert result.status is ps.Status.OPTIMAL, result.reason
     assert result.log_lower == pytest.approx(alone.log_lower, abs=1e-6)
+
+
+def test_a_killed_process_costs_one_slice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes of our own: one is killed after the first slice, and its cube is begun again by another."""
+    monkeypatch.setattr(cubes, "FIRST_SECONDS", 0.5)
+    monkeypatch.setattr(cubes, "CUBE_SECONDS", 0.5)
+    model, query = ps.generate.grid(6, 6, strength=2.0, seed=3)
+    killed: list[int] = []
+
+    def killing(snapshot: ps.Snapshot) -> None:
+        if not killed:
+            killed.append(min(own_workers()))
+            os.kill(killed[0], signal.SIGKILL)
+
+    result = ps.solve(model, query, executor=2, schedule=SLOW, time_limit=600.0, callback=killing)
+    alone = ps.solve(model, query)
+    assert killed
+    assert result.status is ps.Status.OPTIMAL, result.reason
+    assert result.log_lower == pytest.approx(alone.log_lower, abs=1e-6)
+    assert result.log_lower <= alone.log_upper
+    assert alone.log_lower <= result.log_upper
+
+
+def test_a_slow_worker_holds_nobody_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One worker stands still for good; the other one splits what that is at, and proves the answer alone."""
+    from powersum.cluster.dask_workers import connected
+
+    monkeypatch.setattr(cubes, "FIRST_SECONDS", 0.5)
+    monkeypatch.setattr(cubes, "CUBE_SECONDS", 0.5)
+    monkeypatch.setattr(cubes, "LOOK_SECONDS", 0.1)
+    model, query = ps.generate.grid(6, 6, strength=2.0, seed=4)
+    seen: list[ps.Snapshot] = []
+    with machines(tmp_path, 2) as here, connected(here.address) as client:
+        client.wait_for_workers(2, timeout=60)
+
+        def stopping(snapshot: ps.Snapshot) -> None:
+            seen.append(snapshot)
+            if len(seen) == 1:
+                os.kill(here.workers[0].pid, signal.SIGSTOP)
+
+        result = ps.solve(model, query, executor=client, schedule=SLOW, time_limit=600.0, callback=stopping)
+        os.kill(here.workers[0].pid, signal.SIGCONT)
+    assert seen
+    assert result.status is ps.Status.OPTIMAL, result.reason
+    assert result.log_lower == pytest.approx(ps.solve(model, query).log_lower, abs=1e-6)
+
+
+def test_a_killed_client_leaves_a_cluster_that_works(tmp_path: Path) -> None:
+    """What a client was at is given up by its scheduler, and the next one is answered."""
+    from powersum.cluster.dask_workers import connected
+
+    program = tmp_path / "client.py"
+    program.write_text(
+        "import sys, powersum as ps\n"
+        "from powersum.cluster.dask_workers import connected\n"
+        "model, query = ps.generate.grid(30, 30, strength=2.0, seed=1)\n"
+        "def told(snapshot): print('bound', flush=True)\n"
+        "with connected(sys.argv[1]) as client:\n"
+        "    ps.solve(model, query, executor=client, time_limit=10.0, callback=told)\n"
+    )
+    model, query = ps.generate.grid(5, 5, strength=2.0, seed=1)
+    with machines(tmp_path, 1) as here:
+        first = subprocess.Popen(
+            [sys.executable, str(program), here.address], env=environment(), stdout=subprocess.PIPE, text=True
+        )
+        assert first.stdout is not None
+        with first.stdout as said:
+            assert said.readline() == "bound\n"
+        kill(first)
+        with connected(here.address) as client:
+            result = ps.solve(model, query, executor=client, schedule=SLOW, time_limit=600.0)
+    assert result.status is ps.Status.OPTIMAL, result.reason
+    assert result.log_lower == pytest.approx(ps.solve(model, query).log_lower, abs=1e-6)
 
 
 def test_a_killed_scheduler_leaves_what_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

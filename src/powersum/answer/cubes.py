@@ -50,6 +50,10 @@ HOPELESS_GAP, LEAST_HOPELESS, LEARNING = 0.5, 0.1, 1.25
 WHOLE = math.inf
 """No cube is given up early."""
 
+LOOK_SECONDS = 1.5
+"""Seconds after which a cube that is worked on would have been given up, start and way included. Until then nobody
+without work splits it."""
+
 LEAST_SECONDS = 0.2
 """And at least."""
 
@@ -165,12 +169,13 @@ class Conquest:
                 workers.submit(None, bound_cube, shared, {}, self._floor, self._slice(self._root), WHOLE, True)
             elif (node := self._next()) is not None:
                 node.asked = node.running = True
+                node.since = self._spent
                 self._running.append(node)
                 hopeless = WHOLE if node is self._root or node.long or self._sums else self._hopeless
                 workers.submit(node, bound_cube, shared, node.cube, self._floor, self._slice(node), hopeless, False)
-            elif (node := self._heaviest([one for one in self._given_up if one.branch is not None])) is not None:
-                # Whoever has nothing else to do need not wait for its siblings.
-                self._split(node, node.branch)
+            elif (node := self._heaviest([one for one in self._given_up if self._overdue(one)])) is not None:
+                # Its siblings take their time, so that it will hardly be the only one left.
+                self._work_long(node)
             elif (node := self._to_part()) is not None:
                 node.parted = True
                 workers.submit(node, branch_of, shared, node.cube)
@@ -186,7 +191,9 @@ class Conquest:
     def _to_part(self) -> Node | None:
         """A cube that is worked on and that somebody without work may split beforehand."""
         self._running = [node for node in self._running if node.running]
-        return self._heaviest([node for node in self._running if not (node.parted or node.children)])
+        return self._heaviest(
+            [node for node in self._running if not (node.parted or node.children or self._young(node))]
+        )
 
     def _heaviest(self, nodes: list[Node]) -> Node | None:
         return max((node for node in nodes if not self._closed(node)), key=self._weight, default=None)
@@ -250,8 +257,7 @@ class Conquest:
             self._split(node, report.branch)
         elif report.seconds is not None and not (node.children or node.long or self._closed(node)):
             # A sum that is too wide for a slice, with nothing left to set.
-            node.long, node.asked = True, False
-            self._open.append(node)
+            self._work_long(node)
         node.join(sums=self._sums)
         if report.seconds is not None and node.parent is not None:
             self._decide(node.parent.children)
@@ -277,9 +283,26 @@ class Conquest:
             if len(left) == 1 and node.branch is not None:
                 self._split(node, node.branch)
             else:
-                self._given_up.remove(node)
-                node.long, node.asked = True, False
-                self._open.append(node)
+                self._work_long(node)
+
+    def _overdue(self, node: Node) -> bool:
+        """Whether the siblings of a cube that was given up have all been looked at, or worked on for longer than that.
+
+        Nobody says so while they are worked on: who is not given up by then goes on to the end of its slice.
+        """
+        siblings = [] if node.parent is None else node.parent.children
+        return not any(self._young(one) for one in siblings)
+
+    def _young(self, node: Node) -> bool:
+        """Whether a cube is worked on, and may be given up soon."""
+        return node.running and self._spent - node.since < LOOK_SECONDS
+
+    def _work_long(self, node: Node) -> None:
+        """A cube that splitting does not help."""
+        if node in self._given_up:
+            self._given_up.remove(node)
+        node.long, node.asked = True, False
+        self._open.append(node)
 
     def _learn(self, report: Report) -> None:
         """Cubes that did not close although they looked like it are given up earlier, and the other way round."""
