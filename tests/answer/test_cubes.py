@@ -28,8 +28,8 @@ from tests.cluster.machines import environment, kill, machines, own_workers
 from tests.oracle import assignment_value, exact_value
 from tests.strategies import random_model
 
-SLOW = Schedule(elimination_cost=1e3)
-"""Nothing is quick enough to be eliminated at once."""
+SLOW = Schedule(elimination_cost=1e3, order_search_from=math.inf)
+"""Nothing is quick enough to be eliminated at once, and no time is spent on orders for slices that may be long."""
 
 ROUNDING = 1e-12
 """The oracle has a rounding of its own."""

@@ -41,8 +41,8 @@ CUBE_SECONDS, SUM_SECONDS = 4.0, 1.5
 CUBE_SHARE = 0.1
 """Share of the time left that a slice takes at most."""
 
-LONG_SECONDS, LONG_SHARE = 60.0, 0.35
-"""The same for a cube that splitting does not help."""
+LONG_SECONDS = 60.0
+"""Seconds at most for a cube that splitting does not help."""
 
 HOPELESS_GAP, LEAST_HOPELESS, LEARNING = 0.5, 0.1, 1.25
 """Gap beyond which a cube is split after a while of its slice: at first, at least, and by how much cubes change it."""
@@ -163,6 +163,7 @@ class Conquest:
     def _hand_out(self, shared: Shared) -> None:
         """Give every free worker the open cube that matters most; one may look for assignments."""
         workers = self._workers
+        self._settle()
         while workers.pending < workers.size:
             if self._worth_looking():
                 self._looking = True
@@ -173,9 +174,6 @@ class Conquest:
                 self._running.append(node)
                 hopeless = WHOLE if node is self._root or node.long or self._sums else self._hopeless
                 workers.submit(node, bound_cube, shared, node.cube, self._floor, self._slice(node), hopeless, False)
-            elif (node := self._heaviest([one for one in self._given_up if self._overdue(one)])) is not None:
-                # Its siblings take their time, so that it will hardly be the only one left.
-                self._work_long(node)
             elif (node := self._to_part()) is not None:
                 node.parted = True
                 workers.submit(node, branch_of, shared, node.cube)
@@ -208,9 +206,17 @@ class Conquest:
         if node is self._root:
             seconds = min(FIRST_SHARE * self._limit, FIRST_SECONDS)
         else:
-            most, share = (LONG_SECONDS, LONG_SHARE) if node.long else (CUBE_SECONDS, CUBE_SHARE)
+            most, share = (LONG_SECONDS, self._long_share) if node.long else (CUBE_SECONDS, CUBE_SHARE)
             seconds = min(SUM_SECONDS if self._sums else most, share * max(self._left, 0.0))
         return max(min(seconds, self._left), LEAST_SECONDS)
+
+    @property
+    def _long_share(self) -> float:
+        """Share of the time left for a cube that splitting does not help: all that are as far get their turn."""
+        half = 0.5 * (self._root.log_upper + self._board.log_lower)
+        waiting = [node for node in (*self._open, *self._given_up) if not node.running and node.log_upper >= half]
+        rounds = math.ceil((1 + sum(not self._closed(node) for node in waiting)) / self._workers.size)
+        return 1.0 / (1.0 + rounds)
 
     def _next(self) -> Node | None:
         """The cube that keeps the bounds apart most: that of the largest bound, or of the largest gap in a sum."""
@@ -259,8 +265,6 @@ class Conquest:
             # A sum that is too wide for a slice, with nothing left to set.
             self._work_long(node)
         node.join(sums=self._sums)
-        if report.seconds is not None and node.parent is not None:
-            self._decide(node.parent.children)
 
     def _split(self, node: Node, variable: int | None) -> None:
         assert variable is not None
@@ -270,28 +274,23 @@ class Conquest:
             node.split(variable, int(self._question.model.cardinalities[variable]))
             self._open += node.children
 
-    def _decide(self, siblings: list[Node]) -> None:
+    def _settle(self) -> None:
         """What becomes of cubes that were given up, once all that belong together have been looked at.
 
         Where one of them is left, splitting has closed all others, and goes on. Where several are, their number would
-        grow with every split: each is worked on for long instead.
+        grow with every split: each is worked on for long instead. Nobody says how a cube looks while it is worked on:
+        who is not given up after a while goes on to the end of its slice.
         """
-        if any(node.running or not (node.asked or self._closed(node)) for node in siblings):
-            return
-        left = [node for node in siblings if node in self._given_up and not self._closed(node)]
-        for node in left:
-            if len(left) == 1 and node.branch is not None:
+        self._given_up = [node for node in self._given_up if not self._closed(node)]
+        for node in list(self._given_up):
+            assert node.parent is not None
+            siblings = [one for one in node.parent.children if one is not node and not self._closed(one)]
+            if any(self._young(one) or not one.asked for one in siblings):
+                continue
+            if not siblings and node.branch is not None:
                 self._split(node, node.branch)
             else:
                 self._work_long(node)
-
-    def _overdue(self, node: Node) -> bool:
-        """Whether the siblings of a cube that was given up have all been looked at, or worked on for longer than that.
-
-        Nobody says so while they are worked on: who is not given up by then goes on to the end of its slice.
-        """
-        siblings = [] if node.parent is None else node.parent.children
-        return not any(self._young(one) for one in siblings)
 
     def _young(self, node: Node) -> bool:
         """Whether a cube is worked on, and may be given up soon."""
