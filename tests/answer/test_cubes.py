@@ -63,7 +63,7 @@ class Oracle:
         log_floor: float,
         seconds: float,
         hopeless: float,
-        only_assignments: bool,
+        looking: int,
     ) -> Report:
         maximize = [int(v) for v in asked.query.max_variables]
         known = {**dict(asked.evidence), **cube}
@@ -123,7 +123,7 @@ def test_a_floor_is_no_bound(seed: int) -> None:
     for state in range(int(model.cardinalities[0])):
         value = truth(model, maximize, {0: state})
         for log_floor in (value - 1.0, value - 1e-3, value, value + 1e-3, value + 1.0, value + 20.0):
-            report = bound_cube(asked, {0: state}, log_floor, 600.0, math.inf, False)
+            report = bound_cube(asked, {0: state}, log_floor, 600.0, math.inf, 0)
             assert report.log_upper >= value - ROUNDING
             assert report.log_lower <= value + ROUNDING
             assert report.log_upper <= max(value, log_floor) + 1e-6
@@ -139,7 +139,7 @@ def test_a_floor_is_no_bound(seed: int) -> None:
 def test_a_cube_that_evidence_excludes_is_empty() -> None:
     model, _ = ps.generate.grid(3, 3, seed=1)
     asked = Asked(model, ps.Query.of(model, [0, 1]), {0: 1}, 2e9, SLOW, 1, 0)
-    assert bound_cube(asked, {0: 0}, -math.inf, 1.0, math.inf, False).log_upper == -math.inf
+    assert bound_cube(asked, {0: 0}, -math.inf, 1.0, math.inf, 0).log_upper == -math.inf
 
 
 @pytest.mark.parametrize(("maximize", "seed"), [("some", 1), ("all", 2), (None, 3)])
@@ -333,7 +333,7 @@ def test_a_cube_without_hope_is_given_up(hopeless: float, monkeypatch: pytest.Mo
         interrupt(solver, reason)
 
     monkeypatch.setattr(Solver, "interrupt", noted)
-    report = bound_cube(asked, {int(query[0]): 0}, -math.inf, 60.0, hopeless, False)
+    report = bound_cube(asked, {int(query[0]): 0}, -math.inf, 60.0, hopeless, 0)
     assert report.given_up == (not hopeless)
     assert reasons == ([] if hopeless else ["This cube will not be closed."])
 

@@ -97,8 +97,9 @@ def check(case: Case, monkeypatch: pytest.MonkeyPatch, *, workers: int = 2, seco
             case.model, evidence=case.evidence, query=ps.Query(case.weights), executor=pool, time_limit=seconds,
             schedule=case.schedule, callback=seen.append,
         )  # fmt: skip
-    for one in (*seen, *result.history, result):
-        assert one.log_lower - 1e-11 <= truth <= one.log_upper + 1e-11
+    for snapshot in (*seen, *result.history):
+        assert snapshot.log_lower - 1e-11 <= truth <= snapshot.log_upper + 1e-11
+    assert result.log_lower - 1e-11 <= truth <= result.log_upper + 1e-11
     if result.status is ps.Status.INFEASIBLE:
         assert truth == -math.inf
     if result.status is ps.Status.OPTIMAL:

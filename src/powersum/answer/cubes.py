@@ -60,6 +60,9 @@ LEAST_SECONDS = 0.2
 SEARCHERS = 4
 """With so many workers or more, one of them looks for assignments only."""
 
+LOOKING_GAP, LOOKING_SHARE = 3.0, 0.2
+"""With fewer: the gap beyond which somebody does so for a share of the time left, and the share of all work for it."""
+
 
 def solve_by_cubes(
     solver: Solver, executor: ExecutorLike, *, callback: Callable[[Snapshot], None] | None = None
@@ -106,7 +109,7 @@ class Conquest:
         self._open = [self._root]
         self._board = Board(question.model.n_variables)
         self._whole = Problem.whole(question.model, np.zeros(question.model.n_variables), {})
-        self._looking = False
+        self._looking, self._looks, self._looked = False, 0, 0.0
         self._gone: str | None = None
         self._n_workers = 0
         self._running: list[Node] = []
@@ -167,13 +170,18 @@ class Conquest:
         while workers.pending < workers.size:
             if self._worth_looking():
                 self._looking = True
-                workers.submit(None, bound_cube, shared, {}, self._floor, self._slice(self._root), WHOLE, True)
+                self._looks += 1
+                seconds = (
+                    self._slice(self._root) if self._looks == 1 else max(LOOKING_SHARE * self._left, LEAST_SECONDS)
+                )
+                self._looked += seconds
+                workers.submit(None, bound_cube, shared, {}, self._floor, seconds, WHOLE, self._looks)
             elif (node := self._next()) is not None:
                 node.asked = node.running = True
                 node.since = self._spent
                 self._running.append(node)
                 hopeless = WHOLE if node is self._root or node.long or self._sums else self._hopeless
-                workers.submit(node, bound_cube, shared, node.cube, self._floor, self._slice(node), hopeless, False)
+                workers.submit(node, bound_cube, shared, node.cube, self._floor, self._slice(node), hopeless, 0)
             elif (node := self._to_part()) is not None:
                 node.parted = True
                 workers.submit(node, branch_of, shared, node.cube)
@@ -181,10 +189,16 @@ class Conquest:
                 return
 
     def _worth_looking(self) -> bool:
-        """Whether somebody shall look for assignments: once while the whole is worked on, with many workers always."""
+        """Whether somebody shall look for assignments: while the whole is worked on, with many workers always.
+
+        With few workers also now and then where the bounds are far apart: then better values count as much as bounds.
+        """
         if self._sums or self._looking or not self._root.asked:
             return False
-        return self._workers.size >= SEARCHERS or not self._root.children
+        if self._workers.size >= SEARCHERS or not self._root.children:
+            return True
+        used = self._looked / (self._workers.size * max(self._spent, LEAST_SECONDS))
+        return self._board.gap > LOOKING_GAP and used < LOOKING_SHARE and self._left > FIRST_SHARE * self._limit
 
     def _to_part(self) -> Node | None:
         """A cube that is worked on and that somebody without work may split beforehand."""
