@@ -42,7 +42,7 @@ CUBE_SHARE = 0.1
 """Share of the time left that a slice takes at most."""
 
 LONG_SECONDS = 60.0
-"""Seconds at most for a cube that splitting does not help."""
+"""Seconds at most for a cube that splitting does not help, and for whoever looks for assignments."""
 
 HOPELESS_GAP, LEAST_HOPELESS, LEARNING = 0.5, 0.1, 1.25
 """Gap beyond which a cube is split after a while of its slice: at first, at least, and by how much cubes change it."""
@@ -61,7 +61,7 @@ SEARCHERS = 4
 """With so many workers or more, one of them looks for assignments only."""
 
 LOOKING_GAP, LOOKING_SHARE = 3.0, 0.2
-"""With fewer: the gap beyond which somebody does so for a share of the time left, and the share of all work for it."""
+"""With fewer: the gap beyond which somebody does so once more, and the share of all work that is left for it."""
 
 
 def solve_by_cubes(
@@ -109,7 +109,7 @@ class Conquest:
         self._open = [self._root]
         self._board = Board(question.model.n_variables)
         self._whole = Problem.whole(question.model, np.zeros(question.model.n_variables), {})
-        self._looking, self._looks, self._looked = False, 0, 0.0
+        self._looking, self._looks = False, 0
         self._gone: str | None = None
         self._n_workers = 0
         self._running: list[Node] = []
@@ -171,10 +171,7 @@ class Conquest:
             if self._worth_looking():
                 self._looking = True
                 self._looks += 1
-                seconds = (
-                    self._slice(self._root) if self._looks == 1 else max(LOOKING_SHARE * self._left, LEAST_SECONDS)
-                )
-                self._looked += seconds
+                seconds = self._look_seconds
                 workers.submit(None, bound_cube, shared, {}, self._floor, seconds, WHOLE, self._looks)
             elif (node := self._next()) is not None:
                 node.asked = node.running = True
@@ -191,14 +188,22 @@ class Conquest:
     def _worth_looking(self) -> bool:
         """Whether somebody shall look for assignments: while the whole is worked on, with many workers always.
 
-        With few workers also now and then where the bounds are far apart: then better values count as much as bounds.
+        With few workers also once more where the bounds are far apart: then better values count as much as bounds.
         """
         if self._sums or self._looking or not self._root.asked:
             return False
         if self._workers.size >= SEARCHERS or not self._root.children:
             return True
-        used = self._looked / (self._workers.size * max(self._spent, LEAST_SECONDS))
-        return self._board.gap > LOOKING_GAP and used < LOOKING_SHARE and self._left > FIRST_SHARE * self._limit
+        # In one piece: each time begins anew, and short ones find the same.
+        return self._board.gap > LOOKING_GAP and self._looks < 2
+
+    @property
+    def _look_seconds(self) -> float:
+        """Seconds for whoever looks for assignments."""
+        if self._looks == 1:
+            return self._slice(self._root)
+        share = LOOKING_SHARE * min(self._workers.size, SEARCHERS)
+        return max(min(share * self._left, LONG_SECONDS), LEAST_SECONDS)
 
     def _to_part(self) -> Node | None:
         """A cube that is worked on and that somebody without work may split beforehand."""
