@@ -1,7 +1,8 @@
-"""One hard question, by one process and by cubes: ``python -m benchmarks.cubes pedigree1.Q0.5.I3 [--workers 0 2]``.
+"""One hard question, by one process and by cubes: ``python -m benchmarks.cubes [pedigree1.Q0.5.I3 …] [--workers 0 2]``.
 
-Prints, for each number of workers (0: no cubes at all), seconds, processor seconds of all processes together, both
-bounds, the gap, and the cubes.
+Without names: two tables, of questions that are proven and of questions that stay open, with what is wanted of them.
+With names: a line for each question and number of workers (0: no cubes at all). Seconds of the wall, processor seconds
+of all processes together in brackets, the gap where one is left.
 
 On a busy machine the seconds of the clock say nothing. With ``--simulate`` processor seconds take their place: slices
 are computed one after another in this process, and each ends on the clock of its own imaginary worker when its
@@ -15,13 +16,19 @@ import gc
 import resource
 import time
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, NamedTuple
 
 import powersum.answer.cubes as cubes
 from benchmarks.solve import load, rows
 from powersum.answer.solver import solve
 from powersum.cluster.executor import Shared, Workers
-from powersum.model.result import Snapshot
+from powersum.model.result import Result, Snapshot, Status
+
+PROVEN = ("90-42-5.Q0.5.I4", "pedigree1.Q0.5.I3")
+"""Two workers are to prove these in less time than one process."""
+
+OPEN = ("pedigree13.Q0.5.I1", "pedigree19.Q0.5.I4", "pedigree9.Q0.5.I3", "pedigree7.Q0.5.I2")
+"""Of these they are to leave a smaller gap than one process does in the same processor seconds."""
 
 
 def processor_seconds() -> float:
@@ -59,8 +66,11 @@ class Imaginary(Workers):
         self._results.append((self.now + time.process_time() - begun, tag, result))
 
     def finished(self, timeout: float = 0.0) -> list[tuple[Any, Any]]:
-        """The result that comes first."""
+        """The result that comes first, or none where that is later than somebody wants to wait."""
         self._results.sort(key=lambda entry: entry[0])
+        if self._results[0][0] > self.now + timeout:
+            self.now += timeout
+            return []
         self.now, tag, result = self._results.pop(0)
         return [(tag, result)]
 
@@ -68,11 +78,30 @@ class Imaginary(Workers):
         """Nothing has to end."""
 
 
+class Run(NamedTuple):
+    """How a question went."""
+
+    result: Result
+    wall: float
+    processor: float
+
+    @property
+    def gap(self) -> float:
+        """Between both bounds."""
+        return self.result.log_upper - self.result.log_lower
+
+    @property
+    def cell(self) -> str:
+        """For a table: when it was proven, or how far it came."""
+        proven = self.result.status is Status.OPTIMAL
+        return f"{'proven' if proven else f'gap {self.gap:.3f}'}, {self.wall:.1f} s ({self.processor:.1f})"
+
+
 def main() -> None:
-    """Solve each question with each number of workers, ``--repeats`` times in turn."""
+    """The tables of the issue, or each question with each number of workers, ``--repeats`` times in turn."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("instances", nargs="+")
-    parser.add_argument("--workers", type=int, nargs="+", default=[0, 2])
+    parser.add_argument("instances", nargs="*")
+    parser.add_argument("--workers", type=int, nargs="+")
     parser.add_argument("--time", type=float, default=120.0)
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--simulate", action="store_true")
@@ -80,14 +109,46 @@ def main() -> None:
     options = parser.parse_args()
     if options.simulate:
         time.monotonic = time.process_time
+    if not options.instances:
+        proofs(options)
+        gaps(options)
+        return
     for name in options.instances:
-        model, maximize, evidence = load(next(row for row in rows() if row.instance == name))
-        for workers in [w for _ in range(options.repeats) for w in options.workers]:
-            print(name, _line(model, maximize, evidence, workers, options), flush=True)
+        for workers in [w for _ in range(options.repeats) for w in options.workers or [0, 2]]:
+            run = solved(name, workers, options.time, options)
+            print(
+                f"{name} workers {workers}: {run.cell} {run.result.log_lower:.6f} … {run.result.log_upper:.6f}"
+                f" cubes {run.result.sizes.get('cubes', 0)}",
+                flush=True,
+            )
 
 
-def _line(model: Any, maximize: Any, evidence: Any, workers: int, options: argparse.Namespace) -> str:
-    """Solve a question, and say how it went."""
+def proofs(options: argparse.Namespace) -> None:
+    """Questions that are proven: seconds, and processor seconds of all processes in brackets."""
+    numbers = options.workers or [0, 1, 2]
+    print(
+        "| question | " + " | ".join(f"{w} workers" if w else "no cubes" for w in numbers) + " | wall, last to first |"
+    )
+    print("|---" * (len(numbers) + 2) + "|", flush=True)
+    for name in [name for name in PROVEN for _ in range(options.repeats)]:
+        runs = [solved(name, workers, options.time, options) for workers in numbers]
+        ratio = runs[-1].wall / runs[0].wall
+        print(f"| {name} | {' | '.join(run.cell for run in runs)} | {ratio:.2f} (target below 1) |", flush=True)
+
+
+def gaps(options: argparse.Namespace) -> None:
+    """Questions that stay open: the gap of workers against that of one process that has all their processor seconds."""
+    workers = (options.workers or [2])[-1]
+    print(f"\n| question | one process, {workers * options.time:g} s | {workers} workers, {options.time:g} s | gaps |")
+    print("|---|---|---|---|", flush=True)
+    for name in [name for name in OPEN for _ in range(options.repeats)]:
+        alone, many = solved(name, 0, workers * options.time, options), solved(name, workers, options.time, options)
+        print(f"| {name} | {alone.cell} | {many.cell} | {many.gap / alone.gap:.2f} (target below 1) |", flush=True)
+
+
+def solved(name: str, workers: int, seconds: float, options: argparse.Namespace) -> Run:
+    """Solve a question."""
+    model, maximize, evidence = load(next(row for row in rows() if row.instance == name))
     crew = Imaginary(workers)
     if options.simulate and workers:
         vars(cubes).update(working_time=lambda: crew.now, workers_of=lambda executor: nullcontext(crew))
@@ -97,17 +158,13 @@ def _line(model: Any, maximize: Any, evidence: Any, workers: int, options: argpa
             print(f"    {snapshot.seconds:7.2f} s  {snapshot.log_lower:.6f} … {snapshot.log_upper:.6f}", flush=True)
 
     wall, cpu = time.monotonic(), processor_seconds()
-    result = solve(model, maximize, evidence, time_limit=options.time, executor=workers or None, callback=curve)
+    result = solve(model, maximize, evidence, time_limit=seconds, executor=workers or None, callback=curve)
     wall = crew.now if options.simulate and workers else time.monotonic() - wall
     if workers and not options.simulate:
         # Processes of our own end, and are waited for, a moment later.
         gc.collect()
         time.sleep(2.0)
-    return (
-        f"workers {workers}: {result.status.value} seconds {wall:.1f} processor {processor_seconds() - cpu:.1f}"
-        f" {result.log_lower:.6f} … {result.log_upper:.6f} gap {result.log_upper - result.log_lower:.4f}"
-        f" cubes {result.sizes.get('cubes', 0)}"
-    )
+    return Run(result, wall, processor_seconds() - cpu)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import concurrent.futures as cf
 import math
+import os
+import signal
+import subprocess
+import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +25,12 @@ from powersum.answer.tuning import Schedule
 from powersum.cluster.executor import Workers
 from powersum.exact import small
 from powersum.model.question import Question
-from tests.cluster.machines import kill, machines
+from tests.cluster.machines import environment, kill, machines, own_workers
 from tests.oracle import assignment_value, exact_value
 from tests.strategies import random_model
 
-SLOW = Schedule(elimination_cost=1e3)
-"""Nothing is quick enough to be eliminated at once."""
+SLOW = Schedule(elimination_cost=1e3, order_search_from=math.inf)
+"""Nothing is quick enough to be eliminated at once, and no time is spent on orders for slices that may be long."""
 
 ROUNDING = 1e-12
 """The oracle has a rounding of its own."""
@@ -59,7 +64,7 @@ class Oracle:
         log_floor: float,
         seconds: float,
         hopeless: float,
-        only_assignments: bool,
+        looking: int,
     ) -> Report:
         maximize = [int(v) for v in asked.query.max_variables]
         known = {**dict(asked.evidence), **cube}
@@ -119,7 +124,7 @@ def test_a_floor_is_no_bound(seed: int) -> None:
     for state in range(int(model.cardinalities[0])):
         value = truth(model, maximize, {0: state})
         for log_floor in (value - 1.0, value - 1e-3, value, value + 1e-3, value + 1.0, value + 20.0):
-            report = bound_cube(asked, {0: state}, log_floor, 600.0, math.inf, False)
+            report = bound_cube(asked, {0: state}, log_floor, 600.0, math.inf, 0)
             assert report.log_upper >= value - ROUNDING
             assert report.log_lower <= value + ROUNDING
             assert report.log_upper <= max(value, log_floor) + 1e-6
@@ -135,7 +140,7 @@ def test_a_floor_is_no_bound(seed: int) -> None:
 def test_a_cube_that_evidence_excludes_is_empty() -> None:
     model, _ = ps.generate.grid(3, 3, seed=1)
     asked = Asked(model, ps.Query.of(model, [0, 1]), {0: 1}, 2e9, SLOW, 1, 0)
-    assert bound_cube(asked, {0: 0}, -math.inf, 1.0, math.inf, False).log_upper == -math.inf
+    assert bound_cube(asked, {0: 0}, -math.inf, 1.0, math.inf, 0).log_upper == -math.inf
 
 
 @pytest.mark.parametrize(("maximize", "seed"), [("some", 1), ("all", 2), (None, 3)])
@@ -202,6 +207,79 @@ def test_a_killed_worker_costs_one_slice(tmp_path: Path, monkeypatch: pytest.Mon
     assert result.log_lower == pytest.approx(alone.log_lower, abs=1e-6)
 
 
+def test_a_killed_process_costs_one_slice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes of our own: one is killed after the first slice, and its cube is begun again by another."""
+    monkeypatch.setattr(cubes, "FIRST_SECONDS", 0.5)
+    monkeypatch.setattr(cubes, "CUBE_SECONDS", 0.5)
+    model, query = ps.generate.grid(6, 6, strength=2.0, seed=3)
+    killed: list[int] = []
+
+    def killing(snapshot: ps.Snapshot) -> None:
+        if not killed:
+            killed.append(min(own_workers()))
+            os.kill(killed[0], signal.SIGKILL)
+
+    result = ps.solve(model, query, executor=2, schedule=SLOW, time_limit=600.0, callback=killing)
+    alone = ps.solve(model, query)
+    assert killed
+    assert result.status is ps.Status.OPTIMAL, result.reason
+    assert result.log_lower == pytest.approx(alone.log_lower, abs=1e-6)
+    assert result.log_lower <= alone.log_upper
+    assert alone.log_lower <= result.log_upper
+
+
+def test_a_slow_worker_costs_time_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One worker stands still for a while; what it was at is split by the other one, or waited for."""
+    from powersum.cluster.dask_workers import connected
+
+    monkeypatch.setattr(cubes, "FIRST_SECONDS", 0.5)
+    monkeypatch.setattr(cubes, "CUBE_SECONDS", 0.5)
+    monkeypatch.setattr(cubes, "LOOK_SECONDS", 0.1)
+    model, query = ps.generate.grid(6, 6, strength=2.0, seed=4)
+    seen: list[ps.Snapshot] = []
+    with machines(tmp_path, 2) as here, connected(here.address) as client:
+        client.wait_for_workers(2, timeout=60)
+
+        def stopping(snapshot: ps.Snapshot) -> None:
+            seen.append(snapshot)
+            if len(seen) == 1:
+                os.kill(here.workers[0].pid, signal.SIGSTOP)
+                threading.Timer(1.0, os.kill, (here.workers[0].pid, signal.SIGCONT)).start()
+
+        result = ps.solve(model, query, executor=client, schedule=SLOW, time_limit=600.0, callback=stopping)
+    assert seen
+    assert result.status is ps.Status.OPTIMAL, result.reason
+    assert result.log_lower == pytest.approx(ps.solve(model, query).log_lower, abs=1e-6)
+
+
+def test_a_killed_client_leaves_a_cluster_that_works(tmp_path: Path) -> None:
+    """What a client was at is given up by its scheduler, and the next one is answered."""
+    from powersum.cluster.dask_workers import connected
+
+    program = tmp_path / "client.py"
+    program.write_text(
+        "import sys, powersum as ps\n"
+        "from powersum.cluster.dask_workers import connected\n"
+        "model, query = ps.generate.grid(30, 30, strength=2.0, seed=1)\n"
+        "def told(snapshot): print('bound', flush=True)\n"
+        "with connected(sys.argv[1]) as client:\n"
+        "    ps.solve(model, query, executor=client, time_limit=10.0, callback=told)\n"
+    )
+    model, query = ps.generate.grid(5, 5, strength=2.0, seed=1)
+    with machines(tmp_path, 1) as here:
+        first = subprocess.Popen(
+            [sys.executable, str(program), here.address], env=environment(), stdout=subprocess.PIPE, text=True
+        )
+        assert first.stdout is not None
+        with first.stdout as said:
+            assert said.readline() == "bound\n"
+        kill(first)
+        with connected(here.address) as client:
+            result = ps.solve(model, query, executor=client, schedule=SLOW, time_limit=600.0)
+    assert result.status is ps.Status.OPTIMAL, result.reason
+    assert result.log_lower == pytest.approx(ps.solve(model, query).log_lower, abs=1e-6)
+
+
 def test_a_killed_scheduler_leaves_what_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from powersum.cluster.dask_workers import connected
 
@@ -222,8 +300,6 @@ def test_a_killed_scheduler_leaves_what_is_known(tmp_path: Path, monkeypatch: py
 
 def test_a_cube_that_is_being_worked_on_is_split_for_those_without_work(monkeypatch: pytest.MonkeyPatch) -> None:
     """One worker is at the whole and never gets done; the other one splits it, and its parts prove the answer."""
-    import threading
-
     model, maximize, evidence = question_of(1)
     value = truth(model, maximize, evidence)
     oracle, over = Oracle(1), threading.Event()
@@ -256,7 +332,7 @@ def test_a_cube_without_hope_is_given_up(hopeless: float, monkeypatch: pytest.Mo
         interrupt(solver, reason)
 
     monkeypatch.setattr(Solver, "interrupt", noted)
-    report = bound_cube(asked, {int(query[0]): 0}, -math.inf, 60.0, hopeless, False)
+    report = bound_cube(asked, {int(query[0]): 0}, -math.inf, 60.0, hopeless, 0)
     assert report.given_up == (not hopeless)
     assert reasons == ([] if hopeless else ["This cube will not be closed."])
 

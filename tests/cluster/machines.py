@@ -93,6 +93,20 @@ def kill(process: subprocess.Popen[Any]) -> None:
     process.wait(SECONDS)
 
 
+def own_workers() -> list[int]:
+    """Processes that this one has spawned as workers."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
+            line = (entry / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if parent == os.getpid() and b"spawn_main" in line:
+            found.append(int(entry.name))
+    return found
+
+
 @contextmanager
 def machines(folder: Path, workers: int) -> Iterator[Machines]:
     """A cluster for the length of a block."""

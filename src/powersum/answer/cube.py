@@ -89,7 +89,7 @@ def bound_cube(
     log_floor: float,
     seconds: float,
     hopeless: float,
-    only_assignments: bool,
+    looking: int,
 ) -> Report:
     """Bound a cube, with an assignment of this value known already elsewhere.
 
@@ -105,8 +105,8 @@ def bound_cube(
         The slice.
     hopeless
         The cube is given up after a while if its bound is then further above the best value known.
-    only_assignments
-        Whether to look for assignments rather than for bounds.
+    looking
+        Whether to look for assignments rather than for bounds (more than 0), and for which time: each draws otherwise.
     """
     question = asked.question()
     evidence = restricted(question, {v: (s,) for v, s in cube.items()})
@@ -115,7 +115,7 @@ def bound_cube(
             -math.inf, -math.inf, None, None, 0.0, proof=empty_cube(cube) if asked.certificate else NOTHING_PROVEN
         )
     schedule = asked.schedule
-    if only_assignments:
+    if looking:
         schedule = replace(schedule, tighten=False)
     elif log_floor > -math.inf:
         # Somebody has found what there is to find.
@@ -128,7 +128,7 @@ def bound_cube(
         memory=asked.memory,
         threads=asked.threads,
         # Cubes and those that look for assignments shall not all draw the same.
-        seed=asked.seed + only_assignments,
+        seed=asked.seed + looking,
         certificate=asked.certificate,
         schedule=schedule,
     )

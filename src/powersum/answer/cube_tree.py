@@ -23,6 +23,8 @@ class Node:
         Bounds on its value, from its own slice and from what it was split into.
     asked, running, parted
         Whether somebody was given it, is at it still, and whether somebody else was told to split it meanwhile.
+    since
+        Second of the run at which it was given to somebody last.
     long
         Whether it is to be worked on for long.
     branch
@@ -40,6 +42,7 @@ class Node:
     asked: bool = False
     running: bool = False
     parted: bool = False
+    since: float = 0.0
     long: bool = False
     branch: int | None = None
     children: list[Node] = field(default_factory=list)

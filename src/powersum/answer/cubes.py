@@ -41,8 +41,8 @@ CUBE_SECONDS, SUM_SECONDS = 4.0, 1.5
 CUBE_SHARE = 0.1
 """Share of the time left that a slice takes at most."""
 
-LONG_SECONDS, LONG_SHARE = 60.0, 0.35
-"""The same for a cube that splitting does not help."""
+LONG_SECONDS = 60.0
+"""Seconds at most for a cube that splitting does not help, and for whoever looks for assignments."""
 
 HOPELESS_GAP, LEAST_HOPELESS, LEARNING = 0.5, 0.1, 1.25
 """Gap beyond which a cube is split after a while of its slice: at first, at least, and by how much cubes change it."""
@@ -50,11 +50,18 @@ HOPELESS_GAP, LEAST_HOPELESS, LEARNING = 0.5, 0.1, 1.25
 WHOLE = math.inf
 """No cube is given up early."""
 
+LOOK_SECONDS = 1.5
+"""Seconds after which a cube that is worked on would have been given up, start and way included. Until then nobody
+without work splits it."""
+
 LEAST_SECONDS = 0.2
 """And at least."""
 
 SEARCHERS = 4
 """With so many workers or more, one of them looks for assignments only."""
+
+LOOKING_GAP, LOOKING_SHARE = 3.0, 0.2
+"""With fewer: the gap beyond which somebody does so once more, and the share of all work that is left for it."""
 
 
 def solve_by_cubes(
@@ -102,7 +109,7 @@ class Conquest:
         self._open = [self._root]
         self._board = Board(question.model.n_variables)
         self._whole = Problem.whole(question.model, np.zeros(question.model.n_variables), {})
-        self._looking = False
+        self._looking, self._looks = False, 0
         self._gone: str | None = None
         self._n_workers = 0
         self._running: list[Node] = []
@@ -159,18 +166,19 @@ class Conquest:
     def _hand_out(self, shared: Shared) -> None:
         """Give every free worker the open cube that matters most; one may look for assignments."""
         workers = self._workers
+        self._settle()
         while workers.pending < workers.size:
             if self._worth_looking():
                 self._looking = True
-                workers.submit(None, bound_cube, shared, {}, self._floor, self._slice(self._root), WHOLE, True)
+                self._looks += 1
+                seconds = self._look_seconds
+                workers.submit(None, bound_cube, shared, {}, self._floor, seconds, WHOLE, self._looks)
             elif (node := self._next()) is not None:
                 node.asked = node.running = True
+                node.since = self._spent
                 self._running.append(node)
                 hopeless = WHOLE if node is self._root or node.long or self._sums else self._hopeless
-                workers.submit(node, bound_cube, shared, node.cube, self._floor, self._slice(node), hopeless, False)
-            elif (node := self._heaviest([one for one in self._given_up if one.branch is not None])) is not None:
-                # Whoever has nothing else to do need not wait for its siblings.
-                self._split(node, node.branch)
+                workers.submit(node, bound_cube, shared, node.cube, self._floor, self._slice(node), hopeless, 0)
             elif (node := self._to_part()) is not None:
                 node.parted = True
                 workers.submit(node, branch_of, shared, node.cube)
@@ -178,15 +186,31 @@ class Conquest:
                 return
 
     def _worth_looking(self) -> bool:
-        """Whether somebody shall look for assignments: once while the whole is worked on, with many workers always."""
+        """Whether somebody shall look for assignments: while the whole is worked on, with many workers always.
+
+        With few workers also once more where the bounds are far apart: then better values count as much as bounds.
+        """
         if self._sums or self._looking or not self._root.asked:
             return False
-        return self._workers.size >= SEARCHERS or not self._root.children
+        if self._workers.size >= SEARCHERS or not self._root.children:
+            return True
+        # In one piece: each time begins anew, and short ones find the same.
+        return self._board.gap > LOOKING_GAP and self._looks < 2
+
+    @property
+    def _look_seconds(self) -> float:
+        """Seconds for whoever looks for assignments."""
+        if self._looks == 1:
+            return self._slice(self._root)
+        share = LOOKING_SHARE * min(self._workers.size, SEARCHERS)
+        return max(min(share * self._left, LONG_SECONDS), LEAST_SECONDS)
 
     def _to_part(self) -> Node | None:
         """A cube that is worked on and that somebody without work may split beforehand."""
         self._running = [node for node in self._running if node.running]
-        return self._heaviest([node for node in self._running if not (node.parted or node.children)])
+        return self._heaviest(
+            [node for node in self._running if not (node.parted or node.children or self._young(node))]
+        )
 
     def _heaviest(self, nodes: list[Node]) -> Node | None:
         return max((node for node in nodes if not self._closed(node)), key=self._weight, default=None)
@@ -201,9 +225,17 @@ class Conquest:
         if node is self._root:
             seconds = min(FIRST_SHARE * self._limit, FIRST_SECONDS)
         else:
-            most, share = (LONG_SECONDS, LONG_SHARE) if node.long else (CUBE_SECONDS, CUBE_SHARE)
+            most, share = (LONG_SECONDS, self._long_share) if node.long else (CUBE_SECONDS, CUBE_SHARE)
             seconds = min(SUM_SECONDS if self._sums else most, share * max(self._left, 0.0))
         return max(min(seconds, self._left), LEAST_SECONDS)
+
+    @property
+    def _long_share(self) -> float:
+        """Share of the time left for a cube that splitting does not help: all that are as far get their turn."""
+        half = 0.5 * (self._root.log_upper + self._board.log_lower)
+        waiting = [node for node in (*self._open, *self._given_up) if not node.running and node.log_upper >= half]
+        rounds = math.ceil((1 + sum(not self._closed(node) for node in waiting)) / self._workers.size)
+        return 1.0 / (1.0 + rounds)
 
     def _next(self) -> Node | None:
         """The cube that keeps the bounds apart most: that of the largest bound, or of the largest gap in a sum."""
@@ -250,11 +282,8 @@ class Conquest:
             self._split(node, report.branch)
         elif report.seconds is not None and not (node.children or node.long or self._closed(node)):
             # A sum that is too wide for a slice, with nothing left to set.
-            node.long, node.asked = True, False
-            self._open.append(node)
+            self._work_long(node)
         node.join(sums=self._sums)
-        if report.seconds is not None and node.parent is not None:
-            self._decide(node.parent.children)
 
     def _split(self, node: Node, variable: int | None) -> None:
         assert variable is not None
@@ -264,22 +293,34 @@ class Conquest:
             node.split(variable, int(self._question.model.cardinalities[variable]))
             self._open += node.children
 
-    def _decide(self, siblings: list[Node]) -> None:
+    def _settle(self) -> None:
         """What becomes of cubes that were given up, once all that belong together have been looked at.
 
         Where one of them is left, splitting has closed all others, and goes on. Where several are, their number would
-        grow with every split: each is worked on for long instead.
+        grow with every split: each is worked on for long instead. Nobody says how a cube looks while it is worked on:
+        who is not given up after a while goes on to the end of its slice.
         """
-        if any(node.running or not (node.asked or self._closed(node)) for node in siblings):
-            return
-        left = [node for node in siblings if node in self._given_up and not self._closed(node)]
-        for node in left:
-            if len(left) == 1 and node.branch is not None:
+        self._given_up = [node for node in self._given_up if not self._closed(node)]
+        for node in list(self._given_up):
+            assert node.parent is not None
+            siblings = [one for one in node.parent.children if one is not node and not self._closed(one)]
+            if any(self._young(one) or not one.asked for one in siblings):
+                continue
+            if not siblings and node.branch is not None:
                 self._split(node, node.branch)
             else:
-                self._given_up.remove(node)
-                node.long, node.asked = True, False
-                self._open.append(node)
+                self._work_long(node)
+
+    def _young(self, node: Node) -> bool:
+        """Whether a cube is worked on, and may be given up soon."""
+        return node.running and self._spent - node.since < LOOK_SECONDS
+
+    def _work_long(self, node: Node) -> None:
+        """A cube that splitting does not help."""
+        if node in self._given_up:
+            self._given_up.remove(node)
+        node.long, node.asked = True, False
+        self._open.append(node)
 
     def _learn(self, report: Report) -> None:
         """Cubes that did not close although they looked like it are given up earlier, and the other way round."""

@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 import os
 import signal
+import subprocess
+import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -22,11 +25,13 @@ from powersum.bounds.huge import cut, method
 from powersum.bounds.huge.crew import Crew, crew_of
 from powersum.bounds.huge.method import PartedGDD
 from powersum.bounds.huge.part import Part, Report, load_part, sweep
+from powersum.cluster.errors import ClusterError
 from powersum.core.arrays import FloatArray
 from powersum.model.model import Model
 from powersum.model.query import Query
 from powersum.prepare.problem import Problem
 from powersum.prepare.simplify import simplify
+from tests.cluster.machines import environment, eventually, kill, machines, own_workers
 from tests.oracle import exact_value
 from tests.strategies import random_model, weighted_models
 
@@ -139,13 +144,43 @@ def test_a_part_is_read_alone(tmp_path: Path, crew: Crew) -> None:
     assert parted._folder.parent == tmp_path
     found = []
     for number in range(3):
-        model, variables, constants = load_part(parted._plan, number)
+        model, variables, constants, log_error = load_part(parted._plan, number)
         assert not len(constants)
+        # Simplified before it was cut: there is nothing to add up.
+        assert log_error == 0.0
         found += [(tuple(variables[list(f.scope)].tolist()), f.log_table.tolist()) for f in model.factors()]
     whole = [(tuple(f.scope), f.log_table.tolist()) for f in problem.model.factors()]
     assert sorted(found) == sorted(whole)
     parted.close()
     assert not list(tmp_path.iterdir())
+
+
+def test_factors_inside_others_are_added_to_them(tmp_path: Path, crew: Crew) -> None:
+    """A mapped file is cut as it is; its parts are simplified where they lie, and bound as well as one process does."""
+    grid = ps.generate.grid(30, 30, seed=4)
+    model = grid.model
+    n_pairs = int((np.diff(model.scope_starts) == 2).sum())
+    assert model.n_factors == n_pairs + 900
+    query = Query.of(model, grid.query)
+    order = in_order(query.weights)
+    parted = PartedGDD(Problem.whole(model, query.weights, {}), order, crew=crew, parts=3, folder=str(tmp_path))
+    total, n_factors = 0.0, 0
+    for number in range(3):
+        part, _, _, log_error = load_part(parted._plan, number)
+        n_factors += part.n_factors
+        total += float(part.log_values[part.table_starts[:-1]].sum())
+        assert 0.0 < log_error < 1e-9
+    # A part may have a variable's own factor and no other of it.
+    assert n_pairs <= n_factors < n_pairs + 10
+    # All factors in their first states, whoever was added to whom.
+    assert total == pytest.approx(float(model.log_values[model.table_starts[:-1]].sum()), rel=1e-12)
+    problem = simplify(model, query, {})
+    whole = GDD(problem, in_order(problem.tau))
+    for _ in range(4):
+        whole.step(math.inf)
+        parted.step(math.inf)
+        assert parted.log_upper <= (whole.log_upper + problem.log_constant) * 1.005
+    parted.close()
 
 
 def test_strips_where_no_partitioner_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,7 +208,7 @@ def test_a_killed_process_is_replaced_and_the_bound_stays_valid(tmp_path: Path) 
     def kill_one(snapshot: Any) -> None:
         seen.append(snapshot.log_upper)
         if snapshot.sweep == 3:
-            killed.append(_youngest_child())
+            killed.append(max(own_workers()))
             os.kill(killed[0], signal.SIGKILL)
 
     result = ps.bound(path, grid.query, method="gdd", executor=2, sweeps=8, callback=kill_one)
@@ -190,7 +225,6 @@ def test_a_killed_worker_of_a_cluster_is_replaced_from_the_last_checkpoint(
 ) -> None:
     """A real scheduler and workers; one is killed in the middle of a sweep, and another one takes its part over."""
     from powersum.cluster.dask_workers import connected
-    from tests.cluster.machines import kill, machines
 
     # Every round is saved, so that there is a checkpoint to begin with.
     monkeypatch.setattr(method, "CHECKPOINT_SECONDS", -1.0)
@@ -219,19 +253,74 @@ def test_a_killed_worker_of_a_cluster_is_replaced_from_the_last_checkpoint(
     assert result.log_upper >= exact
 
 
-def _youngest_child() -> int:
-    """A worker process: one that multiprocessing has spawned."""
-    children = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                about = (entry / "stat").read_text().rsplit(")", 1)[1].split()
-                line = (entry / "cmdline").read_bytes()
-            except OSError:
-                continue
-            if int(about[1]) == os.getpid() and b"spawn_main" in line:
-                children.append(int(entry.name))
-    return max(children)
+def test_a_killed_scheduler_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bounds that were told before hold; the files of the run are gone."""
+    from powersum.cluster.dask_workers import connected
+
+    grid = ps.generate.grid(4, 4, seed=7)
+    exact = exact_value(grid.model, Query.of(grid.model, grid.query).weights)
+    path, folder = tmp_path / "grid.psm", tmp_path / "run"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    ps.write(grid.model, path)
+    seen: list[float] = []
+    with machines(tmp_path, 2) as here, connected(here.address) as client:
+        client.wait_for_workers(2, timeout=60)
+
+        def killing(snapshot: Any) -> None:
+            seen.append(snapshot.log_upper)
+            if snapshot.sweep == 2:
+                kill(here.scheduler)
+
+        with pytest.raises(ClusterError, match="the cluster is gone") as caught:
+            ps.bound(path, grid.query, method="gdd", executor=client, sweeps=1000, callback=killing)
+    assert "\n" not in str(caught.value)
+    assert len(seen) == 3
+    assert min(seen) >= exact
+    assert not list(folder.iterdir())
+
+
+def test_a_killed_client_leaves_no_process(tmp_path: Path) -> None:
+    grid = ps.generate.grid(20, 20, seed=1)
+    path = tmp_path / "grid.psm"
+    ps.write(grid.model, path)
+    program = tmp_path / "client.py"
+    program.write_text(
+        "import sys, powersum as ps\n"
+        "from tests.cluster.machines import own_workers\n"
+        "def told(snapshot):\n"
+        "    if snapshot.sweep == 2: print(*own_workers(), flush=True)\n"
+        "if __name__ == '__main__':\n"
+        "    ps.bound(sys.argv[1], [0], method='gdd', executor=2, sweeps=10**9, change=0.0, callback=told)\n"
+    )
+    client = subprocess.Popen([sys.executable, str(program), str(path)], env=environment(), stdout=subprocess.PIPE)
+    assert client.stdout is not None
+    with client.stdout as said:
+        workers = [int(number) for number in said.readline().split()]
+    assert len(workers) == 2
+    kill(client)
+    eventually(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers), "the workers' end")
+
+
+def test_a_slow_worker_is_waited_for(tmp_path: Path) -> None:
+    """It stands still for a while in the middle of the run; the bounds are those of a run without trouble."""
+    from powersum.cluster.dask_workers import connected
+
+    grid = ps.generate.grid(6, 6, seed=8)
+    path = tmp_path / "grid.psm"
+    ps.write(grid.model, path)
+    with ThreadPoolExecutor(2) as pool:
+        alone = ps.bound(path, grid.query, method="gdd", executor=pool, sweeps=6)
+    with machines(tmp_path, 2) as here, connected(here.address) as client:
+        client.wait_for_workers(2, timeout=60)
+
+        def stopping(snapshot: Any) -> None:
+            if snapshot.sweep == 2:
+                os.kill(here.workers[0].pid, signal.SIGSTOP)
+                threading.Timer(0.5, os.kill, (here.workers[0].pid, signal.SIGCONT)).start()
+
+        result = ps.bound(path, grid.query, method="gdd", executor=client, sweeps=6, callback=stopping)
+    assert [snapshot.log_upper for snapshot in result.history] == [snapshot.log_upper for snapshot in alone.history]
 
 
 @pytest.mark.parametrize(

@@ -22,8 +22,10 @@ from powersum.core.arrays import FloatArray, IntArray, starts_of
 from powersum.core.memory import most_bytes_held
 from powersum.model.mapped import map_arrays
 from powersum.model.model import Model
-from powersum.model.rounding import UNIT
+from powersum.model.rounding import UNIT, magnitudes
 from powersum.prepare.problem import Problem
+from powersum.prepare.simplify.absorption import absorb
+from powersum.prepare.simplify.tables import Tables
 
 
 class Plan(NamedTuple):
@@ -56,11 +58,12 @@ class Report(NamedTuple):
 
 
 class Loaded(NamedTuple):
-    """The factors of one part, without variables of one state."""
+    """The factors of one part, without variables of one state; those inside others are added to them."""
 
     model: Model
     variables: IntArray  # their numbers in the whole
     log_constants: FloatArray  # factors that have no variables left
+    log_error: float  # what rounding may have taken from factors that were added up
 
 
 def load_part(plan: Plan, number: int) -> Loaded:
@@ -77,14 +80,28 @@ def load_part(plan: Plan, number: int) -> Loaded:
     owner = (np.cumsum(~alone) - 1)[owner]
     variables, local = np.unique(scopes[chosen], return_inverse=True)
     sizes = (whole.table_starts[factors + 1] - whole.table_starts[factors]).astype(np.int64)
-    model = Model(
-        cardinalities=np.asarray(whole.cardinalities[variables]),
-        scope_starts=starts_of(np.bincount(owner[chosen], minlength=len(factors))),
-        scope_variables=local.astype(np.int64),
-        table_starts=starts_of(sizes),
-        log_values=np.asarray(whole.log_values[_places(whole.table_starts[factors], sizes)]),
+    tables = Tables(
+        np.asarray(whole.cardinalities[variables]),
+        starts_of(np.bincount(owner[chosen], minlength=len(factors))),
+        local,
+        starts_of(sizes),
+        np.asarray(whole.log_values[_places(whole.table_starts[factors], sizes)]),
+        np.arange(len(factors)),
     )
-    return Loaded(model, variables, constants)
+    # A mapped file was never simplified, and tables inside others make a bound weaker and a sweep longer.
+    absorbed = absorb(tables)
+    most = int(np.bincount(absorbed.table_of, minlength=1).max())
+    log_error = 0.0
+    if most > 1:
+        log_error = 2.0 * UNIT * most * float(magnitudes(tables.log_values, tables.table_starts[:-1]).sum())
+    model = Model(
+        absorbed.cardinalities,
+        absorbed.scope_starts,
+        absorbed.scope_variables,
+        absorbed.table_starts,
+        absorbed.log_values,
+    )
+    return Loaded(model, variables, constants, log_error)
 
 
 def _places(starts: IntArray, lengths: IntArray) -> IntArray:
@@ -104,9 +121,9 @@ class Part(GDD):
 
     def __init__(self, plan: Plan, number: int) -> None:
         folder = Path(plan.folder)
-        model, self.variables, constants = load_part(plan, number)
+        model, self.variables, constants, log_error = load_part(plan, number)
         self._constant = float(constants.sum())
-        self._constant_error = UNIT * len(constants) * float(np.abs(constants[np.isfinite(constants)]).sum())
+        self._loading_error = log_error + UNIT * len(constants) * float(np.abs(constants[np.isfinite(constants)]).sum())
         self._file = folder / f"part-{number}.npz"
         seam = np.load(folder / f"seam-{number}.npz")
         self._seam = np.searchsorted(self.variables, seam["variables"])
@@ -146,7 +163,7 @@ class Part(GDD):
         # Each exchange changes the tables at the seam once more, and they are sums of what it has given and taken.
         return (
             super()._error(sweeps)
-            + self._constant_error
+            + self._loading_error
             + 4.0 * (1.0 + sweeps) * UNIT * float(np.abs(self._shifts).sum())
         )
 
