@@ -155,13 +155,18 @@ def solve(
     )
     with interruptible() as interrupt:
         if k > 1:
-            if certificate:
-                raise InputError("give k or certificate, not both: a certificate is about one answer")
             if checkpoints:
                 raise InputError("give k or a checkpoint, not both: a checkpoint is about one answer")
             from powersum.answer.best import best_of
 
-            return best_of(solver.question, k=k, distinct=distinct, schedule=schedule, callback=callback)
+            return best_of(
+                solver.question,
+                k=k,
+                distinct=distinct,
+                certificate=solver.certified,
+                schedule=schedule,
+                callback=callback,
+            )
         solver.watch(interrupt)
         if executor is not None and not solver.small:
             from powersum.answer.cubes import solve_by_cubes
