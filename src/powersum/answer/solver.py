@@ -370,6 +370,11 @@ class Solver:
         """The upper bound on every assignment so far."""
         return self._board.log_upper
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the bounds must know."""
+        return self._board.notes
+
     def states(self) -> IntArray:
         """States of all original variables in the best assignment so far; -1 where a variable has none."""
         return self._board.states
