@@ -21,6 +21,7 @@ from powersum.core.machine import USUAL, budget_of
 from powersum.core.memory import memory_left, memory_usually_left
 from powersum.core.work_time import counted_by, metered
 from powersum.exact.small import small_elimination
+from powersum.model.keys import as_text
 from powersum.model.limits import Limits, flag, number, path_of, whole_number
 from powersum.model.model import VariableKey
 from powersum.model.query import Query
@@ -218,6 +219,8 @@ class Solver:
         limits = Limits(time_limit=time_limit, memory=budget, gap=gap, threads=threads, seed=seed, work=work)
         self.question = Question.of(model, maximize, evidence, query=query, limits=limits)
         self.question.only_sums_and_maxima("solve")
+        if not isinstance(schedule, Schedule):
+            raise InputError(f"schedule is {as_text(schedule)}: give a powersum.answer.tuning.Schedule")
         every = number(every, "every")
         if not every >= 0.0:
             raise InputError(f"every is {every:g}: it must be 0 or more")
