@@ -45,6 +45,9 @@ class CubeProof:
 
 NOTHING_PROVEN = CubeProof((), math.inf, -math.inf)
 
+BY_FACTOR = frozenset(("tree", "mean-field", "split"))
+"""Kinds of steps of which :func:`_kept_factors` knows what they say of each factor."""
+
 
 def proof_of_cube(certificate: Certificate, n_above: int, cube: Mapping[int, int]) -> CubeProof:
     """What a certificate about the question with a cube as evidence says of the cube as a box.
@@ -69,6 +72,8 @@ def proof_in_box(
         Which of its factors the whole question has as well; the others are 1 for all states that are allowed.
     """
     head, arrays = certificate.head, certificate.arrays
+    if kept is not None and not kept.all() and any(entry["kind"] not in BY_FACTOR for entry in head["steps"]):
+        return NOTHING_PROVEN
     steps: list[Step] = []
     place: dict[int, int] = {}
     for number, entry in enumerate(head["steps"]):
