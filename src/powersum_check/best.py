@@ -54,7 +54,7 @@ class Best:
 
 
 def verified_best(
-    archive: Archive, head: dict[str, Any], question: Question, root: Domains, proven: Sequence[Proven]
+    archive: Archive, head: dict[str, Any], question: Question, root: Domains, proven: Sequence[Proven], memory: int
 ) -> Best | None:
     """What a certificate proves about the best assignments, if it lists any; refuses it where it claims more."""
     told = head.get("best")
@@ -75,7 +75,7 @@ def verified_best(
             raise Rejected(f"number {k + 1} of the best differs in fewer than {distinct} variables from one before it")
     if not isinstance(claims, list) or len(claims) != len(states) + 1:
         raise BadFile("best has not one claim for each assignment and one for the next")
-    uppers = _Parts(archive, variables, states, distinct, root, proven).uppers()
+    uppers = _Parts(archive, variables, states, distinct, root, proven, memory).uppers()
     lowers = _lowers(variables, proven)
     observed = {v: s for v, s in question.evidence.items() if question.weights[v] == 0.0}
     places = []
@@ -123,6 +123,7 @@ class _Parts:
         distinct: int,
         root: Domains,
         proven: Sequence[Proven],
+        memory: int,
     ) -> None:
         self._variables, self._states, self._distinct = variables, states.tolist(), distinct
         self._proven = proven
@@ -133,6 +134,9 @@ class _Parts:
         """The bound on each part by its own step, or by that of a part around it."""
         self._near: list[int] = []
         """The number of an assignment that all of the part is too near to, -1 where there is none."""
+        # What a part that is divided may hold until all that is in it has been read: its box, and bounds of places.
+        held = 8 * (len(root) + len(states) + max(map(len, root), default=0)) + 128 * len(variables)
+        depth: list[int] = []
         waiting: list[tuple[int, Domains, int, int | None]] = [(-1, root, -1, 0)]
         for number, (step, around) in enumerate(rows):
             if not waiting:
@@ -149,12 +153,18 @@ class _Parts:
             self._above.append(above)
             self._upper.append(upper)
             self._near.append(near)
+            depth.append(1 if above < 0 else depth[above] + 1)
             if around >= 0:
+                if held * depth[-1] > memory:
+                    raise BadFile(f"best_parts divides parts so deeply that --memory, {memory} bytes, does not suffice")
                 # The last one in is the next one out.
                 waiting.append((number, box, around, None))
                 waiting += [(number, box, around, at) for at in reversed(list(self._pieces(box, around)))]
+            # Each that waits needs a row of its own, so that there are never more of them than the file is long.
+            if len(waiting) > len(rows) - number - 1:
+                raise BadFile(f"best_parts ends with {len(waiting) - (len(rows) - number - 1)} parts missing")
         if waiting:
-            raise BadFile(f"best_parts ends with {len(waiting)} parts missing")
+            raise BadFile("best_parts has no rows")
 
     def uppers(self) -> FloatArray:
         """Bounds on all assignments that are not too near to the first k of the list, for k from 0 on."""

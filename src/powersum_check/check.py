@@ -137,7 +137,8 @@ def _check(
     roots = (p for p in proven if all(len(a) == len(b) for a, b in zip(p.box, root, strict=True)))
     upper = min((p.log_upper for p in roots), default=math.inf)
     refuse_if_more(head.get("claim"), lower, upper)
-    return Verified(lower, upper, assignment, len(heads), verified_best(archive, head, claimed, root, proven))
+    best = verified_best(archive, head, claimed, root, proven, memory)
+    return Verified(lower, upper, assignment, len(heads), best)
 
 
 def _assignment(head: dict[str, Any], model: Model, question: Question) -> dict[int, int] | None:

@@ -254,7 +254,8 @@ def small_proof() -> tuple[pc.Model, pc.Question, Certificate]:
 @pytest.mark.parametrize(
     ("name", "change", "line"),
     [
-        ("best_parts", lambda rows: rows[:-1], "parts missing"),
+        ("best_parts", lambda rows: rows[:-1], "1 parts missing"),
+        ("best_parts", lambda rows: rows[:0], "has no rows"),
         ("best_parts", lambda rows: np.concatenate([rows, rows[-1:]]), "rows too many"),
         ("best_parts", lambda rows: np.where(rows >= 0, 90, rows), "does not exist"),
         ("best_states", lambda rows: rows[[0, 0]], "differs in fewer than 1 variables"),
@@ -285,3 +286,33 @@ def test_a_part_that_is_left_out_is_missed() -> None:
             seen.append(str(error))
     assert any("is not within the box of step" in line for line in seen)
     assert any("claims an upper bound" in line for line in seen)
+
+
+def test_parts_within_parts_take_no_more_memory_than_allowed() -> None:
+    """One variable of very many states can be divided as often as it has states."""
+    size, most = 2000, 1500
+    model = pc.Model((size,) + (1,) * 500, ())
+    head = {
+        "format": "powersum-certificate",
+        "version": 2,
+        "model": model.digest(),
+        "claim": {"log_lower": None, "log_upper": None},
+        "steps": [],
+        "best": {"distinct": 1, "claims": [{}] * (most + 1)},
+    }
+    arrays = {
+        "weights": np.array([0.0] + [1.0] * 500),
+        "best_variables": np.array([0]),
+        "best_states": np.arange(most).reshape(-1, 1),
+        "best_parts": np.array([[-1, n] for n in range(most)] + [[-1, -1]] * (most + 1)),
+    }
+    question = pc.Question.of(model, [0])
+    proof = packed(Certificate(head, arrays))
+    best = pc.check(model, question, proof).best
+    assert best is not None
+    assert best.log_upper_next == math.inf
+    with pytest.raises(pc.BadFile, match="so deeply that --memory"):
+        pc.check(model, question, proof, memory=1_000_000)
+    short = Certificate(head, {**arrays, "best_parts": arrays["best_parts"][:100]})
+    with pytest.raises(pc.BadFile, match="parts missing"):
+        pc.check(model, question, packed(short))
