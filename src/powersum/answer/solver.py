@@ -98,8 +98,8 @@ def solve(
         In place of ``time_limit``: so much work, in seconds that it takes on a machine of usual speed. The same seed
         then gives the same digits however fast or busy the machine is, and for any number of threads.
     certificate
-        Whether the result shall have a ``certificate``, which ``powersum-check`` verifies; with ``k`` it is about all of
-        them. Takes a little more memory, and time after the end.
+        Whether the result shall have a ``certificate``, which ``powersum-check`` verifies; with ``k`` of all of them.
+        Takes a little more memory, and time after the end.
     checkpoint, every
         A file to write what is known to every so many seconds, whole each time, from the first bound on: a run that is
         killed goes on from there. It is a certificate, and the result then has one.
