@@ -37,6 +37,9 @@ LEAST_SECONDS = 0.05
 LONGER = 2.0
 """How many times as long a part has that is tried once more."""
 
+PROOF_SHARE = 0.25
+"""Share of the memory for proofs of parts; those that no longer fit are not kept, and less is proven."""
+
 Allowed = dict[int, frozenset[int]]
 """States that a part allows, for each variable of which it does not allow all."""
 
@@ -132,6 +135,7 @@ class BestFirst:
         self._sizes = [int(question.model.cardinalities[v]) for v in self._variables]
         self._root: Division | None = None
         self._whole: Result | None = None
+        self._proof_bytes = 0
         if certificate:
             from powersum.answer.best_proofs import Division
 
@@ -198,18 +202,8 @@ class BestFirst:
             if self._callback is not None and not part.allowed:
                 self._callback(snapshot)
         result = solver.result()
-        if part.division is not None and result.certificate is not None:
-            from powersum.answer.best_proofs import proof_of_part
-            from powersum.answer.certificate import shortfall
-
-            proof = proof_of_part(result.certificate, solver.n_above, question, solver.question, part.allowed)
-            if proof.log_upper <= part.division.proof.log_upper:
-                part.division.proof = proof
-            part.division.found = proof
-            if not part.allowed:
-                self._whole = result
-            told = shortfall(result.certificate, result.log_lower, result.log_upper)
-            result = replace(result, certificate=None, notes=tuple(note for note in result.notes if note not in told))
+        if part.division is not None:
+            result = self._keep_proof(part.division, part.allowed, solver, result)
         part.log_upper = min(part.log_upper, result.log_upper)
         states = solver.states()
         part.states = tuple(int(states[v]) for v in self._variables)
@@ -218,6 +212,25 @@ class BestFirst:
             self._log_sum = log_sum_of(solver, result, left=self._end - working_time())
         elif part.log_upper == -math.inf:
             self._parts.remove(part)
+
+    def _keep_proof(self, division: Division, part: Allowed, solver: Solver, result: Result) -> Result:
+        """Keep what the certificate of a part proves, and take it off the part's result, where it has no place."""
+        from powersum.answer.best_proofs import proof_of_part
+        from powersum.answer.certificate import shortfall
+
+        certificate = result.certificate
+        if certificate is None:
+            return result
+        if not part:
+            self._whole = result
+        if self._proof_bytes + certificate.n_bytes <= PROOF_SHARE * self._question.limits.bytes:
+            self._proof_bytes += certificate.n_bytes
+            proof = proof_of_part(certificate, solver.n_above, self._question, solver.question, part)
+            division.found = proof
+            if proof.log_upper <= division.proof.log_upper:
+                division.proof = proof
+        told = shortfall(certificate, result.log_lower, result.log_upper)
+        return replace(result, certificate=None, notes=tuple(note for note in result.notes if note not in told))
 
     def _take(self, part: Part) -> None:
         """Take the best of a part, or find that it may not be taken or is not proven; the part is split, or retried."""
