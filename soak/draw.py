@@ -10,17 +10,36 @@ from typing import Any
 import numpy as np
 
 from soak.cases import Case, Factors, Question, Trouble
+from soak.executors import drawn_executor
 from soak.files import draw_file
 from soak.shapes import HARD, NUMBERS, SHAPES, Rng, Scopes, cardinalities, numbers, one_of
 
 ENTRIES: Mapping[str, float] = MappingProxyType(
-    {"solve": 0.22, "solver": 0.2, "bound": 0.36, "marginals": 0.1, "many": 0.04, "engine": 0.04, "file": 0.08}
+    {
+        "solve": 0.18,
+        "solver": 0.16,
+        "bound": 0.28,
+        "marginals": 0.08,
+        "many": 0.03,
+        "engine": 0.03,
+        "file": 0.06,
+        "cubes": 0.06,
+        "each": 0.01,
+        "parts": 0.02,
+        "best": 0.04,
+        "gradient": 0.03,
+        "resume": 0.02,
+        "explain": 0.01,
+    }
 )
 """Each entry and its share of the cases."""
 
 ROADS_OF: Mapping[str, Mapping[str, float]] = MappingProxyType(
     {
         "bound": {"plain": 1.0},
+        "parts": {"plain": 1.0},
+        "gradient": {"plain": 1.0},
+        "each": {"plain": 0.5, "compiled": 0.5},
         "marginals": {"plain": 0.5, "compiled": 0.5},
         "engine": {"plain": 0.3, "compiled": 0.7},
         "many": {"plain": 0.3, "compiled": 0.2, "split": 0.3, "search": 0.1, "partial": 0.1},
@@ -42,7 +61,7 @@ ROADS_OF: Mapping[str, Mapping[str, float]] = MappingProxyType(
         },
     }
 )
-"""Roads of each entry and their shares; ``solver`` has those of ``solve``."""
+"""Roads of each entry and their shares; those that are not here have those of ``solve``."""
 
 METHODS: Mapping[str, tuple[Mapping[str, Any], ...]] = MappingProxyType(
     {
@@ -80,15 +99,19 @@ def draw(seed: int, only: str | None = None) -> Case:
     if entry == "file":
         return draw_file(rng, name)
     cards, kind, factors, directed, log = _model(rng)
-    fractions = entry == "bound" and rng.random() < 0.3
+    fractions = entry in ("bound", "parts") and rng.random() < 0.3
     questions = tuple(_question(rng, cards, fractions=fractions) for _ in range(_how_many(rng, entry)))
     if entry in ("many", "engine") and rng.random() < 0.5:
         questions += questions[:1]
     if entry == "marginals":
         questions = (Question((1.0,) * len(cards), questions[0].evidence),)
-    road = _choice(rng, ROADS_OF["solve" if entry == "solver" else entry])
+    if entry in ("best", "explain") and cards and 0.0 not in questions[0].weights:
+        # Log Z has one value, and nothing that could be otherwise.
+        weights = tuple(float(x) for x in rng.random(len(cards)) < 0.5)
+        questions = (Question((0.0, *weights[1:]), questions[0].evidence),)
+    road = _choice(rng, ROADS_OF.get(entry, ROADS_OF["solve"]))
     options = _options(rng, entry, road)
-    if entry in ("solve", "solver", "bound") and options.get("method") not in UNCERTIFIED:
+    if entry in ("solve", "solver", "bound", "cubes", "best") and options.get("method") not in UNCERTIFIED:
         options["certificate"] = bool(rng.random() < CERTIFIED)
     if options.get("method") == "reorder":
         # It chooses its own order, whatever is given.
@@ -176,7 +199,7 @@ def _distribution(rng: Rng, rows: Any) -> Any:
 
 
 def _how_many(rng: Rng, entry: str) -> int:
-    most = {"many": 4, "engine": 7}
+    most = {"many": 4, "engine": 7, "each": 5}
     return int(rng.integers(2, most[entry] + 1)) if entry in most else 1
 
 
@@ -205,7 +228,15 @@ def _options(rng: Rng, entry: str, road: str) -> dict[str, Any]:
     options: dict[str, Any] = {"seed": int(rng.integers(3))}
     if entry == "many":
         return {**options, "n_jobs": int(rng.integers(1, 3)), "progress": False, "time_limit": _time_limit(rng, road)}
+    if entry == "each":
+        executor, streamed = drawn_executor(rng), bool(rng.random() < 0.5)
+        return {**options, "time_limit": _time_limit(rng, road), "executor": executor, "streamed": streamed}
+    if entry == "parts":
+        return {**options, "sweeps": int(rng.integers(0, 30)), "executor": drawn_executor(rng)}
     options["threads"] = 1 if rng.random() < 0.7 else 2
+    if entry == "gradient":
+        options |= {"ibound": one_of(rng, [None, 0, 1, 2]), "sweeps": int(rng.integers(0, 20))}
+        return {**options, "steps": int(rng.integers(0, 4)), "calls": int(rng.integers(1, 4))}
     if entry == "engine":
         return {**options, "time_limit": _time_limit(rng, road)}
     if entry == "bound":
@@ -227,6 +258,12 @@ def _options(rng: Rng, entry: str, road: str) -> dict[str, Any]:
         options["memory"] = one_of(rng, [1e9, 1e9, 1e9, 1e4, 3e3])
         return options
     options["gap"] = one_of(rng, [0.0, 0.0, 0.0, 1e-3, 1.0])
+    if entry == "cubes":
+        limit = options["time_limit"] or 1.0
+        slices = {"seconds": limit * 10.0 ** rng.uniform(-3.0, -0.5), "doubt": one_of(rng, [0.0, 0.3, 0.8])}
+        options |= {"executor": drawn_executor(rng), "slices": {**slices, "seed": int(rng.integers(1 << 30))}}
+    if entry == "best":
+        options |= {"k": int(rng.integers(2, 7)), "distinct": one_of(rng, [1, 1, 1, 2, 3])}
     return options
 
 
@@ -250,11 +287,11 @@ def _trouble(rng: Rng, entry: str, road: str, options: Mapping[str, Any]) -> Tro
         chosen["raise_at"] = int(10.0 ** rng.uniform(0.0, 2.0))
     if entry == "solver":
         chosen["stop_after"] = one_of(rng, [0, 1, 2, 3, 5])
-    elif entry in ("solve", "bound"):
+    elif entry in ("solve", "bound", "cubes"):
         match int(rng.integers(20)):
             case 0:
                 chosen["callback_raises"] = int(rng.integers(1, 4))
-            case 1:
+            case 1 if entry != "cubes":
                 chosen["signal_at"] = int(rng.integers(1, 4))
     return Trouble(**chosen)
 

@@ -12,16 +12,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 import powersum as ps
+from soak import answers, clusters
+from soak.asking import asked, prepared, way
 from soak.cases import Case, Question, Trouble
 from soak.claims import Wrong, truth_of, wrong_marginals, wrong_result, wrong_tables
 from soak.files import read_file
-from soak.oracle import Truth
-from soak.roads import Injected, road, schedule
+from soak.roads import Injected, road
 
 PACKAGE = Path(ps.__file__).parent
 
@@ -67,18 +65,18 @@ def _place(error: BaseException) -> str:
 
 def _solve(case: Case, ends: list[str]) -> Wrong:
     def ask(model: ps.Model, question: Question, callback: Callable[[ps.Snapshot], None]) -> ps.Result:
-        return ps.solve(model, **_asked(case, question), callback=callback, **case.options, **_way(case))
+        return ps.solve(model, **asked(case, question), callback=callback, **case.options, **way(case))
 
     return _answered(case, ends, ask)
 
 
 def _bound(case: Case, ends: list[str]) -> Wrong:
     def ask(model: ps.Model, question: Question, callback: Callable[[ps.Snapshot], None]) -> ps.Result:
-        asked = {**_asked(case, question), **case.options, "order": question.order}
-        result = ps.bound(model, **asked, callback=callback)
+        given = {**asked(case, question), **case.options, "order": question.order}
+        result = ps.bound(model, **given, callback=callback)
         # Nothing from outside has a part in it: the number of threads must not have one either.
         if case.options.get("threads", 1) > 1 and "time_limit" not in case.options and case.trouble == Trouble():
-            alone = ps.bound(model, **{**asked, "threads": 1})
+            alone = ps.bound(model, **{**given, "threads": 1})
             assert alone.log_upper == result.log_upper, f"with one thread it is {alone.log_upper!r}, not {result!r}"
         return result
 
@@ -87,7 +85,7 @@ def _bound(case: Case, ends: list[str]) -> Wrong:
 
 def _answered(case: Case, ends: list[str], ask: Callable[..., ps.Result]) -> Wrong:
     """One call that returns a result and shows its snapshots on the way."""
-    model, question, truth = _prepared(case)
+    model, question, truth = prepared(case)
     seen: list[ps.Snapshot] = []
 
     def callback(snapshot: ps.Snapshot) -> None:
@@ -106,11 +104,11 @@ def _answered(case: Case, ends: list[str], ask: Callable[..., ps.Result]) -> Wro
 
 def _solver(case: Case, ends: list[str]) -> Wrong:
     """The iterator: left after some snapshots or by an exception, asked for its result, and gone on with."""
-    model, question, truth = _prepared(case)
+    model, question, truth = prepared(case)
     seen: list[ps.Snapshot] = []
     wrong: Wrong = []
     with road(case.road, case.trouble):
-        solver = ps.Solver(model, **_asked(case, question), **case.options, **_way(case))
+        solver = ps.Solver(model, **asked(case, question), **case.options, **way(case))
         for _ in range(3):
             try:
                 for snapshot in solver:
@@ -130,8 +128,8 @@ def _solver(case: Case, ends: list[str]) -> Wrong:
 def _many(case: Case, ends: list[str]) -> Wrong:
     model = case.model()
     with road(case.road, case.trouble):
-        asked = [_asked(case, question) for question in case.questions]
-        results = ps.solve_many(model, asked, **case.options, **_way(case))
+        questions = [asked(case, question) for question in case.questions]
+        results = ps.solve_many(model, questions, **case.options, **way(case))
     wrong: Wrong = []
     for question, result in zip(case.questions, results, strict=True):
         ends.append(result.status.value)
@@ -149,7 +147,7 @@ def _engine(case: Case, ends: list[str]) -> Wrong:
         summed = Question((1.0,) * len(question.weights), question.evidence)
         evidence, truth, total = case.evidence(question), truth_of(case, model, question), truth_of(case, model, summed)
         with road(case.road, case.trouble):
-            result, log_z = engine.solve(**_asked(case, question)), engine.log_z(evidence)
+            result, log_z = engine.solve(**asked(case, question)), engine.log_z(evidence)
             try:
                 beliefs = engine.marginals(evidence)
             except ps.InputError as error:
@@ -164,7 +162,7 @@ def _engine(case: Case, ends: list[str]) -> Wrong:
 
 
 def _marginals(case: Case, ends: list[str]) -> Wrong:
-    model, question, truth = _prepared(case)
+    model, question, truth = prepared(case)
     try:
         with road(case.road, case.trouble):
             found = ps.marginals(model, case.evidence(question), **case.options)
@@ -194,25 +192,6 @@ def _little_memory() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_AS, (now, hard))
 
 
-def _way(case: Case) -> dict[str, Any]:
-    return {"schedule": schedule(case.road, case.trouble)}
-
-
-def _prepared(case: Case) -> tuple[ps.Model, Question, Truth]:
-    model, question = case.model(), case.questions[0]
-    return model, question, truth_of(case, model, question)
-
-
-def _asked(case: Case, question: Question) -> dict[str, Any]:
-    """The question as keywords: by weights where it has others than 0 and 1, else by what is maximised."""
-    evidence = case.evidence(question)
-    weights = np.array(question.weights)
-    if not np.all((weights == 0.0) | (weights == 1.0)):
-        return {"query": ps.Query(weights), "evidence": evidence}
-    maximised = np.flatnonzero(weights == 0.0).tolist()
-    return {"maximize": [f"x{v}" for v in maximised] if case.named else maximised, "evidence": evidence}
-
-
 _ENTRIES: dict[str, Callable[[Case, list[str]], Wrong]] = {
     "solve": _solve,
     "solver": _solver,
@@ -221,4 +200,11 @@ _ENTRIES: dict[str, Callable[[Case, list[str]], Wrong]] = {
     "engine": _engine,
     "marginals": _marginals,
     "file": _file,
+    "cubes": clusters.cubes,
+    "each": clusters.each,
+    "parts": clusters.parts,
+    "best": answers.best,
+    "gradient": answers.gradient,
+    "resume": answers.resume,
+    "explain": answers.explain,
 }

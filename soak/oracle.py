@@ -90,6 +90,15 @@ class Truth:
                 table = np.take(table, [state], axis=v)
         return self._eliminated(table)
 
+    def of_assignments(self) -> tuple[LongArray, float]:
+        """The values of all assignments of the max variables, and a bound on their error; other axes have length 1."""
+        table, error = self.joint, self._joint_error
+        for v in self.order:
+            if self.weights[v] != 0.0:
+                error += (table.shape[v] + 8) * UNIT * max(self.weights[v], 1.0) + 4 * UNIT * _largest(table)
+                table = _power_sum(table, v, self.weights[v])
+        return table, error + DOUBLE * _largest(table)
+
     def marginals(self) -> list[npt.NDArray[np.float64]]:
         """The distribution of every variable, all others summed out."""
         mass = np.exp(self.joint - self.joint.max())

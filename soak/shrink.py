@@ -100,6 +100,13 @@ def _simpler_runs(case: Case) -> Iterator[Case]:
     for name, plain in (("threads", 1), ("seed", 0), ("gap", 0.0)):
         if case.options.get(name, plain) != plain:
             yield replace(case, options={**case.options, name: plain})
+    executor = case.options.get("executor", {})
+    for name, least in (("threaded", False), ("lost", 0.0), ("forgotten", 0.0), ("workers", 1)):
+        if executor.get(name, least) != least:
+            yield replace(case, options={**case.options, "executor": {**executor, name: least}})
+    for name, least in (("calls", 1), ("steps", 0), ("k", 2), ("distinct", 1)):
+        if case.options.get(name, least) != least:
+            yield replace(case, options={**case.options, name: case.options[name] - 1})
     for name in ("target", "change", "start", "direction", "damping"):
         if name in case.options:
             yield replace(case, options={k: v for k, v in case.options.items() if k != name})

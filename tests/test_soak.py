@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import concurrent.futures as cf
 import math
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
@@ -18,6 +19,7 @@ from soak.cases import Case, Question, Trouble
 from soak.claims import truth_of, wrong_marginals, wrong_result
 from soak.draw import ENTRIES, draw, seeds_of
 from soak.entries import checked
+from soak.executors import executor_of
 from soak.oracle import Truth
 from soak.report import write_test
 from soak.roads import ROADS, Injected, road
@@ -25,6 +27,8 @@ from soak.shrink import shrunk
 from soak.workers import Worker
 
 import powersum as ps
+from powersum.answer import cube, cubes
+from powersum.model.certificate import Certificate
 
 N_CASES = 3000
 """Cases of the soak that are part of the tests: about a minute."""
@@ -184,11 +188,75 @@ class TestTrouble:
         with pytest.raises(Injected), road("plain", Trouble(raise_at=1)):
             ps.solve(MODEL.model(), [0])
 
+    def test_unkind_executors_do_what_they_say(self) -> None:
+        spec = {"workers": 3, "threaded": False, "lost": 0.0, "forgotten": 0.0, "seed": 1}
+        for threaded in (False, True):
+            with executor_of({**spec, "threaded": threaded}) as pool:
+                found = [pool.submit(lambda x, *_: x, n, "", None, False, ()) for n in range(20)]
+                assert [future.result(30.0) for future in found] == list(range(20))
+        with executor_of({**spec, "lost": 1.0}) as pool, pytest.raises(cf.BrokenExecutor):
+            pool.submit(lambda *_: 0, 0, "", None, False, ()).result()
+        with executor_of({**spec, "forgotten": 1.0}) as pool:
+            assert pool.submit(lambda *_: 0, 0, "", None, False, ()).result() == (False, None)
+            assert pool.submit(lambda *_: 7, 0, "", None, True, ()).result() == 7
+
     def test_a_case_is_the_same_every_time(self) -> None:
         for entry in ENTRIES:
             assert repr(draw(17, entry)) == repr(draw(17, entry))
         name = draw(29).name
         assert repr(draw(29, name.split("-")[0])) == repr(draw(29))
+
+
+BEST = replace(MODEL, entry="best", options={"time_limit": 10.0, "k": 3, "distinct": 1, "certificate": True})
+
+
+@pytest.mark.parametrize(
+    ("change", "kind"),
+    [
+        (lambda r: replace(r, best=(r.best[1], *r.best[1:])), "best"),
+        (lambda r: replace(r, best=(replace(r.best[0], log_upper=r.best[0].log_upper - 1e-3), *r.best[1:])), "best"),
+        (lambda r: replace(r, best=(replace(r.best[0], log_lower=r.best[0].log_lower + 1e-3), *r.best[1:])), "best"),
+        (lambda r: replace(r, best=r.best[:1], log_upper_next=r.best[1].log_lower - 1e-3), "best"),
+        (lambda r: replace(r, certificate=Certificate({**r.certificate.head, "best": None}, {})), "certificate"),
+    ],
+)
+def test_what_is_false_of_the_best_is_noticed(
+    change: Callable[[Any], Any], kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = replace(BEST, questions=(Question((0.0, 0.0, 1.0)),))
+    assert checked(case).wrong == ()
+    solve = ps.solve
+    monkeypatch.setattr(ps, "solve", lambda *given, **options: change(solve(*given, **options)))
+    assert {text.split(":")[0] for text in checked(case).wrong} >= {kind}
+
+
+def test_a_gradient_whose_value_is_no_bound_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = replace(MODEL, entry="gradient", options={"seed": 0, "sweeps": 2, "steps": 1, "calls": 1})
+    assert checked(case).wrong == ()
+    true = ps.bound_and_gradient
+    monkeypatch.setattr(ps, "bound_and_gradient", lambda *a, **o: (true(*a, **o)[0] - 1e-6, true(*a, **o)[1]))
+    assert [text.split(":")[0] for text in checked(case).wrong] == ["gradient"]
+
+
+def test_a_false_bound_of_one_cube_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    executor = {"workers": 2, "threaded": False, "lost": 0.0, "forgotten": 0.0, "seed": 1}
+    slices = {"seconds": 0.1, "doubt": 0.0, "seed": 1}
+    case = replace(
+        MODEL,
+        entry="cubes",
+        road="anytime",
+        questions=(Question((0.0, 0.0, 1.0)),),
+        options={"time_limit": 10.0, "executor": executor, "slices": slices},
+    )
+    assert checked(case).wrong == ()
+    true = cube.bound_cube
+
+    def false(*asked: Any) -> Any:
+        report = true(*asked)
+        return replace(report, log_upper=report.log_upper - 1e-3, log_lower=report.log_lower - 1e-3)
+
+    monkeypatch.setattr(cubes, "bound_cube", false)
+    assert any("upper" in text for text in checked(case).wrong)
 
 
 def test_shrinking_keeps_what_matters() -> None:

@@ -3,9 +3,22 @@
 See docs/certificates.md for the format, and for why each step is a proof.
 """
 
+from powersum_check.best import Best, Place
 from powersum_check.check import Verified, check
 from powersum_check.errors import BadFile, CheckError, Rejected
 from powersum_check.model import Factor, Model, Question
 from powersum_check.reading import read_model
 
-__all__ = ["BadFile", "CheckError", "Factor", "Model", "Question", "Rejected", "Verified", "check", "read_model"]
+__all__ = [
+    "BadFile",
+    "Best",
+    "CheckError",
+    "Factor",
+    "Model",
+    "Place",
+    "Question",
+    "Rejected",
+    "Verified",
+    "check",
+    "read_model",
+]

@@ -6,6 +6,7 @@ import argparse
 import sys
 
 from powersum_check.archive import MEMORY, Archive
+from powersum_check.best import told_best
 from powersum_check.check import check, question_of
 from powersum_check.errors import BadFile, CheckError, Rejected
 from powersum_check.model import Model, Question
@@ -58,6 +59,8 @@ def main(arguments: list[str] | None = None) -> int:
     if verified.assignment is not None:
         states = " ".join(f"{v} {s}" for v, s in sorted(verified.assignment.items()))
         print(f"assignment: {len(verified.assignment)} {states}".rstrip())
+    if verified.best is not None:
+        print(*told_best(verified.best), sep="\n")
     return 0
 
 

@@ -9,7 +9,9 @@ from typing import Any
 
 from powersum_check.archive import MEMORY, Archive
 from powersum_check.balls import Balls
+from powersum_check.best import Best, verified_best
 from powersum_check.box import Step, restricted, root_box
+from powersum_check.claims import refuse_if_more
 from powersum_check.errors import BadFile, Rejected
 from powersum_check.model import Factor, Model, Question, with_likelihoods
 from powersum_check.numbers import MEASURE, Table
@@ -27,6 +29,8 @@ class Verified:
     assignment: dict[int, int] | None = None
     """States of the max variables that have a value of at least ``log_lower``, where the certificate gives them."""
     n_steps: int = 0
+    best: Best | None = None
+    """The best assignments in order, where the certificate lists them."""
 
 
 def question_of(archive: Archive, model: Model) -> Question:
@@ -132,35 +136,9 @@ def _check(
     lower = max((p.log_lower for p in proven if _holds(p, assignment)), default=-math.inf)
     roots = (p for p in proven if all(len(a) == len(b) for a, b in zip(p.box, root, strict=True)))
     upper = min((p.log_upper for p in roots), default=math.inf)
-    if lower > upper:
-        # Impossible, unless the machine or this program is at fault.
-        raise Rejected(f"the bounds contradict each other: {lower!r} below, {upper!r} above")
-    claim_lower, claim_upper = _claim(head)
-    # Written so that a number that is none could not pass.
-    if not lower >= claim_lower:
-        raise Rejected(f"it claims a lower bound of {claim_lower!r} and proves {lower!r}")
-    if not upper <= claim_upper:
-        raise Rejected(f"it claims an upper bound of {claim_upper!r} and proves {upper!r}")
-    return Verified(lower, upper, assignment, len(heads))
-
-
-def _claim(head: dict[str, Any]) -> tuple[float, float]:
-    """The two numbers of the claim; null claims nothing, and infinity is written as text."""
-    claim = head.get("claim")
-    if not isinstance(claim, dict):
-        raise BadFile("there is no claim")
-    numbers = []
-    for name, nothing in (("log_lower", -math.inf), ("log_upper", math.inf)):
-        value = claim.get(name, nothing)
-        if value is None:
-            value = nothing
-        elif isinstance(value, str):
-            value = {"inf": math.inf, "-inf": -math.inf}.get(value)
-        # Whole numbers of JSON may be too large for a double; NaN compares with nothing.
-        if type(value) not in (int, float) or not -math.inf <= value <= math.inf:
-            raise BadFile(f"the claim has no {name} that is a number")
-        numbers.append(value)
-    return numbers[0], numbers[1]
+    refuse_if_more(head.get("claim"), lower, upper)
+    best = verified_best(archive, head, claimed, root, proven, memory)
+    return Verified(lower, upper, assignment, len(heads), best)
 
 
 def _assignment(head: dict[str, Any], model: Model, question: Question) -> dict[int, int] | None:

@@ -159,8 +159,3 @@ def test_the_order_asked_for_is_kept() -> None:
     values = [one.log_lower for one in result.best]
     assert values == sorted(values, reverse=True)
     assert np.isfinite(values).all()
-
-
-def test_a_certificate_is_about_one_answer() -> None:
-    with pytest.raises(ps.InputError, match="give k or certificate, not both"):
-        ps.solve(ps.Model.from_tables({"a": [0.5, 0.5]}), ["a"], k=2, certificate=True)

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -370,3 +371,19 @@ def test_sums_of_logs_are_rounded_outward() -> None:
         assert log_sum_outward(logs, 1) - log_sum_outward(logs, -1) < 1e-12 * max(1.0, abs(top))
     assert log_sum_outward([-math.inf, -math.inf], 1) == -math.inf
     assert log_sum_outward([math.inf, 0.0], 1) == math.inf
+
+
+def test_what_must_be_known_of_the_lower_bound_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Found by the soak: a bound on the assignment's value, where the sum is too wide, looked like the value itself."""
+    model, maximize, evidence = question_of(1)
+    oracle = Oracle(1)
+
+    def noted(*asked: Any) -> Report:
+        report = oracle(*asked)
+        return replace(report, notes=("Not the value itself.",))
+
+    monkeypatch.setattr(cubes, "bound_cube", noted)
+    with cf.ThreadPoolExecutor(2) as pool:
+        result = ps.solve(model, maximize, evidence, time_limit=60.0, executor=pool, schedule=SLOW)
+    assert result.log_lower > -math.inf
+    assert result.notes == ("Not the value itself.",)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Generator
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -379,3 +379,8 @@ def test_optimal_on_a_very_large_model_has_both_bounds() -> None:
     assert result.status is Status.OPTIMAL
     assert result.log_lower <= math.log(0.7 * 0.6) <= result.log_upper
     assert result.gap < 1e-4
+
+
+def test_what_is_no_schedule_is_refused_in_one_line() -> None:
+    with pytest.raises(ps.InputError, match="schedule is 3: give a"):
+        ps.solve(ps.Model.from_tables({"a": [0.5, 0.5]}), ["a"], schedule=cast(Any, 3))

@@ -29,3 +29,12 @@ def test_a_method_without_proofs_is_refused_in_one_line(command: Command, model_
     assert len(ran.err.strip().splitlines()) == 1
     assert "no certificate" in ran.err
     assert not proof.exists()
+
+
+def test_the_best_are_proven_in_two_commands(
+    command: Command, model_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    proof, query = tmp_path / "proof.zip", f"{model_file}.query"
+    assert command("solve", model_file, "--query", query, "--best", "3", "--certificate", proof).code == 0
+    assert main([str(model_file), "--query", query, str(proof)]) == 0
+    assert "best in order, to within" in capsys.readouterr().out

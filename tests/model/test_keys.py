@@ -179,3 +179,16 @@ def test_tables_by_hand_have_labels_or_numbers(states: Any) -> None:
 def test_names_and_labels_are_strings() -> None:
     refused(["the names of variables must be strings"], PLAIN.with_names, [0, 1])
     refused(["the labels of states must be strings"], PLAIN.with_names, ["a", "b"], [["x", "y"], [1, 0]])
+
+
+def test_labels_that_python_writes_as_such_are_matched_by_their_text() -> None:
+    """Tables made from booleans or numbers, and rows of data frames, name states by them; nothing else is guessed."""
+    model = ps.Model.from_tables({"on": {False: 0.3, True: 0.7}, "level": {1.5: 0.4, 2.0: 0.6}})
+    assert model.evidence({"on": True, "level": 2.0}) == {0: 1, 1: 1}
+    assert model.evidence({"on": np.False_, "level": np.float64(1.5)}) == {0: 0, 1: 0}
+    assert ps.marginals(model)["on"][True].lower == pytest.approx(0.7)
+    for key in (2.5, 1.0, float("nan")):
+        with pytest.raises(ps.InputError, match="is no state of variable level"):
+            model.evidence({"level": key})
+    with pytest.raises(ps.InputError, match="is no state of variable level"):
+        model.evidence({"level": True})

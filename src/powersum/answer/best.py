@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from powersum.answer.probability import log_sum_of, probability_of
 from powersum.answer.restriction import restricted
@@ -23,6 +24,10 @@ from powersum.core.work_time import counted_by
 from powersum.model.question import Question
 from powersum.model.result import Result, Snapshot, Status
 
+if TYPE_CHECKING:
+    from powersum.answer.best_proofs import Division
+    from powersum.model.certificate import Certificate
+
 FIRST_SHARE = 0.5
 """Share of the time for the best of all; the rest is for what comes after it."""
 
@@ -32,28 +37,45 @@ LEAST_SECONDS = 0.05
 LONGER = 2.0
 """How many times as long a part has that is tried once more."""
 
+PROOF_SHARE = 0.25
+"""Share of the memory for proofs of parts; those that no longer fit are not kept, and less is proven."""
+
 Allowed = dict[int, frozenset[int]]
 """States that a part allows, for each variable of which it does not allow all."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Part:
-    """Some of the assignments. ``log_upper`` holds for all of them, also before the part's own best is known."""
+    """Some of the assignments. ``log_upper`` holds for all of them, also before the part's own best is known.
+
+    ``division`` is what a certificate is made of, where one is wanted.
+    """
 
     allowed: Allowed
     log_upper: float
     result: Result | None = None
     states: tuple[int, ...] = ()
     seconds: float = 0.0
+    division: Division | None = None
+
+    @property
+    def found(self) -> Found:
+        """The best assignment known of it."""
+        assert self.result is not None
+        return Found(self.result, self.states, self.log_upper, self.division)
 
 
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """An assignment that no part has any more, and an upper bound on its value."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """An assignment, an upper bound on its value, and where it was found.
+
+    Once it has been *taken*, no part has it any more.
+    """
 
     result: Result
     states: tuple[int, ...]
     log_upper: float
+    division: Division | None = None
 
 
 def best_of(
@@ -61,6 +83,7 @@ def best_of(
     *,
     k: int,
     distinct: int,
+    certificate: bool = False,
     schedule: Schedule = DEFAULT_SCHEDULE,
     callback: Callable[[Snapshot], None] | None = None,
 ) -> Result:
@@ -68,8 +91,15 @@ def best_of(
     if question.query.task == "PR":
         raise InputError(f"k is {k}: log Z has one value; name the variables to maximise")
     with interruptible() as interrupt, counted_by(question.limits.meter()):
-        search = BestFirst(question, k=k, distinct=distinct, schedule=schedule, interrupt=interrupt, callback=callback)
-        return search.run()
+        return BestFirst(
+            question,
+            k=k,
+            distinct=distinct,
+            certificate=certificate,
+            schedule=schedule,
+            interrupt=interrupt,
+            callback=callback,
+        ).run()
 
 
 class BestFirst:
@@ -83,7 +113,7 @@ class BestFirst:
         How many assignments.
     distinct
         In how many variables they differ at least, one from each that comes before it.
-    schedule, interrupt, callback
+    certificate, schedule, interrupt, callback
         As :func:`powersum.solve` has them; the callback hears of the first part only.
     """
 
@@ -93,6 +123,7 @@ class BestFirst:
         *,
         k: int,
         distinct: int,
+        certificate: bool = False,
         schedule: Schedule,
         interrupt: Interrupt,
         callback: Callable[[Snapshot], None] | None,
@@ -102,8 +133,15 @@ class BestFirst:
         self._end = working_time() + question.limits.seconds
         self._variables = [v for v in question.query.answered if v not in question.evidence.states]
         self._sizes = [int(question.model.cardinalities[v]) for v in self._variables]
-        self._parts: list[Part] = [Part({}, math.inf)]
-        self._taken: list[Taken] = []
+        self._root: Division | None = None
+        self._whole: Result | None = None
+        self._proof_bytes = 0
+        if certificate:
+            from powersum.answer.best_proofs import Division
+
+            self._root = Division()
+        self._parts: list[Part] = [Part({}, math.inf, division=self._root)]
+        self._taken: list[Found] = []
         self._stuck = False
         self._log_sum: tuple[float, float] | None = None
 
@@ -139,6 +177,10 @@ class BestFirst:
         evidence = restricted(question, part.allowed)
         if evidence is None:
             self._parts.remove(part)
+            if part.division is not None:
+                from powersum.answer.best_proofs import empty_part
+
+                part.division.proof = empty_part(part.allowed)
             return
         left = max(self._end - working_time(), 0.0)
         part.seconds = min(max(share * left, LEAST_SECONDS, LONGER * part.seconds), max(left, LEAST_SECONDS))
@@ -152,6 +194,7 @@ class BestFirst:
             gap=limits.gap if self._distinct == 1 else 0.0,
             threads=limits.threads,
             seed=limits.seed,
+            certificate=part.division is not None,
             schedule=self._schedule,
         )
         solver.watch(self._interrupt)
@@ -159,6 +202,8 @@ class BestFirst:
             if self._callback is not None and not part.allowed:
                 self._callback(snapshot)
         result = solver.result()
+        if part.division is not None:
+            result = self._keep_proof(part.division, part.allowed, solver, result)
         part.log_upper = min(part.log_upper, result.log_upper)
         states = solver.states()
         part.states = tuple(int(states[v]) for v in self._variables)
@@ -167,6 +212,25 @@ class BestFirst:
             self._log_sum = log_sum_of(solver, result, left=self._end - working_time())
         elif part.log_upper == -math.inf:
             self._parts.remove(part)
+
+    def _keep_proof(self, division: Division, part: Allowed, solver: Solver, result: Result) -> Result:
+        """Keep what the certificate of a part proves, and take it off the part's result, where it has no place."""
+        from powersum.answer.best_proofs import proof_of_part
+        from powersum.answer.certificate import shortfall
+
+        certificate = result.certificate
+        if certificate is None:
+            return result
+        if not part:
+            self._whole = result
+        if self._proof_bytes + certificate.n_bytes <= PROOF_SHARE * self._question.limits.bytes:
+            self._proof_bytes += certificate.n_bytes
+            proof = proof_of_part(certificate, solver.n_above, self._question, solver.question, part)
+            division.found = proof
+            if proof.log_upper <= division.proof.log_upper:
+                division.proof = proof
+        told = shortfall(certificate, result.log_lower, result.log_upper)
+        return replace(result, certificate=None, notes=tuple(note for note in result.notes if note not in told))
 
     def _take(self, part: Part) -> None:
         """Take the best of a part, or find that it may not be taken or is not proven; the part is split, or retried."""
@@ -185,7 +249,7 @@ class BestFirst:
             self._stuck = result.seconds < 0.5 * part.seconds
             part.result = result if self._stuck else None
         else:
-            self._taken.append(Taken(result, part.states, part.log_upper))
+            self._taken.append(part.found)
             self._split(part, part.states)
 
     def _too_near(self, states: tuple[int, ...], others: tuple[int, ...]) -> bool:
@@ -197,26 +261,33 @@ class BestFirst:
         What differs in too few variables is left out.
         """
         self._parts.remove(part)
-        self._parts += [Part(allowed, part.log_upper) for allowed in self._pieces(part.allowed, states)]
+        pieces = [Part(allowed, part.log_upper) for allowed in self._pieces(part.allowed, states)]
+        *_, rest = pieces
+        apart = sum(s not in rest.allowed.get(v, (s,)) for v, s in zip(self._variables, states, strict=True))
+        if part.division is not None:
+            from powersum.answer.best_proofs import Division
+
+            for piece in pieces:
+                piece.division = Division(apart=apart if piece is rest else -1)
+                part.division.pieces.append(piece.division)
+            part.division.around = states
+        self._parts += pieces if apart >= self._distinct else pieces[:-1]
 
     def _pieces(self, allowed: Allowed, states: tuple[int, ...]) -> Iterator[Allowed]:
+        """The pieces by one variable after another, and the rest, which differs from the states as little as may be."""
         same = dict(allowed)
-        different = 0
         for variable, size, state in zip(self._variables, self._sizes, states, strict=True):
             kept = allowed.get(variable, frozenset(range(size)))
-            if state not in kept:
-                different += 1
-            elif len(kept) > 1:
+            if state in kept and len(kept) > 1:
                 yield {**same, variable: kept - {state}}
                 same[variable] = frozenset((state,))
-        if different >= self._distinct:
-            yield same
+        yield same
 
     def _answer(self, first: Result) -> Result:
         """The first result, with those that follow and the bound on the next."""
         log_left = self._left
         chosen, sides = self._chosen(log_left)
-        notes = _ties([result.log_lower for result in chosen[: self._k]], sides[self._k])
+        notes = _ties([found.result.log_lower for found in chosen[: self._k]], sides[self._k])
         options = {
             **first.options,
             "time_limit": self._question.limits.time_limit,
@@ -227,7 +298,8 @@ class BestFirst:
             options["distinct"] = self._distinct
         asked = self._question.asked()
         best = []
-        for number, (result, log_upper) in enumerate(zip(chosen[: self._k], sides, strict=False)):
+        for number, (found, log_upper) in enumerate(zip(chosen[: self._k], sides, strict=False)):
+            result = found.result
             proven = log_upper - result.log_lower <= SAME
             place = "best" if number == 0 else f"number {number + 1}"
             own = replace(
@@ -242,11 +314,42 @@ class BestFirst:
                 own = replace(own, probability=probability_of(own, self._log_sum))
             best.append(own)
         if not best:
-            return replace(first, options=options, question=asked)
+            return replace(self._whole or first, options=options, question=asked)
         if len(best) < self._k and log_left == -math.inf:
             notes = (*notes, f"There are no more than {len(best)}.")
-        notes = (*best[0].notes, *notes)
-        return replace(best[0], notes=notes, best=tuple(best), log_upper_next=sides[self._k], sizes=first.sizes)
+        certificate, unproven = self._certificate(chosen, sides)
+        return replace(
+            best[0],
+            notes=(*best[0].notes, *notes, *unproven),
+            best=tuple(best),
+            log_upper_next=sides[self._k],
+            sizes=first.sizes,
+            certificate=certificate,
+        )
+
+    def _certificate(self, chosen: list[Found], sides: list[float]) -> tuple[Certificate | None, tuple[str, ...]]:
+        """A certificate of the answer, if one is wanted, and notes on what it does not prove."""
+        if self._root is None:
+            return None, ()
+        from powersum.answer.best_proofs import Listed, best_certificate
+
+        # Parts were divided around all that have been taken, some of which may turn out not to be among the best.
+        taken = {found.states for found in self._taken}
+        listed = [
+            Listed(found.states, found.division.found, found.result.log_lower, log_upper)
+            for number, found in enumerate(chosen)
+            if (number < self._k or found.states in taken) and found.division is not None
+            for log_upper in (sides[number] if number < self._k else found.log_upper,)
+        ]
+        return best_certificate(
+            self._question,
+            self._root,
+            variables=self._variables,
+            distinct=self._distinct,
+            listed=listed,
+            log_upper_next=sides[self._k],
+            k=min(self._k, len(chosen)),
+        )
 
     @property
     def _unproven(self) -> Status:
@@ -258,37 +361,31 @@ class BestFirst:
             return f"interrupted by {self._interrupt.cause}"
         return "nothing more could be done" if self._stuck else "time was over"
 
-    def _chosen(self, log_left: float) -> tuple[list[Result], list[float]]:
+    def _chosen(self, log_left: float) -> tuple[list[Found], list[float]]:
         """The best assignments known, and upper bounds on the best, the second best and so on to the one after k.
 
         Of all values, the n-th largest is at most the larger of two: of the n-th largest among those taken, and of the
         largest among those left.
         """
-        waiting = sorted(
-            (part for part in self._parts if part.result is not None and part.result.log_lower > -math.inf),
-            key=lambda part: -(part.result.log_lower if part.result is not None else 0.0),
-        )
+        waiting = [part.found for part in self._parts if part.result is not None and part.result.log_lower > -math.inf]
+        waiting.sort(key=lambda found: -found.result.log_lower)
+        chosen = list(self._taken)
+        uppers = [taken.log_upper for taken in self._taken]
         if self._distinct == 1:
-            uppers = sorted((taken.log_upper for taken in self._taken), reverse=True)
-            results = [taken.result for taken in self._taken]
-            results += [part.result for part in waiting if part.result is not None]
-            results.sort(key=lambda result: -result.log_lower)
+            uppers.sort(reverse=True)
+            chosen = sorted([*chosen, *waiting], key=lambda found: -found.result.log_lower)
         else:
             # In the order in which they were taken: what comes later may be near to those before it only so far.
-            uppers = [taken.log_upper for taken in self._taken]
-            results = [taken.result for taken in self._taken]
-            states = [taken.states for taken in self._taken]
-            for part in waiting:
-                if part.result is not None and not any(self._too_near(part.states, before) for before in states):
-                    results.append(part.result)
-                    states.append(part.states)
+            for found in waiting:
+                if not any(self._too_near(found.states, before.states) for before in chosen):
+                    chosen.append(found)
         uppers = [*uppers[: self._k + 1], *[-math.inf] * (self._k + 1 - len(uppers))]
         # Each taken one was proven where they must be distinct: those left have no more than it.
         left = [
             log_left if self._distinct == 1 or number >= len(self._taken) else -math.inf
             for number in range(len(uppers))
         ]
-        return results, [max(pair) for pair in zip(uppers, left, strict=True)]
+        return chosen, [max(pair) for pair in zip(uppers, left, strict=True)]
 
 
 def _ties(values: list[float], log_next: float) -> tuple[str, ...]:

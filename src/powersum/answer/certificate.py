@@ -18,7 +18,7 @@ from powersum.model.query import Query
 from powersum.model.question import Question
 from powersum.prepare.ordering import elimination_order, order_cost
 from powersum.prepare.problem import Problem
-from powersum.prepare.proof import Ground, Proof, Step
+from powersum.prepare.proof import Ground, Proof, Step, small
 from powersum.prepare.simplify import simplify
 
 FEW, WIDE = 2, 18.0
@@ -84,15 +84,17 @@ def certificate_of(
         "version": 2,
         "producer": f"powersum {__version__}",
         "model": question.model.structure,
-        "claim": {
-            "log_lower": _number(weaker(log_lower, -1.0)),
-            "log_upper": _number(weaker(max(log_upper, proof.log_upper), 1.0)),
-        },
+        "claim": claim_of(log_lower, max(log_upper, proof.log_upper)),
         "steps": [{"kind": step.kind, **step.options} for step in steps],
     }
     if assignment and log_lower > -math.inf:
         head["assignment"] = [[int(v), int(s)] for v, s in assignment.items()]
     return Certificate(head, arrays)
+
+
+def claim_of(log_lower: float, log_upper: float) -> dict[str, float | str]:
+    """What a certificate says of bounds that it proves, with room for the checker's rounding."""
+    return {"log_lower": _number(weaker(log_lower, -1.0)), "log_upper": _number(weaker(log_upper, 1.0))}
 
 
 def certificate_on(board: Board, question: Question, proof: Proof) -> Certificate:
@@ -115,7 +117,9 @@ def certificate_on(board: Board, question: Question, proof: Proof) -> Certificat
 
 def shorter(log_proven: float, log_claimed: float) -> bool:
     """Whether a lower bound that is proven is short of one that is claimed by more than rounding."""
-    return log_claimed - log_proven > UNPROVEN * max(1.0, abs(log_claimed))
+    scale = abs(log_claimed) if math.isfinite(log_claimed) else 0.0
+    # Two infinities alike differ by what is no number, which is not more.
+    return log_claimed - log_proven > UNPROVEN * max(1.0, scale)
 
 
 def shortfall(certificate: Certificate, log_lower: float, log_upper: float) -> tuple[str, ...]:
@@ -138,12 +142,14 @@ def ground_of(question: Question, problem: Problem) -> Ground:
     return Ground(observed.model, question.query.weights, observed.states, order, problem)
 
 
-def value_step(ground: Ground, states: Mapping[int, int]) -> Step | None:
+def value_step(ground: Ground, states: Mapping[int, int], *, above: bool = False) -> Step | None:
     """Prove from below what is left when some variables have these states, by elimination of all others.
 
-    None where nothing is left, or where it is too wide.
+    With ``above`` from both sides: then there is a reason for each state that it leaves out. None where nothing is
+    left, or where it is too wide.
     """
-    problem = simplify(ground.model, Query(ground.weights), {**ground.evidence, **states})
+    evidence = {**ground.evidence, **states}
+    problem = simplify(ground.model, Query(ground.weights), evidence)
     if not problem.feasible:
         return None
     if ground.order is None:
@@ -154,7 +160,11 @@ def value_step(ground: Ground, states: Mapping[int, int]) -> Step | None:
         order = problem.reduced_order(ground.order)
     if order_cost(problem.model, order).log2_total > WIDEST:
         return None
-    return replace(ground, problem=problem).tree([elimination_forest(problem, order)], box=True)
+    forests = [elimination_forest(problem, order)]
+    if not above:
+        return replace(ground, problem=problem).tree(forests, box=True)
+    box = small(np.array(sorted(states.items()), dtype=np.int64).reshape(-1, 2))
+    return replace(ground, problem=problem, evidence=evidence).tree(forests, {"box": box})
 
 
 def renumbered(steps: Sequence[Step], first: int) -> list[Step]:

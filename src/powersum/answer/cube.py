@@ -71,6 +71,8 @@ class Report:
         Whether it was.
     proof
         Proves the bounds, where certificates are wanted.
+    notes
+        What a reader of the bounds must know, such as that the lower one is not the value of the assignment itself.
     """
 
     log_upper: float
@@ -81,6 +83,7 @@ class Report:
     log_gap_early: float = math.inf
     given_up: bool = False
     proof: CubeProof = NOTHING_PROVEN
+    notes: tuple[str, ...] = ()
 
 
 def bound_cube(
@@ -162,6 +165,7 @@ def bound_cube(
         log_gap_early,
         not closed and hopeless < log_gap_early < math.inf,
         proof,
+        solver.notes,
     )
 
 

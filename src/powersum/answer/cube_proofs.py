@@ -7,13 +7,14 @@ step, and what one step says of each cube is put together by ``split`` steps (do
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from powersum.answer.certificate import renumbered
+from powersum.core.arrays import BoolArray
 from powersum.model.certificate import Certificate
 from powersum.prepare.proof import Array, Step, small
 
@@ -44,24 +45,53 @@ class CubeProof:
 
 NOTHING_PROVEN = CubeProof((), math.inf, -math.inf)
 
+BY_FACTOR = frozenset(("tree", "mean-field", "split"))
+"""Kinds of steps of which :func:`_kept_factors` knows what they say of each factor."""
+
 
 def proof_of_cube(certificate: Certificate, n_above: int, cube: Mapping[int, int]) -> CubeProof:
     """What a certificate about the question with a cube as evidence says of the cube as a box.
 
     Its first ``n_above`` steps prove the upper bound, the last of them for all of the cube.
     """
+    return proof_in_box(certificate, n_above, {int(v): {int(s)} for v, s in cube.items()})
+
+
+def proof_in_box(
+    certificate: Certificate, n_above: int, allowed: Mapping[int, Collection[int]], kept: BoolArray | None = None
+) -> CubeProof:
+    """What a certificate about a question with fewer states says of these states as a box of the whole question.
+
+    Parameters
+    ----------
+    certificate, n_above
+        The certificate; its first so many steps prove the upper bound, the last of them for all of the box.
+    allowed
+        The states that are left of each variable that has not all of them.
+    kept
+        Which of its factors the whole question has as well; the others are 1 for all states that are allowed.
+    """
     head, arrays = certificate.head, certificate.arrays
-    steps = []
+    if kept is not None and not kept.all() and any(entry["kind"] not in BY_FACTOR for entry in head["steps"]):
+        return NOTHING_PROVEN
+    steps: list[Step] = []
+    place: dict[int, int] = {}
     for number, entry in enumerate(head["steps"]):
         prefix = f"{number}/"
         own = {name[len(prefix) :]: array for name, array in arrays.items() if name.startswith(prefix)}
-        own_box = own.get("box")
-        rows = {(int(v), int(s)) for v, s in cube.items()}
-        if own_box is not None:
-            rows |= {(int(v), int(s)) for v, s in own_box.tolist()}
-        steps.append(Step(entry["kind"], {**own, **_box(rows)}, {k: x for k, x in entry.items() if k != "kind"}))
+        rows = _cut(own.get("box"), allowed)
+        if rows is None:
+            # One of several cases, of states that are not allowed: nothing is left of it.
+            continue
+        if kept is not None:
+            own |= _kept_factors(own, kept)
+        options = {name: value for name, value in entry.items() if name != "kind"}
+        if "children" in options:
+            options["children"] = [place[child] for child in options["children"] if child in place]
+        place[number] = len(steps)
+        steps.append(Step(entry["kind"], {**own, **_box(rows)}, options))
     claim = {side: float(head["claim"][f"log_{side}"]) for side in ("lower", "upper")}
-    above = n_above - 1 if n_above and claim["upper"] < math.inf else None
+    above = place[n_above - 1] if n_above and claim["upper"] < math.inf else None
     below = len(steps) - 1 if steps and claim["lower"] > -math.inf else None
     return CubeProof(
         tuple(steps),
@@ -72,11 +102,17 @@ def proof_of_cube(certificate: Certificate, n_above: int, cube: Mapping[int, int
     )
 
 
+def empty_box(allowed: Mapping[int, Collection[int]]) -> CubeProof:
+    """That evidence or likelihoods leave nothing of a box."""
+    rows = _cut(None, allowed)
+    assert rows is not None
+    arrays = _box(rows)
+    return CubeProof((Step("tree", {**arrays, "removed": arrays["box"]}),), -math.inf, -math.inf, 0)
+
+
 def empty_cube(cube: Mapping[int, int]) -> CubeProof:
     """That evidence or likelihoods leave nothing of a cube."""
-    pairs = {(int(v), int(s)) for v, s in cube.items()}
-    arrays = _box(pairs)
-    return CubeProof((Step("tree", {**arrays, "removed": arrays["box"]}),), -math.inf, -math.inf, 0)
+    return empty_box({int(v): {int(s)} for v, s in cube.items()})
 
 
 class Joint:
@@ -197,3 +233,24 @@ def _from_the_top(root: Node) -> list[Node]:
 
 def _box(rows: set[tuple[int, int]]) -> dict[str, Array]:
     return {"box": small(np.array(sorted(rows), dtype=np.int64).reshape(-1, 2))} if rows else {}
+
+
+def _cut(box: Array | None, allowed: Mapping[int, Collection[int]]) -> set[tuple[int, int]] | None:
+    """The rows of a box with only the states that are allowed; None where that leaves nothing of a variable."""
+    rows = {(int(v), int(s)) for v, s in (() if box is None else box.tolist())}
+    named = {v for v, _ in rows}
+    rows = {(v, s) for v, s in rows if v not in allowed or s in allowed[v]}
+    if named != {v for v, _ in rows}:
+        return None
+    return rows | {(v, s) for v, states in allowed.items() if v not in named for s in states}
+
+
+def _kept_factors(arrays: Mapping[str, Array], kept: BoolArray) -> dict[str, Array]:
+    """What a step says of each factor, of those alone that are kept."""
+    own = {}
+    if "home" in arrays:
+        own["home"] = arrays["home"][kept]
+    if "groups" in arrays:
+        # Groups may have any numbers, as long as there are as many factors.
+        own["groups"] = small(np.unique(arrays["groups"][kept], return_inverse=True)[1].astype(np.int64))
+    return own

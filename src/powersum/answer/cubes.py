@@ -262,7 +262,7 @@ class Conquest:
         wanted = report.states if not self._sums else None
         # Its rounding is counted.
         if wanted is not None and self._board.offer_lower(self._whole, report.log_lower, 0.0, wanted):
-            self._best_proof = report.proof
+            self._best_proof, self._board.notes = report.proof, report.notes
         if node is None:
             # Whoever looked for assignments has bounds of the whole, too.
             self._looking = False
@@ -355,7 +355,9 @@ class Conquest:
         }
         known = board.log_lower > -math.inf
         certificate = self._certificate() if self._asked.certificate else None
-        notes = () if certificate is None else shortfall(certificate, board.log_lower, board.log_upper)
+        notes = board.notes
+        if certificate is not None:
+            notes += shortfall(certificate, board.log_lower, board.log_upper)
         return Result(
             log_upper=board.log_upper,
             log_lower=board.log_lower,

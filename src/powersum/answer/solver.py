@@ -21,6 +21,7 @@ from powersum.core.machine import USUAL, budget_of
 from powersum.core.memory import memory_left, memory_usually_left
 from powersum.core.work_time import counted_by, metered
 from powersum.exact.small import small_elimination
+from powersum.model.keys import as_text
 from powersum.model.limits import Limits, flag, number, path_of, whole_number
 from powersum.model.model import VariableKey
 from powersum.model.query import Query
@@ -97,8 +98,8 @@ def solve(
         In place of ``time_limit``: so much work, in seconds that it takes on a machine of usual speed. The same seed
         then gives the same digits however fast or busy the machine is, and for any number of threads.
     certificate
-        Whether the result shall have a ``certificate``, which ``powersum-check`` verifies. Takes a little more memory,
-        and time after the end.
+        Whether the result shall have a ``certificate``, which ``powersum-check`` verifies; with ``k`` of all of them.
+        Takes a little more memory, and time after the end.
     checkpoint, every
         A file to write what is known to every so many seconds, whole each time, from the first bound on: a run that is
         killed goes on from there. It is a certificate, and the result then has one.
@@ -155,13 +156,18 @@ def solve(
     )
     with interruptible() as interrupt:
         if k > 1:
-            if certificate:
-                raise InputError("give k or certificate, not both: a certificate is about one answer")
             if checkpoints:
                 raise InputError("give k or a checkpoint, not both: a checkpoint is about one answer")
             from powersum.answer.best import best_of
 
-            return best_of(solver.question, k=k, distinct=distinct, schedule=schedule, callback=callback)
+            return best_of(
+                solver.question,
+                k=k,
+                distinct=distinct,
+                certificate=solver.certified,
+                schedule=schedule,
+                callback=callback,
+            )
         solver.watch(interrupt)
         if executor is not None and not solver.small:
             from powersum.answer.cubes import solve_by_cubes
@@ -213,6 +219,8 @@ class Solver:
         limits = Limits(time_limit=time_limit, memory=budget, gap=gap, threads=threads, seed=seed, work=work)
         self.question = Question.of(model, maximize, evidence, query=query, limits=limits)
         self.question.only_sums_and_maxima("solve")
+        if not isinstance(schedule, Schedule):
+            raise InputError(f"schedule is {as_text(schedule)}: give a powersum.answer.tuning.Schedule")
         every = number(every, "every")
         if not every >= 0.0:
             raise InputError(f"every is {every:g}: it must be 0 or more")
@@ -373,6 +381,11 @@ class Solver:
     def log_upper(self) -> float:
         """The upper bound on every assignment so far."""
         return self._board.log_upper
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the bounds must know."""
+        return self._board.notes
 
     def states(self) -> IntArray:
         """States of all original variables in the best assignment so far; -1 where a variable has none."""

@@ -116,8 +116,6 @@ def solve_command(
     )
     if best > 1 and uai is not None:
         raise InputError("give --best or --uai, not both: the competition's file has one answer")
-    if best > 1 and certificate is not None:
-        raise InputError("give --best or --certificate, not both: a certificate proves one answer")
     if best > 1 and (checkpoint is not None or resume is not None):
         raise InputError("give --best or a checkpoint, not both: a checkpoint is about one answer")
     # A small question is answered at once, by nobody else: what is wrong is told all the same.
@@ -159,7 +157,9 @@ def solve_command(
             from powersum.answer.best import best_of
 
             with progress(quiet=quiet, stream=stream, line=two_sided_line, seconds=limits.seconds) as show:
-                result = best_of(question, k=best, distinct=distinct, callback=show)
+                result = best_of(
+                    question, k=best, distinct=distinct, certificate=certificate is not None, callback=show
+                )
         elif (workers is not None or cluster is not None) and not solver.small:
             from powersum.answer.cubes import solve_by_cubes
 

@@ -25,6 +25,16 @@ def is_whole(value: object) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
+def label_text(key: object) -> str | None:
+    """How a state's label is written that a key may stand for: ``True`` is ``"True"`` and ``1.0`` is ``"1.0"``.
+
+    Whole numbers count states, and are no labels; neither is what stands for a missing value.
+    """
+    if isinstance(key, (bool, float, np.bool_, np.floating)) and key == key:
+        return str(key.item() if isinstance(key, np.generic) else key)
+    return key if isinstance(key, str) else None
+
+
 def whole(value: Any, what: str) -> int:
     """A whole number, or a refusal that says what it should have been."""
     if not is_whole(value):

@@ -11,7 +11,7 @@ import numpy as np
 
 from powersum.core.arrays import FloatArray, IntArray, frozen, starts_of
 from powersum.core.errors import InputError
-from powersum.model.keys import as_text, number_of, pairs_of, whole
+from powersum.model.keys import as_text, label_text, number_of, pairs_of, whole
 from powersum.model.log_values import check_log_values, log_values_of
 
 if TYPE_CHECKING:
@@ -229,9 +229,10 @@ class Model:
 
     def state(self, variable: int, key: StateKey, *, argument: str = "key") -> int:
         """Index of the state of ``variable`` with this label or number; ``argument`` as in :meth:`variable`."""
-        if self.states is not None and isinstance(key, str):
+        label = label_text(key)
+        if self.states is not None and label is not None:
             try:
-                return self.states[variable].index(key)
+                return self.states[variable].index(label)
             except ValueError:
                 pass
         index = number_of(key, argument, f"state of variable {self.name(variable)}")
