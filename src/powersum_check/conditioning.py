@@ -30,7 +30,7 @@ from powersum_check.remainder import Remainder, as_written, read_remainder
 Bits = NDArray[np.bool_]
 Words = NDArray[np.uint64]
 
-LANES = 4096
+LANES = 512
 """Lanes worked on at once, at most."""
 
 

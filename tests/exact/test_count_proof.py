@@ -1,0 +1,115 @@
+"""Certificates of conditioning: the checker finds the value of brute force, and nothing false in damaged ones."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import powersum as ps
+import powersum_check as pc
+from powersum.answer.certificate import certificate_of, ground_of
+from powersum.answer.proofs import by_conditioning
+from powersum.exact.count_proof import conditioning_arrays
+from powersum.model.certificate import Certificate
+from powersum.model.question import Question
+from powersum.prepare.simplify import simplify
+from tests.check.helpers import to_check
+from tests.exact.test_counting import counted, structured
+from tests.oracle import exact_value
+
+CLOSE = 1e-9
+
+
+def conditioned(model: ps.Model, evidence: dict[int, int]) -> ps.Model:
+    """The model with a factor for each observation."""
+    cards = model.cardinalities.tolist()
+    factors = [(f.scope, np.exp(f.log_table)) for f in model.factors()]
+    factors += [((v,), np.arange(cards[v]) == s) for v, s in evidence.items()]
+    return ps.Model.from_factors(cards, factors)
+
+
+def tangled(rng: np.random.Generator) -> ps.Model:
+    """A model that simplification does not do away with."""
+    cards = rng.integers(2, 4, 8)
+    factors = []
+    for _ in range(9):
+        scope = rng.choice(8, 3, replace=False)
+        table = rng.choice([0.0, 0.5, 1.0, 2.0], size=tuple(cards[scope]), p=[0.2, 0.2, 0.4, 0.2])
+        factors.append((tuple(scope.tolist()), table))
+    return ps.Model.from_factors(cards.tolist(), factors)
+
+
+def certified(model: ps.Model, evidence: dict[int, int]) -> Certificate | None:
+    """A certificate of log Z by conditioning; None where there is nothing to condition on."""
+    question = Question.of(model, evidence=evidence)
+    problem = simplify(model, question.query, evidence)
+    if not problem.feasible or not problem.model.n_variables:
+        return None
+    found = counted(problem.model, np.ones(problem.model.n_variables), log=True)
+    ground = ground_of(question, problem)
+    log_value = found.log_value
+    proof = by_conditioning(ground, problem, conditioning_arrays(found, problem), log_value)
+    total = log_value + problem.log_constant
+    return certificate_of(question, ground, proof, log_lower=total, log_upper=total)
+
+
+def checked(model: ps.Model, evidence: dict[int, int], certificate: Certificate) -> pc.Verified:
+    with TemporaryDirectory() as folder:
+        certificate.save(Path(folder) / "proof.zip")
+        asked = pc.Question.of(to_check(model), evidence=evidence)
+        return pc.check(to_check(model), asked, Path(folder) / "proof.zip")
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.integers(0, 10**6))
+def test_the_checker_finds_the_same(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    model = tangled(rng) if rng.random() < 0.5 else structured(seed, variables=int(rng.integers(3, 11)))
+    evidence = {v: int(rng.integers(c)) for v, c in enumerate(model.cardinalities) if rng.random() < 0.1}
+    certificate = certified(model, evidence)
+    if certificate is None:
+        return
+    verified = checked(model, evidence, certificate)
+    truth = exact_value(conditioned(model, evidence), np.ones(model.n_variables))
+    assert verified.log_lower <= truth + CLOSE
+    assert verified.log_upper >= truth - CLOSE
+    assert truth == -math.inf == verified.log_upper or verified.log_upper - verified.log_lower < CLOSE
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_damaged_ones_prove_nothing_false(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    model = tangled(rng)
+    certificate = certified(model, {})
+    assert certificate is not None
+    truth = exact_value(model, np.ones(model.n_variables))
+    names = [n for n in certificate.arrays if n.startswith("0/") and certificate.arrays[n].size]
+    accepted = 0
+    for _ in range(150):
+        name = names[int(rng.integers(len(names)))]
+        array = np.array(certificate.arrays[name])
+        place = int(rng.integers(array.size))
+        other = array.flat[int(rng.integers(array.size))]
+        if array.dtype.kind == "f":
+            array.flat[place] = rng.choice([0.0, -1.0, other, other + 1e-9, -math.inf])
+        else:
+            array.flat[place] = max(-1, min(126, int(rng.choice([other, other + 1, other - 1, 0, 1]))))
+        if rng.random() < 0.2:
+            array = np.delete(array, place) if array.ndim == 1 else array
+        head = dict(certificate.head) | {"claim": {"log_lower": None, "log_upper": None}}
+        damaged = replace(certificate, head=head, arrays={**certificate.arrays, name: array})
+        try:
+            verified = checked(model, {}, damaged)
+        except pc.CheckError:
+            continue
+        accepted += 1
+        assert verified.log_lower <= truth + CLOSE, name
+        assert verified.log_upper >= truth - CLOSE, name
+    assert accepted < 150
