@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from powersum_check.box import Domains, Step, is_empty, without_removed
+from powersum_check.branching import branching
 from powersum_check.conditioning import conditioning
 from powersum_check.contexts import evaluate
 from powersum_check.errors import BadFile
@@ -36,12 +37,12 @@ def prove(step: Step, head: dict[str, Any], earlier: Sequence[Proven]) -> tuple[
         return mean_field(step), math.inf
     if kind == "split":
         return _split(step, head, earlier)
-    if kind not in ("tree", "conditioning"):
+    if kind not in ("tree", "conditioning", "branching"):
         raise BadFile(f"step {step.number} is of no known kind: {str(kind)[:40]!r}")
     step = replace(step, domains=without_removed(step))
     if is_empty(step.domains):
         return -math.inf, -math.inf
-    return _tree(step) if kind == "tree" else conditioning(step)
+    return {"tree": _tree, "conditioning": conditioning, "branching": branching}[kind](step)
 
 
 def _tree(step: Step) -> tuple[float, float]:

@@ -24,6 +24,8 @@ from powersum.prepare.problem import Problem
 from powersum.prepare.proof import Array, Forest, Ground, Proof, Step
 from powersum.prepare.simplify import simplify
 from powersum.search.and_or import AndOr
+from powersum.search.costs import CostSearch
+from powersum.search.costs.proof import CostProof
 from powersum.search.proof import SearchProof
 from powersum.sums.partial_sum import Recorded
 from powersum.sums.proof import sum_contexts, variational_step
@@ -68,6 +70,16 @@ def by_search(ground: Ground, search: AndOr, problem: Problem, seconds: float, m
         return by_tree(ground, search.bound_tree, problem)
     forests = [tree_forest(search.bound_tree, problem), *_others(ground.problem, problem)]
     return Proof([ground.tree(forests, proof.arrays())], proof.log_upper + problem.log_constant)
+
+
+def by_branching(ground: Ground, search: CostSearch, problem: Problem, seconds: float, memory: float) -> Proof:
+    """Branch and bound in whole numbers, walked once more; its root alone where that takes too long."""
+    proof = CostProof(search, memory=memory)
+    proof.run(time.monotonic() + seconds)
+    step = ground.tree(_others(ground.problem, problem), proof.arrays(problem))
+    # A configuration costs whole units less than it truly loses, so the bound is not below what the checker finds.
+    log_upper = search.costs.log_upper(proof.cost) + search.costs.log_error + problem.log_constant
+    return Proof([replace(step, kind="branching")], log_upper)
 
 
 def by_sums(ground: Ground, tree: FixedTree, problem: Problem, recorded: Recorded) -> Step:

@@ -11,7 +11,7 @@ from powersum.prepare.proof import Array, small
 
 
 def conditioning_arrays(counting: Counting, problem: Problem, given: IntArray | None = None) -> dict[str, Array]:
-    """Tables and graph of a search that is through and has kept a log; ``given`` are the states set at its beginning."""
+    """Tables and graph of a search that is through and has kept a log; ``given`` are the states set at first."""
     model, variables = problem.model, problem.variables
     return table_arrays(problem, given) | _graph(model.cardinalities, variables, *counting.log)
 
