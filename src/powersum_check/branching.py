@@ -8,7 +8,7 @@ in *rounds*. In each of them numbers move, and then
 * the whole box may be *closed*: it is bounded by all maxima. The walk goes back to the last box that was divided;
 * or it is divided: first the part in which a variable has a state, later, from the same numbers, the part without it.
 
-When the first box is closed, every configuration has been bounded once; the largest of these bounds is that of the step.
+When the first box is closed, every configuration has been bounded once: by the largest of these bounds at most.
 """
 
 from __future__ import annotations
@@ -75,11 +75,8 @@ class Walk:
         by_shape: dict[tuple[int, ...], list[int]] = {}
         for t, (scope, _) in enumerate(rest.tables):
             by_shape.setdefault(tuple(len(left[v]) for v in scope), []).append(t)
-        self.blocks, self.block_of, self.row = (
-            [],
-            np.zeros(len(rest.tables), np.int64),
-            np.zeros(len(rest.tables), np.int64),
-        )
+        self.blocks: list[Block] = []
+        self.block_of, self.row = np.zeros((2, len(rest.tables)), np.int64)
         self.n_alive = int(self.alive.sum())
         for shape, tables in by_shape.items():
             values, error, places, states = [], [], [], []
@@ -100,6 +97,11 @@ class Walk:
                 )
             )
         self.look_at(np.arange(len(rest.tables)))
+
+    def has_shrunk(self) -> bool:
+        """Whether blocks over the states that are there would be much smaller; where a variable has none, they are not made."""
+        left = np.logical_or.reduceat(self.alive, self.starts[:-1]) if len(self.alive) else self.alive
+        return bool(left.all()) and 2 * int(self.alive.sum()) < self.n_alive
 
     def look_at(self, tables: IntArray) -> None:
         """The largest entries of some tables, less what was moved, over the states that are there; and their errors.
@@ -123,7 +125,7 @@ class Walk:
         """A bound on everything, and one for each state; both with their rounding."""
         own = np.bincount(self.state_of, self.moved, len(self.owner))
         size = np.bincount(self.state_of, np.abs(self.moved), len(self.owner))
-        own += 2.0 * U * (self.degree + 1) * size
+        own = own + 2.0 * U * (self.degree + 1) * size
         left = np.where(self.alive, own, -math.inf)
         best = np.maximum.reduceat(left, self.starts[:-1]) if len(left) else left
         if -math.inf in best or -math.inf in self.maxima:
@@ -143,14 +145,15 @@ def branching(step: Step) -> tuple[float, float]:
     walk = Walk(rest)
     places = _places(step, walk)
     kinds = step.integers("rounds", high=3).tolist()
-    numbers, moves = step.integers("move_places", high=max(len(places), 1)), step.floats("moves")
+    numbers, moves = step.integers("move_places", high=len(places)), step.floats("moves")
     magnitude(moves)
     gone, divided = _states(step, walk, "gone"), _states(step, walk, "branches").tolist()
     move_starts = step.archive.starts(f"{step.number}/move_starts", len(moves)).tolist()
     gone_starts = step.archive.starts(f"{step.number}/gone_starts", len(gone)).tolist()
     if not len(kinds) == len(move_starts) - 1 == len(gone_starts) - 1 or len(numbers) != len(moves):
         raise BadFile("rounds, moves and what goes do not fit together")
-    highest, stack, done = -math.inf, [], False
+    highest, done = -math.inf, False
+    stack: list[tuple[int, NDArray[np.bool_], FloatArray, FloatArray, FloatArray]] = []
     for k, kind in enumerate(kinds):
         if done:
             raise BadFile("rounds go on after the end")
@@ -161,7 +164,7 @@ def branching(step: Step) -> tuple[float, float]:
         leaving = gone[gone_starts[k] : gone_starts[k + 1]]
         highest = max([highest, *single[leaving].tolist()])
         walk.alive[leaving] = False
-        if kind == GOES_ON and not stack and 2 * int(walk.alive.sum()) < walk.n_alive:
+        if kind == GOES_ON and not stack and walk.has_shrunk():
             walk.arrange()
         if kind == DIVIDES:
             if not divided:
@@ -188,7 +191,7 @@ def branching(step: Step) -> tuple[float, float]:
 
 
 def _places(step: Step, walk: Walk) -> IntArray:
-    """Where the places that the certificate numbers are: tables over variables as it lists them, their states in turn."""
+    """Where the places are that the certificate numbers: tables over variables as it lists them, state by state."""
     rest = walk.rest
     scopes = step.pieces("table_starts", step.integers("table_variables", high=len(step.domains)).tolist())
     number = {v: k for k, v in enumerate(rest.variables)}

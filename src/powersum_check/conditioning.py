@@ -62,7 +62,7 @@ def starts_of(lengths: Any) -> IntArray:
 class Wiring:
     """How tables hang together, as flat arrays. A *place* is a variable of a table, a *slot* a state of a place."""
 
-    def __init__(self, sizes: list[int], tables: list[Located]) -> None:
+    def __init__(self, sizes: list[int], tables: list[Located], memory: int) -> None:
         self.tables, self.sizes = tables, np.array(sizes, np.int64)
         self.states = starts_of(sizes)
         self.n_states = int(self.states[-1])
@@ -75,7 +75,12 @@ class Wiring:
         self.incident = starts_of(np.bincount(self.variable, minlength=len(sizes)))
         # Tuples that are not 0, by the states they have; a state that is always there fills up.
         arity = max((len(scope) for scope, _ in tables), default=0)
-        tuples, counts, slot_tuple, slot_state, slot_counts, slots_of = [], [], [], [], [], []
+        needed = 40 * (arity + 2) * sum(table.values.size for _, table in tables)
+        if needed > memory:
+            raise BadFile(f"tables take {needed} bytes, and --memory allows {memory}")
+        tuples, slot_tuple, slot_state, slot_counts = [], [], [], []
+        counts: list[int] = []
+        slots_of: list[int] = []
         unsupported = np.zeros(self.n_states, np.bool_)
         for scope, table in tables:
             places = np.nonzero(table.values > -math.inf)
@@ -224,7 +229,7 @@ def _read_graph(step: Step, rest: Remainder) -> Graph:
     variable = np.concatenate([[-1], np.searchsorted(variables, named)]).astype(np.int64)
     slots = starts_of([1, *np.array(sizes, np.int64)[variable[1:]].tolist()])
     counts = step.integers("child_counts")
-    nodes = step.integers("child_nodes", low=1, high=max(len(variable), 2))
+    nodes = step.integers("child_nodes", low=1, high=len(variable))
     levels = step.archive.starts(f"{step.number}/levels", len(variable))
     if len(counts) != slots[-1] or counts.sum() != len(nodes) or levels[1:2].tolist() != [1]:
         raise BadFile("branching, child_counts, child_nodes and levels do not fit together")
@@ -278,10 +283,13 @@ class Conditioning:
     def down(self) -> None:
         """All levels."""
         graph, wiring = self.graph, self.wiring
-        entry = 8 * max(len(wiring.tuples) // 32, len(wiring.variable), wiring.n_states, 1)
-        lanes = max(min(LANES, self.memory // (8 * entry)) // 64 * 64, 64)
+        # Bytes of a lane: bits of tuples and states, numbers of places, and keys of all tables.
+        entry = len(wiring.slot_tuple) // 4 + 8 * len(wiring.variable) + wiring.n_states + 16 * wiring.random.size
+        lanes = max(min(LANES, self.memory // (4 * entry)) // 64 * 64, 64)
         for level in range(len(graph.levels) - 1):
             nodes = np.arange(graph.levels[level], graph.levels[level + 1])
+            if not len(nodes):
+                raise BadFile("a level has no nodes")
             if (self.row[nodes] < 0).any():
                 raise Rejected("a node is led to by nothing that is possible")
             slots, begin = pieces(graph.slots, nodes)
@@ -450,7 +458,7 @@ def conditioning(step: Step) -> tuple[float, float]:
     constants += [float(states.values) for states in alone]
     error += sum(states.up for states in alone)
     if tables:
-        wiring = Wiring(rest.sizes, tables)
+        wiring = Wiring(rest.sizes, tables, step.memory)
         walk = Conditioning(wiring, _read_graph(step, rest), rest.weight, step.memory)
         walk.down()
         value, own = walk.up()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -61,10 +62,15 @@ def certified(model: ps.Model, evidence: dict[int, int]) -> Certificate | None:
 
 
 def checked(model: ps.Model, evidence: dict[int, int], certificate: Certificate) -> pc.Verified:
+    asked = pc.Question.of(to_check(model), evidence=evidence)
+    return saved(certificate, lambda path: pc.check(to_check(model), asked, path))
+
+
+def saved(certificate: Certificate, then: Callable[[Path], pc.Verified]) -> pc.Verified:
+    """What is found out about a certificate in a file."""
     with TemporaryDirectory() as folder:
         certificate.save(Path(folder) / "proof.zip")
-        asked = pc.Question.of(to_check(model), evidence=evidence)
-        return pc.check(to_check(model), asked, Path(folder) / "proof.zip")
+        return then(Path(folder) / "proof.zip")
 
 
 @settings(deadline=None, max_examples=150)

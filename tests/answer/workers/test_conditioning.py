@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import powersum as ps
+import powersum_check as pc
 from powersum.answer import work
 from powersum.answer.board import Board
 from powersum.answer.tuning import Schedule
 from powersum.answer.workers.conditioning import Conditioning
 from powersum.prepare.simplify import simplify
 from tests.answer.workers.test_workers import task_of
+from tests.check.helpers import to_check
 from tests.oracle import exact_value
 
 NOT_BY_TABLES = Schedule(elimination_cost=1e3, evaluation_cost=math.inf, ibound=1)
@@ -57,9 +60,16 @@ def test_values_of_assignments_are_no_more_than_the_best(seed: int) -> None:
     assert truth <= result.log_upper + 1e-9
 
 
-def test_no_part_of_a_certificate() -> None:
+def test_certificates_prove_it(tmp_path: Path) -> None:
     result = ps.solve(parities(1), schedule=NOT_BY_TABLES, time_limit=2.0, certificate=True)
-    assert "onditioning" not in result.reason
+    assert "onditioning" in result.reason
+    assert result.certificate is not None
+    assert [step["kind"] for step in result.certificate.head["steps"]] == ["conditioning"]
+    result.certificate.save(tmp_path / "proof.zip")
+    found = pc.check(to_check(parities(1)), None, tmp_path / "proof.zip")
+    assert found.log_upper - found.log_lower < 1e-9
+    assert found.log_lower <= result.log_upper
+    assert found.log_upper >= result.log_lower
 
 
 def test_it_is_tried_before_any_tree_is_built(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -88,7 +88,8 @@ class CostProof:
                 self._kinds.append(CLOSED)
                 if not stack:
                     return True
-                possible = bool(go_back(*(np.int64(k) for k in stack.pop()), tables, self._path, now))
+                v, s = stack.pop()
+                possible = bool(go_back(np.int64(v), np.int64(s), tables, self._path, now))
                 self._last = self._moved()
             elif go_down(choice, tables, self._path, now):
                 self._kinds.append(BRANCHES)
