@@ -99,7 +99,7 @@ class Walk:
         self.look_at(np.arange(len(rest.tables)))
 
     def has_shrunk(self) -> bool:
-        """Whether blocks over the states that are there would be much smaller; where a variable has none, they are not made."""
+        """Whether blocks over the states that are there would be much smaller; none are made of nothing."""
         left = np.logical_or.reduceat(self.alive, self.starts[:-1]) if len(self.alive) else self.alive
         return bool(left.all()) and 2 * int(self.alive.sum()) < self.n_alive
 
