@@ -450,13 +450,13 @@ def _and_one(states: Bits) -> Bits:
 def conditioning(step: Step) -> tuple[float, float]:
     """Bounds on the value of a box: a tree, and the tables that it leaves by conditioning."""
     rest = read_remainder(step)
-    written, error = as_written(step, rest)
+    written, up, down = as_written(step, rest)
     constants = [float(table.values) for scope, table in written if not scope]
     tables = [(scope, table) for scope, table in written if scope]
     used = {v for scope, _ in tables for v in scope}
     alone = [power_sum(Table(np.zeros(n)), rest.weight) for v, n in enumerate(rest.sizes) if v not in used]
     constants += [float(states.values) for states in alone]
-    error += sum(states.up for states in alone)
+    error = sum(states.up for states in alone)
     if tables:
         wiring = Wiring(rest.sizes, tables, step.memory)
         walk = Conditioning(wiring, _read_graph(step, rest), rest.weight, step.memory)
@@ -467,7 +467,7 @@ def conditioning(step: Step) -> tuple[float, float]:
         # size at most. Each change takes a state from a variable that the table depends on, and a shape knows these.
         changes = int((wiring.sizes[wiring.variable] - 1).sum())
         error += own + 8.0 * U * changes * max(magnitude(table.values) for _, table in tables)
-    low, high = outward(constants, error, error)
+    low, high = outward(constants, up + error, down + error)
     if high == -math.inf:
         return -math.inf, -math.inf
     return _plus(low, rest.low, -math.inf), _plus(high, rest.high, math.inf)

@@ -1,7 +1,10 @@
 """A tree that leaves some variables and factors out, and what it leaves: tables for another way to value them.
 
-Everything that has several states must have one and the same weight. Then all power sums commute, and the value of the
-box is that of what the tree has and that of the tables, added up. Both halves may err; their errors add.
+The value of the box is at most that of the tree times that of the tables. Go through the order of elimination: a
+variable that the tree leaves has no node, so every node that has it in its scope has an earlier first variable, and has
+dropped it from its message before its turn comes. Then the tables alone have it, and what the tree holds is a factor in
+front. The variables that are left must have one and the same weight: then their power sums commute, and the tables can
+be valued in any order. Where dropping loses nothing, the two together are the value itself; what it loses is counted.
 """
 
 from __future__ import annotations
@@ -14,8 +17,8 @@ import numpy as np
 from powersum_check.box import Located, Step, local, placed, product
 from powersum_check.errors import BadFile, Rejected
 from powersum_check.model import Factor, Model
-from powersum_check.numbers import Table, magnitude, power_sum
-from powersum_check.tree import read_tree, value
+from powersum_check.numbers import Table, magnitude, power_sum, without
+from powersum_check.tree import read_tree, value, without_flat
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +39,7 @@ class Remainder:
 def read_remainder(step: Step) -> Remainder:
     """Value the tree of a step, and multiply the factors that it leaves into tables.
 
-    ``table_of`` gives the table of each factor, -1 for those that the tree has; no variable of a table may have a node.
+    ``table_of`` gives the table of each factor, -1 for those that the tree has.
     """
     domains, factors = step.domains, step.model.factors
     table_of = step.integers("table_of", low=-1, high=max(len(factors), 1)).tolist()
@@ -47,24 +50,25 @@ def read_remainder(step: Step) -> Remainder:
     inner = replace(step, model=Model(step.model.cardinalities, kept))
     tree = read_tree(inner)
     several = [v for v, d in enumerate(domains) if len(d) > 1]
-    weights = {step.question.weights[v] for v in several}
-    if len(weights) > 1:
-        raise Rejected("variables with several states have different weights")
-    weight = weights.pop() if weights else 0.0
     left = [v for v in several if not tree.nodes_of[v]]
-    number = {v: k for k, v in enumerate(left)}
+    weights = {step.question.weights[v] for v in left}
+    if len(weights) > 1:
+        raise Rejected("variables that the tree leaves have different weights")
+    weight = weights.pop() if weights else 0.0
+    number, position = {v: k for k, v in enumerate(left)}, {v: v for v in several}
     members: dict[int, list[Located]] = {}
     for t, factor in zip(table_of, factors, strict=True):
         if t >= 0:
-            if any(len(domains[v]) > 1 and v not in number for v in factor.scope):
-                raise Rejected(f"table {t} has a variable that the tree eliminates")
-            members.setdefault(t, []).append(local(factor, domains, number))
+            located = local(factor, domains, position)
+            members.setdefault(t, []).append(without_flat(*located, keep=number))
     if set(members) != set(range(len(members))):
         raise BadFile("table_of leaves out a number")
     tables = []
     for t in range(len(members)):
-        scope, table = product(members[t], number, step.memory)
-        tables.append((tuple(number[v] for v in scope), table))
+        scope, table = product(members[t], position, step.memory)
+        # What the tree eliminates a table may not depend on; where it does, its maximum is no lower bound.
+        table = without(table, tuple(a for a, v in enumerate(scope) if v not in number))
+        tables.append((tuple(number[v] for v in scope if v in number), table))
     # The tree counts the states of variables that it has no node for: that is taken back.
     counted = [power_sum(Table(np.zeros(len(domains[v]))), weight) for v in left]
     low, high = value(inner, tree)
@@ -81,13 +85,13 @@ def read_remainder(step: Step) -> Remainder:
     )
 
 
-def as_written(step: Step, rest: Remainder) -> tuple[list[Located], float]:
-    """The tables as the certificate writes them out, and how far all of them together are from the true ones.
+def as_written(step: Step, rest: Remainder) -> tuple[list[Located], float, float]:
+    """The tables as the certificate writes them out, and how far above and below all of them the true ones can be.
 
     Zeros must be where they are in the model. Axes along which a table is written once must be flat but for an error.
     """
     scopes = step.pieces("table_starts", step.integers("table_variables", high=len(step.domains)).tolist())
-    numbers, at, error = step.archive.floats(f"{step.number}/tables", infinite=True), 0, 0.0
+    numbers, at, up, down = step.archive.floats(f"{step.number}/tables", infinite=True), 0, 0.0, 0.0
     place = {v: k for k, v in enumerate(rest.variables)}
     written = []
     if len(scopes) != len(rest.tables):
@@ -108,10 +112,10 @@ def as_written(step: Step, rest: Remainder) -> tuple[list[Located], float]:
         if ((wide > -math.inf) != alive).any():
             raise Rejected("a table is written with other zeros than the model has")
         # One subtraction errs by a unit of the difference, which is small where it matters.
-        error += float(np.max(np.abs(wide[alive] - own.values[alive]), initial=0.0)) * (1.0 + 1e-15)
-        error += max(own.up, own.down)
+        error = float(np.max(np.abs(wide[alive] - own.values[alive]), initial=0.0)) * (1.0 + 1e-15)
+        up, down = up + own.up + error, down + own.down + error
         magnitude(values)
         written.append((shown, table))
     if at != len(numbers):
         raise BadFile("tables has too many numbers")
-    return written, error
+    return written, up, down
