@@ -39,7 +39,8 @@ class Remainder:
 def read_remainder(step: Step) -> Remainder:
     """Value the tree of a step, and multiply the factors that it leaves into tables.
 
-    ``table_of`` gives the table of each factor, -1 for those that the tree has.
+    ``table_of`` gives the table of each factor, -1 for those that the tree has; ``table_variables`` names the variables
+    of all tables. Others that have no node count in the tree, as always.
     """
     domains, factors = step.domains, step.model.factors
     table_of = step.integers("table_of", low=-1, high=max(len(factors), 1)).tolist()
@@ -50,7 +51,8 @@ def read_remainder(step: Step) -> Remainder:
     inner = replace(step, model=Model(step.model.cardinalities, kept))
     tree = read_tree(inner)
     several = [v for v, d in enumerate(domains) if len(d) > 1]
-    left = [v for v in several if not tree.nodes_of[v]]
+    named = set(step.integers("table_variables", high=len(domains)).tolist())
+    left = [v for v in several if v in named and not tree.nodes_of[v]]
     weights = {step.question.weights[v] for v in left}
     if len(weights) > 1:
         raise Rejected("variables that the tree leaves have different weights")
@@ -66,7 +68,7 @@ def read_remainder(step: Step) -> Remainder:
     tables = []
     for t in range(len(members)):
         scope, table = product(members[t], position, step.memory)
-        # What the tree eliminates a table may not depend on; where it does, its maximum is no lower bound.
+        # On others no table should depend; where one does, its maximum is no lower bound.
         table = without(table, tuple(a for a, v in enumerate(scope) if v not in number))
         tables.append((tuple(number[v] for v in scope if v in number), table))
     # The tree counts the states of variables that it has no node for: that is taken back.

@@ -89,6 +89,39 @@ def test_the_checker_finds_the_same(seed: int) -> None:
     assert truth == -math.inf == verified.log_upper or verified.log_upper - verified.log_lower < CLOSE
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_the_slow_mode_agrees(seed: int) -> None:
+    pytest.importorskip("flint")
+    model = tangled(np.random.default_rng(seed))
+    certificate = certified(model, {})
+    assert certificate is not None
+    truth = exact_value(model, np.ones(model.n_variables))
+    quick = checked(model, {}, certificate)
+    slow = saved(certificate, lambda path: pc.check(to_check(model), None, path, exact=True))
+    assert quick.log_lower <= slow.log_lower <= truth + CLOSE
+    assert truth - CLOSE <= slow.log_upper <= quick.log_upper
+
+
+def test_nodes_that_are_not_the_same_are_refused() -> None:
+    """Two chains hang on a root; a certificate that shares their values where they differ must fail."""
+    first, second = np.array([[0.0, 1.0], [1.0, 1.0]]), np.array([[1.0, 1.0], [1.0, 0.5]])
+    model = ps.Model.from_factors([2] * 4, [((0, 1), first), ((1, 2), second), ((2, 3), first), ((0, 3), second)])
+    certificate = certified(model, {})
+    assert certificate is not None
+    nodes = certificate.arrays["0/child_nodes"]
+    refused = 0
+    for place in range(len(nodes)):
+        for other in set(nodes.tolist()) - {int(nodes[place])}:
+            changed = nodes.copy()
+            changed[place] = other
+            damaged = replace(certificate, arrays={**certificate.arrays, "0/child_nodes": changed})
+            try:
+                checked(model, {}, damaged)
+            except pc.Rejected:
+                refused += 1
+    assert refused == len(nodes) * (len(set(nodes.tolist())) - 1)
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_damaged_ones_prove_nothing_false(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -18,6 +18,7 @@ from powersum.model.question import Question
 from powersum.prepare.simplify import simplify
 from powersum.search.costs import Costs, CostSearch
 from tests.check.helpers import to_check
+from tests.check.writer import Draft
 from tests.exact.test_count_proof import saved
 from tests.oracle import exact_value
 
@@ -37,9 +38,11 @@ def random_costs(rng: np.random.Generator) -> ps.Model:
     return ps.Model.from_factors(cards.tolist(), factors)
 
 
-def certified(model: ps.Model, *, seconds: float, dives: float) -> tuple[Certificate, float] | None:
+def certified(
+    model: ps.Model, *, seconds: float, dives: float, maximize: list[int] | str = "all"
+) -> tuple[Certificate, float] | None:
     """A certificate of the bound that a search of so many seconds has found, and the bound."""
-    question = Question.of(model, maximize="all")
+    question = Question.of(model, maximize=maximize)
     problem = simplify(model, question.query, {})
     if not problem.feasible or not problem.model.n_variables:
         return None
@@ -54,8 +57,8 @@ def certified(model: ps.Model, *, seconds: float, dives: float) -> tuple[Certifi
     return bound, costs.log_upper(search.bound) + problem.log_constant
 
 
-def checked(model: ps.Model, certificate: Certificate) -> pc.Verified:
-    asked = pc.Question.of(to_check(model), maximize=range(model.n_variables))
+def checked(model: ps.Model, certificate: Certificate, maximize: list[int] | None = None) -> pc.Verified:
+    asked = pc.Question.of(to_check(model), maximize=range(model.n_variables) if maximize is None else maximize)
     return saved(certificate, lambda path: pc.check(to_check(model), asked, path))
 
 
@@ -80,6 +83,92 @@ def test_a_walk_that_is_cut_short_proves_its_root(seed: int) -> None:
         verified = checked(model, found[0])
         assert found[0].head["steps"][0]["kind"] == "branching"
         assert exact_value(model, np.zeros(model.n_variables)) - CLOSE <= verified.log_upper < math.inf
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_sums_that_simplification_has_done_are_no_obstacle(seed: int) -> None:
+    """A barren leaf, a variable on which nothing depends, and one in no factor, beside a maximum."""
+    rng = np.random.default_rng(seed)
+    core = random_costs(rng)
+    n, cards = core.n_variables, core.cardinalities.tolist()
+    factors = [(f.scope, np.exp(f.log_table)) for f in core.factors()]
+    leaf = rng.random((cards[0], 3)) + 0.1
+    factors += [((0, n), leaf / leaf.sum(axis=1, keepdims=True)), ((1, n + 1), np.ones((cards[1], 2)))]
+    model = ps.Model.from_factors([*cards, 3, 2, 2], factors)
+    weights = np.append(np.zeros(n), np.ones(3))
+    found = certified(model, seconds=100.0, dives=100.0, maximize=list(range(n)))
+    if found is not None:
+        truth = exact_value(model, weights)
+        verified = checked(model, found[0], list(range(n)))
+        assert truth - CLOSE <= verified.log_upper <= found[1] + CLOSE
+
+
+def pair() -> tuple[ps.Model, dict[str, np.ndarray]]:
+    """Two variables of two states, agreement rewarded and one state liked, without anything moved."""
+    model = ps.Model.from_factors([2, 2], [((0, 1), np.array([[3.0, 1.0], [1.0, 2.0]])), ((0,), np.array([1.0, 2.0]))])
+    arrays = {
+        "order": np.array([0, 1]),
+        "node_starts": np.zeros(1, np.int64),
+        "node_variables": np.zeros(0, np.int64),
+        "parent": np.zeros(0, np.int64),
+        "weight": np.zeros(0),
+        "home": np.array([-1, -1]),
+        "table_of": np.array([0, 1]),
+        "table_starts": np.array([0, 2, 3]),
+        "table_variables": np.array([0, 1, 0]),
+    }
+    return model, arrays
+
+
+def walked(rounds: list[int], gone: list[list[int]], branches: list[list[int]], moves: list[float]) -> pc.Verified:
+    """What a walk proves in which all numbers are moved at first, and states go in the last round."""
+    model, arrays = pair()
+    draft = Draft(model, [0.0, 0.0])
+    n = len(rounds)
+    arrays |= {
+        "rounds": np.array(rounds),
+        "move_starts": np.array([0] + [len(moves)] * n),
+        "move_places": np.arange(len(moves)),
+        "moves": np.array(moves),
+        "gone_starts": np.array([0] * n + [len(gone)]),
+        "gone": np.array(gone, np.int64).reshape(-1, 2),
+        "branches": np.array(branches, np.int64).reshape(-1, 2),
+    }
+    draft.step("branching", arrays)
+    return pc.check(to_check(model), pc.Question.of(to_check(model), maximize=[0, 1]), draft.zip())
+
+
+def test_a_walk_by_hand() -> None:
+    """The best has the value 4; tables by themselves allow 3 · 2, a division by the first variable's states 4."""
+    like = [0.0, 0.0, 0.0, 0.0, 0.0, math.log(2.0)]
+    assert walked([1], [], [], [0.0] * 6).log_upper == pytest.approx(math.log(6.0))
+    assert walked([1], [], [], like).log_upper == pytest.approx(math.log(6.0))
+    # Dividing changes no table: its largest entry is that of the box before, until numbers move at it.
+    assert walked([2, 1, 1], [], [[0, 0]], like).log_upper >= math.log(4.0)
+    assert walked([1], [], [], [math.log(1.5), 0.0, 0.0, 0.0, -math.log(1.5), 0.0]).log_upper >= math.log(4.0)
+
+
+@pytest.mark.parametrize(
+    ("rounds", "gone", "branches", "match"),
+    [
+        ([0], [], [], "before every box is closed"),
+        ([2, 1], [], [[0, 0]], "before every box is closed"),
+        ([1, 1], [], [], "after the end"),
+        ([2, 1, 1], [], [], "branches ends too early"),
+        ([1], [], [[0, 0]], "before every box is closed"),
+        ([1], [[0, 2]], [], "which is not left"),
+    ],
+)
+def test_walks_that_do_not_close_are_refused(
+    rounds: list[int], gone: list[list[int]], branches: list[list[int]], match: str
+) -> None:
+    with pytest.raises(pc.CheckError, match=match):
+        walked(rounds, gone, branches, [0.0] * 6)
+
+
+def test_what_goes_counts() -> None:
+    """All states of a variable may go, but each is bounded when it does."""
+    assert walked([1], [[0, 0], [0, 1]], [], [0.0] * 6).log_upper == pytest.approx(math.log(6.0))
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -72,6 +72,22 @@ def test_certificates_prove_it(tmp_path: Path) -> None:
     assert found.log_upper >= result.log_lower
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_certificates_of_assignments(seed: int, tmp_path: Path) -> None:
+    model = parities(seed)
+    chosen = list(range(0, model.n_variables, 2))
+    weights = np.ones(model.n_variables)
+    weights[chosen] = 0.0
+    result = ps.solve(model, chosen, schedule=NOT_BY_TABLES, work=2.0, time_limit=None, certificate=True)
+    assert result.certificate is not None
+    result.certificate.save(tmp_path / "proof.zip")
+    found = pc.check(to_check(model), pc.Question.of(to_check(model), maximize=chosen), tmp_path / "proof.zip")
+    truth = exact_value(model, weights)
+    assert found.log_lower <= truth + 1e-9
+    assert truth <= found.log_upper + 1e-9
+    assert found.log_lower == pytest.approx(result.log_lower, abs=1e-6)
+
+
 def test_it_is_tried_before_any_tree_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
     def no_crew(*arguments: object) -> None:
         raise AssertionError("a crew was called for")
