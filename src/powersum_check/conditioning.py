@@ -333,7 +333,10 @@ class Conditioning:
         new = contexts.find(table, lane, states)
         change = contexts.largest[new] - contexts.largest[context[lane, table]]
         context[lane, table] = new
-        free = self.within[rows] & ~self._children(slot, states, context)
+        reached = self._children(slot, states, context)
+        if (reached & ~self.within[rows]).any():
+            raise Rejected("a state leaves a variable that its node does not have")
+        free = self.within[rows] & ~reached
         # Variables of the node that nothing depends on any more count with the states that they have left.
         alone, variable = np.nonzero(free)
         count = np.zeros(len(alone), np.int64)
@@ -357,7 +360,7 @@ class Conditioning:
         lanes, children = np.repeat(np.arange(len(slot)), np.diff(begin)), graph.nodes[places]
         reached = np.zeros((len(slot), len(wiring.sizes)), np.bool_)
         covered = np.zeros_like(wanted)
-        number = np.zeros(len(slot), np.int64)
+        number, n_variables = np.zeros((2, len(slot)), np.int64)
         for first in range(0, len(lanes), LANES):
             lane, child = lanes[first : first + LANES], children[first : first + LANES]
             # A child that is met for the first time is all that is connected with its variable.
@@ -381,8 +384,10 @@ class Conditioning:
             reached[lane[begin]] |= np.logical_or.reduceat(inside, begin, axis=0)
             covered[lane[begin]] |= np.logical_or.reduceat(held, begin, axis=0)
             number += np.bincount(lane, held.sum(axis=1), len(slot)).astype(np.int64)
-        # Each table that depends on anything is in one child, and in no other.
+            n_variables += np.bincount(lane, inside.sum(axis=1), len(slot)).astype(np.int64)
+        # Each table that depends on anything is in one child, and in no other; no variable is in two.
         self.complete[slot] = (covered == wanted).all(axis=1) & (number == wanted.sum(axis=1))
+        self.complete[slot] &= n_variables == reached.sum(axis=1)
         return reached
 
     def _connected(self, inside: Bits, depends: Bits, *, grows: bool) -> tuple[Bits, Bits]:
@@ -431,7 +436,7 @@ class Conditioning:
             sums = total.values
             error = self.error[slots] + np.bincount(owner, errors[graph.nodes[places]], len(slots)) + total.up
             if (~self.complete[slots] & (sums > -math.inf)).any():
-                raise Rejected("a state leaves tables that no child has")
+                raise Rejected("a state leaves tables that no child has, or children that have the same")
             error[sums == -math.inf] = 0.0
             owner = np.repeat(np.arange(len(nodes)), np.diff(begin))
             matrix = np.full((int(np.diff(begin).max()), len(nodes)), -math.inf)

@@ -122,6 +122,61 @@ def test_nodes_that_are_not_the_same_are_refused() -> None:
     assert refused == len(nodes) * (len(set(nodes.tolist())) - 1)
 
 
+def with_child(certificate: Certificate, place: int, child: int) -> Certificate:
+    """One more child of a state."""
+    counts = certificate.arrays["0/child_counts"].copy()
+    nodes = np.insert(certificate.arrays["0/child_nodes"], int(counts[:place].sum()), child)
+    counts[place] += 1
+    return replace(certificate, arrays={**certificate.arrays, "0/child_counts": counts, "0/child_nodes": nodes})
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_children_that_are_not_there_are_refused(seed: int) -> None:
+    """A node that is in the graph anyway, as a child of other states: its value must not count there."""
+    model = tangled(np.random.default_rng(seed))
+    certificate = certified(model, {})
+    assert certificate is not None
+    truth = exact_value(model, np.ones(model.n_variables))
+    head = dict(certificate.head) | {"claim": {"log_lower": None, "log_upper": None}}
+    certificate = replace(certificate, head=head)
+    n_nodes = len(certificate.arrays["0/branching"])
+    for place in range(0, len(certificate.arrays["0/child_counts"]), 3):
+        for child in (n_nodes, n_nodes - 1, n_nodes // 2 + 1):
+            try:
+                verified = checked(model, {}, with_child(certificate, place, child))
+            except pc.CheckError:
+                continue
+            assert verified.log_lower <= truth + CLOSE
+            assert verified.log_upper >= truth - CLOSE
+
+
+def test_a_child_without_tables_counts_once() -> None:
+    """Given the first variable, the second is free: it may be a child, but not twice, and not where it is not."""
+    free = np.array([[0.0, 1.0], [1.0, 1.0]])
+    model = ps.Model.from_factors([2, 2, 2], [((0, 1), free), ((0, 2), free), ((1, 2), free)])
+    certificate = certified(model, {})
+    assert certificate is not None
+    arrays = certificate.arrays
+    node = len(arrays["0/branching"]) + 1
+    for variable in range(3):
+        more = {
+            "0/branching": np.append(arrays["0/branching"], variable),
+            "0/levels": np.append(arrays["0/levels"], node + 1),
+            "0/child_counts": np.append(arrays["0/child_counts"], [0, 0]),
+        }
+        head = dict(certificate.head) | {"claim": {"log_lower": None, "log_upper": None}}
+        wider = replace(certificate, head=head, arrays={**arrays, **more})
+        for place in range(len(arrays["0/child_counts"])):
+            for twice in (False, True):
+                bogus = with_child(wider, place, node)
+                try:
+                    verified = checked(model, {}, with_child(bogus, place, node) if twice else bogus)
+                except pc.CheckError:
+                    continue
+                assert verified.log_lower <= math.log(4.0) + CLOSE
+                assert verified.log_upper >= math.log(4.0) - CLOSE
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_damaged_ones_prove_nothing_false(seed: int) -> None:
     rng = np.random.default_rng(seed)
