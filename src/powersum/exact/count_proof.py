@@ -13,10 +13,10 @@ from powersum.prepare.proof import Array, small
 def conditioning_arrays(counting: Counting, problem: Problem, given: IntArray | None = None) -> dict[str, Array]:
     """Tables and graph of a search that is through and has kept a log; ``given`` are the states set at first."""
     model, variables = problem.model, problem.variables
-    return table_arrays(problem, given) | _graph(model.cardinalities, variables, *counting.log)
+    return _table_arrays(problem, given) | _graph(model.cardinalities, variables, *counting.log)
 
 
-def table_arrays(problem: Problem, given: IntArray | None) -> dict[str, Array]:
+def _table_arrays(problem: Problem, given: IntArray | None) -> dict[str, Array]:
     """The reduced problem's tables as they are, without the variables that have one state given."""
     model = problem.model
     left = np.ones(model.n_variables, dtype=np.bool_) if given is None else given < 0
@@ -30,16 +30,12 @@ def table_arrays(problem: Problem, given: IntArray | None) -> dict[str, Array]:
         values.append(table)
     kept = left[model.scope_variables]
     owner = np.repeat(np.arange(model.n_factors), np.diff(model.scope_starts))
-    return table_of(problem) | {
+    return {
+        "table_of": small(problem.fates.table_of),
         "table_starts": small(starts_of(np.bincount(owner[kept], minlength=model.n_factors))),
         "table_variables": small(problem.variables[model.scope_variables[kept]]),
         "tables": np.concatenate([np.zeros(0), *values]),
     }
-
-
-def table_of(problem: Problem) -> dict[str, Array]:
-    """Which of the reduced problem's tables each original factor went into."""
-    return {"table_of": small(problem.fates.table_of)}
 
 
 def _graph(cardinalities: IntArray, variables: IntArray, rows: IntArray, listed: IntArray) -> dict[str, Array]:
