@@ -199,6 +199,8 @@ def _places(step: Step, walk: Walk) -> IntArray:
         raise BadFile("there are not as many tables as table_of names")
     found = [np.zeros(0, np.int64)]
     for named, (scope, _), starts in zip(scopes, rest.tables, walk.place_starts, strict=True):
+        if len(set(named)) < len(named):
+            raise BadFile("a table has a variable twice")
         for v in named:
             if number.get(v, -1) not in scope:
                 raise Rejected(f"variable {v} is in no such table")

@@ -428,6 +428,9 @@ class Conditioning:
             slots, begin = pieces(graph.slots, nodes)
             places, starts = pieces(graph.children, slots)
             counts = np.diff(starts)
+            needed = 32 * len(slots) * (int(counts.max(initial=0)) + 1) + 32 * len(nodes) * int(np.diff(begin).max())
+            if needed > self.memory:
+                raise BadFile(f"a level takes {needed} bytes, and --memory allows {self.memory}")
             terms = np.zeros((int(counts.max(initial=0)) + 1, len(slots)))
             terms[0] = self.offset[slots]
             owner = np.repeat(np.arange(len(slots)), counts)

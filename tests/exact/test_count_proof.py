@@ -124,7 +124,7 @@ def test_nodes_that_are_not_the_same_are_refused() -> None:
 
 def with_child(certificate: Certificate, place: int, child: int) -> Certificate:
     """One more child of a state."""
-    counts = certificate.arrays["0/child_counts"].copy()
+    counts = certificate.arrays["0/child_counts"].astype(np.int64)
     nodes = np.insert(certificate.arrays["0/child_nodes"], int(counts[:place].sum()), child)
     counts[place] += 1
     return replace(certificate, arrays={**certificate.arrays, "0/child_counts": counts, "0/child_nodes": nodes})
@@ -148,6 +148,18 @@ def test_children_that_are_not_there_are_refused(seed: int) -> None:
                 continue
             assert verified.log_lower <= truth + CLOSE
             assert verified.log_upper >= truth - CLOSE
+
+
+def test_a_level_too_large_for_memory_is_refused() -> None:
+    model = tangled(np.random.default_rng(0))
+    certificate = certified(model, {})
+    assert certificate is not None
+    counts = certificate.arrays["0/child_counts"].astype(np.int64)
+    counts[0] += 20_000
+    nodes = np.append(np.ones(20_000, np.int64), certificate.arrays["0/child_nodes"])
+    many = replace(certificate, arrays={**certificate.arrays, "0/child_counts": counts, "0/child_nodes": nodes})
+    with pytest.raises(pc.BadFile, match="a level takes"):
+        saved(many, lambda path: pc.check(to_check(model), None, path, memory=500_000))
 
 
 def test_a_child_without_tables_counts_once() -> None:
