@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from powersum_check.box import Domains, Step, is_empty, without_removed
+from powersum_check.branching import branching
+from powersum_check.conditioning import conditioning
 from powersum_check.contexts import evaluate
 from powersum_check.errors import BadFile
 from powersum_check.mean_field import mean_field
@@ -30,20 +32,21 @@ def prove(step: Step, head: dict[str, Any], earlier: Sequence[Proven]) -> tuple[
     """The lower and the upper bound that a step proves on the value of its box."""
     if is_empty(step.domains):
         return -math.inf, -math.inf
-    if head.get("kind") == "tree":
-        return _tree(step)
-    if head.get("kind") == "mean-field":
+    kind = head.get("kind")
+    if kind == "mean-field":
         return mean_field(step), math.inf
-    if head.get("kind") == "split":
+    if kind == "split":
         return _split(step, head, earlier)
-    raise BadFile(f"step {step.number} is of no known kind: {str(head.get('kind'))[:40]!r}")
+    if kind not in ("tree", "conditioning", "branching"):
+        raise BadFile(f"step {step.number} is of no known kind: {str(kind)[:40]!r}")
+    step = replace(step, domains=without_removed(step))
+    if is_empty(step.domains):
+        return -math.inf, -math.inf
+    return {"tree": _tree, "conditioning": conditioning, "branching": branching}[kind](step)
 
 
 def _tree(step: Step) -> tuple[float, float]:
     """A tree over the states that are possible, with contexts if there are any."""
-    step = replace(step, domains=without_removed(step))
-    if is_empty(step.domains):
-        return -math.inf, -math.inf
     tree = read_tree(step)
     return evaluate(step, tree) if "context_variables" in step else value(step, tree)
 

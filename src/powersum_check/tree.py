@@ -9,6 +9,7 @@ is checked in :func:`read_tree`, in the same words.
 from __future__ import annotations
 
 import math
+from collections.abc import Container
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
@@ -128,15 +129,10 @@ def _at_home(step: Step, tree: Tree) -> list[tuple[int, Located]]:
     for group in step.groups():
         members: dict[int, list[Located]] = {}
         for k in group:
-            scope, table = local(step.model.factors[k], step.domains, tree.position)
-            held = tree.scope_of(tree.home[k])
+            located = local(step.model.factors[k], step.domains, tree.position)
             # What a table itself does not depend on leaves before tables are multiplied.
-            flat = [
-                a for a, v in enumerate(scope) if v not in held and (table.values == table.values.take([0], a)).all()
-            ]
-            values = table.values[tuple(0 if a in flat else slice(None) for a in range(len(scope)))]
-            scope = tuple(v for a, v in enumerate(scope) if a not in flat)
-            members.setdefault(tree.home[k], []).append((scope, Table(np.asarray(values), table.up, table.down)))
+            lean = without_flat(*located, keep=tree.scope_of(tree.home[k]))
+            members.setdefault(tree.home[k], []).append(lean)
         for node, tables in members.items():
             held = tree.scope_of(node)
             lacking = [(scope, table) for scope, table in tables if not set(scope) <= set(held)]
@@ -150,6 +146,14 @@ def _at_home(step: Step, tree: Tree) -> list[tuple[int, Located]]:
                 fitting.append(whole)
             result += [(node, located) for located in fitting]
     return result
+
+
+def without_flat(scope: Scope, table: Table, keep: Container[int]) -> Located:
+    """A table without those axes on which it does not depend, unless they are to be kept."""
+    flat = [a for a, v in enumerate(scope) if v not in keep and (table.values == table.values.take([0], a)).all()]
+    values = table.values[tuple(0 if a in flat else slice(None) for a in range(len(scope)))]
+    left = tuple(v for a, v in enumerate(scope) if a not in flat)
+    return left, Table(np.asarray(values), table.up, table.down)
 
 
 def _maximum(step: Step, tree: Tree, tables: list[Located], held: Scope) -> tuple[Located, float]:

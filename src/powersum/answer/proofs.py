@@ -7,6 +7,7 @@ given up, and returns steps of a certificate together with the bound that they p
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -20,9 +21,11 @@ from powersum.exact.proof import elimination_forest
 from powersum.model.query import Query
 from powersum.prepare.ordering import elimination_order
 from powersum.prepare.problem import Problem
-from powersum.prepare.proof import Forest, Ground, Proof, Step
+from powersum.prepare.proof import Array, Forest, Ground, Proof, Step
 from powersum.prepare.simplify import simplify
 from powersum.search.and_or import AndOr
+from powersum.search.costs import CostSearch
+from powersum.search.costs.proof import CostProof
 from powersum.search.proof import SearchProof
 from powersum.sums.partial_sum import Recorded
 from powersum.sums.proof import sum_contexts, variational_step
@@ -69,6 +72,16 @@ def by_search(ground: Ground, search: AndOr, problem: Problem, seconds: float, m
     return Proof([ground.tree(forests, proof.arrays())], proof.log_upper + problem.log_constant)
 
 
+def by_branching(ground: Ground, search: CostSearch, problem: Problem, seconds: float, memory: float) -> Proof:
+    """Branch and bound in whole numbers, walked once more; its root alone where that takes too long."""
+    proof = CostProof(search, memory=memory)
+    proof.run(time.monotonic() + seconds)
+    step = ground.tree(_others(ground.problem, problem), proof.arrays(problem))
+    # A configuration costs whole units less than it truly loses, so the bound is not below what the checker finds.
+    log_upper = search.costs.log_upper(proof.cost) + search.costs.log_error + problem.log_constant
+    return Proof([replace(step, kind="branching")], log_upper)
+
+
 def by_sums(ground: Ground, tree: FixedTree, problem: Problem, recorded: Recorded) -> Step:
     """A pass of partial sums over everything: it proves a bound on either side."""
     forests = [tree_forest(tree, problem), *_others(ground.problem, problem)]
@@ -79,6 +92,20 @@ def by_sums_given(ground: Ground, tree: FixedTree, problem: Problem, recorded: R
     """A pass over what an assignment of the max variables leaves: it proves a lower bound on their value."""
     forests = [tree_forest(tree, problem), *_others(ground.problem, problem)]
     return ground.given(ground.tree(forests), states, sum_contexts(recorded, problem))
+
+
+def by_conditioning(ground: Ground, problem: Problem, arrays: Mapping[str, Array], log_value: float) -> Proof:
+    """Conditioning of everything, from the arrays of :mod:`powersum.exact.count_proof`."""
+    return Proof([_conditioned(ground, problem, arrays)], log_value + problem.log_constant, exact=True)
+
+
+def by_conditioning_given(ground: Ground, problem: Problem, arrays: Mapping[str, Array], states: IntArray) -> Step:
+    """Conditioning of what an assignment of the max variables leaves: it proves a lower bound on their value."""
+    return ground.given(_conditioned(ground, problem, arrays), states, {})
+
+
+def _conditioned(ground: Ground, problem: Problem, arrays: Mapping[str, Array]) -> Step:
+    return replace(ground.tree(_others(ground.problem, problem), arrays), kind="conditioning")
 
 
 def by_distributions(ground: Ground, bound: Variational, problem: Problem, states: IntArray) -> Step | None:

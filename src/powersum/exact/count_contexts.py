@@ -25,7 +25,7 @@ MaskArray = NDArray[np.uint64]
 SmallArray = NDArray[np.int32]
 
 # Places in the array of counters.
-DEPTH, N_CONTEXTS, N_WORDS, N_SHAPES, N_PARTS, N_KEYS, N_TRAIL, NODES, CLEARED, HITS = range(10)
+DEPTH, N_CONTEXTS, N_WORDS, N_SHAPES, N_PARTS, N_KEYS, N_TRAIL, NODES, CLEARED, HITS, N_ROWS, N_LISTED = range(12)
 
 ONE, NONE = np.uint64(1), np.uint64(0)
 
@@ -89,6 +89,10 @@ class CountState(NamedTuple):
     stack: IntArray
     digits: IntArray  # three rows in which tables are walked
     number: FloatArray  # factors of a component that depend on each variable
+    part_nodes: SmallArray  # the node that found a part's value; of length 0, as the next two, where nobody asks
+    child_nodes: SmallArray  # the nodes of components
+    log_rows: SmallArray  # what was found, see count_proof: a node, its variable, its state, and how many components
+    log_nodes: SmallArray  # these components' nodes
     activity: FloatArray  # how often each variable was in a factor that became impossible, of late
 
 

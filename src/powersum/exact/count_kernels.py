@@ -12,6 +12,8 @@ from powersum.exact.count_contexts import (
     CLEARED,
     DEPTH,
     HITS,
+    N_LISTED,
+    N_ROWS,
     N_TRAIL,
     NODES,
     NONE,
@@ -35,9 +37,9 @@ DECAY = 0.5
 
 # Columns of a frame: its variable, where its trail begins, its row among the children of the frame below, the rows of
 # its own children, the one at work, whether it is at its children or between two states, its present and best state,
-# where its value is to be remembered, and how often everything had been forgotten when that was said.
+# where its value is to be remembered, how often everything had been forgotten when that was said, and its number.
 VARIABLE, TRAIL, ROW, FIRST_CHILD, LAST_CHILD, CHILD, AT_CHILDREN, PRESENT, BEST = range(9)
-PART, PART_AGE = 9, 10
+PART, PART_AGE, NODE = 9, 10, 11
 # Its values: the largest so far, the sum in units of it, and that of the present state.
 LARGEST, TOTAL, BRANCH = range(3)
 
@@ -161,6 +163,7 @@ def _push(model: CountModel, state: CountState, row: int, part: int, rule: int, 
     values[depth, LARGEST], values[depth, TOTAL], values[depth, BRANCH] = -np.inf, 0.0, 0.0
     state.frame_left[depth] = state.masks[v]
     counters[NODES] += 1
+    frames[depth, NODE] = counters[NODES]
 
 
 @bare
@@ -178,6 +181,18 @@ def _add_branch(model: CountModel, state: CountState, depth: int) -> None:
     else:
         values[depth, TOTAL] = values[depth, TOTAL] * np.exp(values[depth, LARGEST] - value) + 1.0
         values[depth, LARGEST] = value
+
+
+@bare
+def _log(state: CountState, depth: Any, s: Any, n_children: Any) -> None:
+    """Write down what a state of a frame's variable left; -1 for none: that the variable is through."""
+    counters, frames = state.counters, state.frames
+    row, listed = counters[N_ROWS], counters[N_LISTED]
+    state.log_rows[row, 0], state.log_rows[row, 1] = frames[depth, NODE], frames[depth, VARIABLE]
+    state.log_rows[row, 2], state.log_rows[row, 3] = s, n_children
+    for i in range(n_children):
+        state.log_nodes[listed + i] = state.child_nodes[frames[depth, FIRST_CHILD] + i]
+    counters[N_ROWS], counters[N_LISTED] = row + 1, listed + n_children
 
 
 @compiled
@@ -256,7 +271,13 @@ def count_some(model: CountModel, state: CountState, rule: int, nodes: int) -> t
     counters, frames, values = state.counters, state.frames, state.frame_values
     end = counters[NODES] + nodes
     state.activity[:] *= DECAY
+    logs = state.log_rows.shape[0] > 0
     while counters[NODES] < end:
+        if logs and (
+            counters[N_ROWS] + 2 > state.log_rows.shape[0]
+            or counters[N_LISTED] + len(model.cardinalities) > state.log_nodes.size
+        ):
+            return MORE, 0.0
         depth = counters[DEPTH]
         if frames[depth, AT_CHILDREN]:
             if values[depth, BRANCH] > -np.inf and frames[depth, CHILD] < frames[depth, LAST_CHILD]:
@@ -268,9 +289,15 @@ def count_some(model: CountModel, state: CountState, rule: int, nodes: int) -> t
                 if part >= 0 and not np.isnan(state.part_values[part]):
                     counters[HITS] += 1
                     values[depth, BRANCH] += state.part_values[part]
+                    if logs:
+                        state.child_nodes[row] = state.part_nodes[part]
                 else:
                     _push(model, state, row, part, rule, frames[depth, LAST_CHILD])
+                    if logs:
+                        state.child_nodes[row] = counters[NODES]
                 continue
+            if logs:
+                _log(state, depth, frames[depth, PRESENT], frames[depth, CHILD] - frames[depth, FIRST_CHILD])
             if depth == 0:
                 return DONE, values[depth, BRANCH]
             _add_branch(model, state, depth)
@@ -285,6 +312,10 @@ def count_some(model: CountModel, state: CountState, rule: int, nodes: int) -> t
             if part >= 0 and frames[depth, PART_AGE] == counters[CLEARED]:
                 state.part_values[part] = value
                 state.part_choices[part, 0], state.part_choices[part, 1] = v, frames[depth, BEST]
+                if logs:
+                    state.part_nodes[part] = frames[depth, NODE]
+            if logs:
+                _log(state, depth, np.int64(-1), np.int64(0))
             counters[DEPTH] = depth - 1
             values[depth - 1, BRANCH] += value
             continue

@@ -12,7 +12,7 @@ import numpy as np
 
 from powersum.core.arrays import FloatArray, IntArray, starts_of
 from powersum.core.progress import Progress
-from powersum.exact.count_contexts import NODES, CountModel, CountState
+from powersum.exact.count_contexts import N_LISTED, N_ROWS, NODES, CountModel, CountState
 from powersum.exact.count_kernels import (
     BY_NUMBER,
     BY_RANK,
@@ -47,6 +47,9 @@ MOST_DIRECT = 14
 SLICE = 500
 """Nodes between two looks at the clock: about a hundredth of a second."""
 
+LOGGED = 1 << 16
+"""Rows of the first log."""
+
 TRIALS = (4_000, 16_000)
 """Nodes of each rule, one after the other, before the better one goes on alone."""
 
@@ -75,6 +78,8 @@ class Counting:
         Bytes that it may take.
     given
         States of variables that are set from the beginning, -1 for all others.
+    log
+        Write down what a certificate needs; see :mod:`powersum.exact.count_proof`.
 
     Attributes
     ----------
@@ -85,10 +90,18 @@ class Counting:
     """
 
     def __init__(
-        self, model: Model, tau: FloatArray, order: IntArray, *, memory: float, given: IntArray | None = None
+        self,
+        model: Model,
+        tau: FloatArray,
+        order: IntArray,
+        *,
+        memory: float,
+        given: IntArray | None = None,
+        log: bool = False,
     ) -> None:
         self._model, direct = _count_model(model, tau, order, direct=0.02 * memory / 4.0)
-        self._state = _new_state(model, min(memory, MOST_BYTES), given, direct=direct)
+        self._state = _new_state(model, min(memory, MOST_BYTES), given, direct=direct, log=log)
+        self._log = log
         self._begun = False
         self._rules = [(rule, nodes) for nodes in TRIALS for rule in (BY_RANK, BY_NUMBER)]
         self._rule, self._ends = self._rules.pop(0)
@@ -123,6 +136,8 @@ class Counting:
                 return Progress.DONE
         if self._rules and self.nodes >= self._ends:
             self._next_rule()
+        if self._log:
+            self._make_room()
         ended, value = count_some(self._model, self._state, self._rule, SLICE)
         if ended == FULL:
             return Progress.OUT_OF_TIME
@@ -136,6 +151,23 @@ class Counting:
         states = np.full(len(self._model.cardinalities), -1, dtype=np.int64)
         found = best_states(self._model, self._state, states)
         return states if found else None
+
+    @property
+    def log(self) -> tuple[IntArray, IntArray]:
+        """What was written down: rows (node, variable, state, number of components), and the components' nodes."""
+        state = self._state
+        rows, listed = int(state.counters[N_ROWS]), int(state.counters[N_LISTED])
+        return state.log_rows[:rows].astype(np.int64), state.log_nodes[:listed].astype(np.int64)
+
+    def _make_room(self) -> None:
+        """Longer lists where they are nearly full."""
+        state = self._state
+        if 2 * state.counters[N_ROWS] >= len(state.log_rows):
+            state = state._replace(log_rows=np.concatenate([state.log_rows, np.zeros_like(state.log_rows)]))
+        if 2 * (state.counters[N_LISTED] + len(state.masks)) >= len(state.log_nodes):
+            more = np.zeros(len(state.log_nodes) + 2 * len(state.masks), dtype=np.int32)
+            state = state._replace(log_nodes=np.concatenate([state.log_nodes, more]))
+        self._state = state
 
     def _next_rule(self) -> None:
         """The other rule on trial, or the better one for good."""
@@ -203,7 +235,7 @@ def _power_of_two(number: float) -> int:
     return 1 << max(int(math.log2(max(number, 1.0))), 4)
 
 
-def _new_state(model: Model, memory: float, given: IntArray | None, *, direct: int) -> CountState:
+def _new_state(model: Model, memory: float, given: IntArray | None, *, direct: int, log: bool) -> CountState:
     """Empty stores of so many bytes, most of which are not touched before they are needed."""
     n, m = model.n_variables, model.n_factors
     arity = len(model.scope_variables) / max(m, 1)
@@ -218,7 +250,7 @@ def _new_state(model: Model, memory: float, given: IntArray | None, *, direct: i
         known = given >= 0
         masks[known] = np.uint64(1) << given[known].astype(np.uint64)
     return CountState(
-        counters=np.zeros(10, dtype=np.int64),
+        counters=np.zeros(12, dtype=np.int64),
         masks=masks,
         base_masks=masks.copy(),
         base=np.zeros(m, dtype=np.int64),
@@ -242,7 +274,7 @@ def _new_state(model: Model, memory: float, given: IntArray | None, *, direct: i
         key=np.empty(n // BLOCK + 4 * n + m + 4, dtype=np.int32),
         trail=np.empty((changes, 2), dtype=np.int64),
         trail_masks=np.empty(changes, dtype=np.uint64),
-        frames=np.zeros((n + 2, 11), dtype=np.int64),
+        frames=np.zeros((n + 2, 12), dtype=np.int64),
         frame_values=np.zeros((n + 2, 3)),
         frame_left=np.zeros(n + 2, dtype=np.uint64),
         children=np.zeros((listed // 4 + n + 2, 4), dtype=np.int64),
@@ -255,5 +287,9 @@ def _new_state(model: Model, memory: float, given: IntArray | None, *, direct: i
         stack=np.empty(max(n, m) + 1, dtype=np.int64),
         digits=np.zeros((3, MOST_AXES), dtype=np.int64),
         number=np.zeros(n),
+        part_nodes=np.empty(parts if log else 0, dtype=np.int32),
+        child_nodes=np.empty((listed // 4 + n + 2) if log else 0, dtype=np.int32),
+        log_rows=np.zeros((LOGGED if log else 0, 4), dtype=np.int32),
+        log_nodes=np.zeros(LOGGED if log else 0, dtype=np.int32),
         activity=np.zeros(n),
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -126,7 +126,7 @@ class Ground:
                 pieces.append(table[tuple(left)].ravel())
                 at += size
             arrays["shifts"] = np.concatenate(pieces)
-        return Step("tree", arrays)
+        return replace(step, arrays=arrays)
 
     def contradiction(self) -> Step:
         """That propagation leaves nothing."""

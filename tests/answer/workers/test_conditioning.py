@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import powersum as ps
+import powersum_check as pc
 from powersum.answer import work
 from powersum.answer.board import Board
 from powersum.answer.tuning import Schedule
 from powersum.answer.workers.conditioning import Conditioning
 from powersum.prepare.simplify import simplify
 from tests.answer.workers.test_workers import task_of
+from tests.check.helpers import to_check
 from tests.oracle import exact_value
 
 NOT_BY_TABLES = Schedule(elimination_cost=1e3, evaluation_cost=math.inf, ibound=1)
@@ -57,9 +60,32 @@ def test_values_of_assignments_are_no_more_than_the_best(seed: int) -> None:
     assert truth <= result.log_upper + 1e-9
 
 
-def test_no_part_of_a_certificate() -> None:
+def test_certificates_prove_it(tmp_path: Path) -> None:
     result = ps.solve(parities(1), schedule=NOT_BY_TABLES, time_limit=2.0, certificate=True)
-    assert "onditioning" not in result.reason
+    assert "onditioning" in result.reason
+    assert result.certificate is not None
+    assert [step["kind"] for step in result.certificate.head["steps"]] == ["conditioning"]
+    result.certificate.save(tmp_path / "proof.zip")
+    found = pc.check(to_check(parities(1)), None, tmp_path / "proof.zip")
+    assert found.log_upper - found.log_lower < 1e-9
+    assert found.log_lower <= result.log_upper
+    assert found.log_upper >= result.log_lower
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_certificates_of_assignments(seed: int, tmp_path: Path) -> None:
+    model = parities(seed)
+    chosen = list(range(0, model.n_variables, 2))
+    weights = np.ones(model.n_variables)
+    weights[chosen] = 0.0
+    result = ps.solve(model, chosen, schedule=NOT_BY_TABLES, work=2.0, time_limit=None, certificate=True)
+    assert result.certificate is not None
+    result.certificate.save(tmp_path / "proof.zip")
+    found = pc.check(to_check(model), pc.Question.of(to_check(model), maximize=chosen), tmp_path / "proof.zip")
+    truth = exact_value(model, weights)
+    assert found.log_lower <= truth + 1e-9
+    assert truth <= found.log_upper + 1e-9
+    assert found.log_lower == pytest.approx(result.log_lower, abs=1e-6)
 
 
 def test_it_is_tried_before_any_tree_is_built(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -279,7 +279,7 @@ def test_full_search_is_a_start_where_sums_can_be_had(monkeypatch: pytest.Monkey
     assert [states.tolist() for states in told] == [worker.configuration.tolist()]
 
 
-def test_full_search_leaves_proofs_to_others_where_a_certificate_is_wanted() -> None:
+def test_full_search_proves_its_bound_where_a_certificate_is_wanted() -> None:
     model = hard_case(0).model
     query = Query.of(model, "all")
     problem = simplify(model, query)
@@ -289,6 +289,7 @@ def test_full_search_leaves_proofs_to_others_where_a_certificate_is_wanted() -> 
     assert worker.begin(math.inf)
     while worker.run(-math.inf) is Progress.MORE:
         pass
-    assert not board.proven
-    assert board.log_upper == math.inf
-    assert board.log_lower == pytest.approx(exact_value(model, query.weights), abs=1e-6)
+    assert board.proven
+    proof = board.proof()
+    assert [step.kind for step in proof.steps] == ["branching"]
+    assert proof.log_upper == pytest.approx(exact_value(model, query.weights), abs=1e-6)

@@ -6,12 +6,14 @@ import math
 
 import numpy as np
 
+from powersum.answer.proofs import by_conditioning, by_conditioning_given
 from powersum.answer.workers.partial_sums import PartialSums
 from powersum.answer.workers.task import Task
 from powersum.core import work_time as time
 from powersum.core.arrays import IntArray
 from powersum.core.progress import Progress
 from powersum.core.speed import COUNTING_NODE
+from powersum.exact.count_proof import conditioning_arrays
 from powersum.exact.counting import LEAST_BYTES, Counting, worth_counting
 
 LEAST_SECONDS = 0.5
@@ -29,8 +31,6 @@ DOUBT = 0.5
 
 class Conditioning:
     """The value itself where everything is summed, else that of the best assignment, which may be too wide otherwise.
-
-    Nothing of it can be proven in a certificate, so it is not done where one is wanted.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class Conditioning:
         self._seconds = 0.0
         self._paces: list[tuple[float, float]] = []
         fits = task.shares.conditioning >= LEAST_BYTES
-        self._open = fits and task.board.ground is None and worth_counting(task.problem.model)
+        self._open = fits and worth_counting(task.problem.model)
         self.sums_all = not bool(task.is_max.any())
 
     @property
@@ -83,6 +83,7 @@ class Conditioning:
                 task.order,
                 memory=task.shares.conditioning,
                 given=self._given,
+                log=task.board.ground is not None,
             )
         return True
 
@@ -112,13 +113,25 @@ class Conditioning:
         """What is under way goes on in the next stage."""
 
     def _report(self, counting: Counting) -> None:
-        task = self._task
+        task, board, problem = self._task, self._task.board, self._task.problem
+        log_value, log_error = counting.log_value, counting.log_error
+        arrays = conditioning_arrays(counting, problem, self._given) if board.ground is not None else {}
         if self._given is not None:
-            task.board.offer_lower(task.problem, counting.log_value, counting.log_error, self._given)
+            board.offer_lower(problem, log_value, log_error, self._given)
+            if board.ground is not None and np.array_equal(problem.restore(self._given), board.states):
+                step = by_conditioning_given(board.ground, problem, arrays, board.states)
+                board.offer_below(problem, log_value, log_error, [step])
             return
         nothing = np.full(len(task.is_max), -1, dtype=np.int64)
         reason = f"Conditioning with caching, {counting.nodes} nodes."
-        task.board.offer_exact(task.problem, counting.log_value, counting.log_error, nothing, reason)
+        board.offer_exact(
+            problem,
+            log_value,
+            log_error,
+            nothing,
+            reason,
+            lambda ground: by_conditioning(ground, problem, arrays, log_value),
+        )
 
     def nearly_done(self, share: float = 1.0, seconds: float = math.inf) -> bool:
         """Whether it is likely to be through in this share of the time left, and in so many seconds, if it goes on."""

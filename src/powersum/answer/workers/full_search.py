@@ -9,10 +9,13 @@ import math
 
 import numpy as np
 
+from powersum.answer.proofs import by_branching, by_cases
+from powersum.answer.workers.branch_and_bound import LEAST_OPTIMUM, OPTIMUM_PROVING
 from powersum.answer.workers.local_search import LocalSearch
 from powersum.answer.workers.task import Task
 from powersum.core.arrays import IntArray
 from powersum.core.progress import Progress
+from powersum.prepare.proof import Ground, Proof
 from powersum.search.costs import Costs, CostSearch
 
 WORST_SLACK = 1e-6
@@ -108,15 +111,24 @@ class FullSearch:
             # Where the sum that the assignment leaves can be had, its value counts, and local search finds that.
             if self.maximises_all or (self.local is not None and self.local.holds):
                 board.offer_lower(task.problem, log_value_of(states, search.costs), 2.0 * task.log_error, states)
-        # There is no certificate of this search: where one is wanted, others prove the bound.
-        if self.maximises_all and board.ground is None:
+        if self.maximises_all:
             log_upper = search.costs.log_upper(search.bound)
             if search.done and log_upper == -math.inf:
-                board.impossible()
+                # Costs are finite numbers, which prove no zero: that is done by cases.
+                board.impossible(by_cases)
                 return
-            board.offer_upper(task.problem, log_upper, search.costs.log_error)
+            board.offer_upper(task.problem, log_upper, search.costs.log_error, prover=self._prove)
             if search.proven:
                 board.prove("Branch and bound with soft arc consistency: nothing better is left.")
+
+    def _prove(self, ground: Ground) -> Proof:
+        """The search walked once more, or a tree that is there where that proves more."""
+        task, search = self._task, self._search
+        assert search is not None
+        seconds = LEAST_OPTIMUM + OPTIMUM_PROVING * task.clock.spent
+        proof = by_branching(ground, search, task.problem, seconds, task.shares.open_nodes)
+        other = task.board.draft()
+        return proof if proof.log_upper <= other.log_upper else other
 
 
 def log_value_of(states: IntArray, costs: Costs) -> float:

@@ -58,7 +58,7 @@ def new_path(tables: CostTables) -> Path:
 
 
 @inner
-def _open(bound: int, path: Path, now: Cells) -> None:
+def open_level(bound: int, path: Path, now: Cells) -> None:
     """Open a level."""
     depth = now.counts[DEPTH]
     path.opened[depth] = now.counts[LENGTH]
@@ -69,7 +69,7 @@ def _open(bound: int, path: Path, now: Cells) -> None:
 
 
 @inner
-def _close(path: Path, now: Cells) -> None:
+def close(path: Path, now: Cells) -> None:
     """Undo the last level; what is changed from here on belongs to the one before."""
     depth = now.counts[DEPTH] - 1
     undo(path.heights[depth], now)
@@ -87,7 +87,7 @@ def _note(variable: int, state: int, excludes: Any, path: Path, now: Cells) -> N
 
 
 @inner
-def _next_variable(path: Path, now: Cells) -> Any:
+def next_variable(path: Path, now: Cells) -> Any:
     """The variable of the latest dead end, else one of few states whose tables led to many; -1 where all are set."""
     last = path.last[0]
     if last >= 0 and now.cells[now.sizes + last] > 1:
@@ -101,7 +101,7 @@ def _next_variable(path: Path, now: Cells) -> Any:
 
 
 @inner
-def _next_state(v: int, tables: CostTables, now: Cells) -> Any:
+def next_state(v: int, tables: CostTables, now: Cells) -> Any:
     """A state that costs nothing: that of the best configuration, else one that fits its neighbours, else the first."""
     start = tables.state_starts[v]
     for wished in (now.best_states[v], now.likely[v]):
@@ -132,7 +132,7 @@ def _take_configuration(tables: CostTables, now: Cells) -> None:
 @compiled
 def descend(decisions: Any, tables: CostTables, path: Path, now: Cells) -> bool:
     """From the root to the node whose decisions are the first so many of the path; False at a dead end, at the root."""
-    _open(now.cells[0], path, now)
+    open_level(now.cells[0], path, now)
     path.opened[0] = 0
     now.counts[LENGTH] = decisions
     consistent = has_room(tables.state_starts[len(now.rank)] + len(now.rank) + 1, now)
@@ -147,7 +147,7 @@ def descend(decisions: Any, tables: CostTables, path: Path, now: Cells) -> bool:
                 keep_only(v, s, tables, now)
     if consistent and propagate(tables, now):
         return True
-    _close(path, now)
+    close(path, now)
     return False
 
 
@@ -155,7 +155,7 @@ def descend(decisions: Any, tables: CostTables, path: Path, now: Cells) -> bool:
 def leave(path: Path, now: Cells) -> None:
     """Back to the root."""
     while now.counts[DEPTH] > 0:
-        _close(path, now)
+        close(path, now)
 
 
 @compiled
@@ -170,13 +170,13 @@ def search_below(backtracks: Any, nodes: Any, tables: CostTables, path: Path, no
     while True:
         if now.counts[FULL]:
             return TOO_SHORT
-        v = _next_variable(path, now)
+        v = next_variable(path, now)
         consistent = v >= 0
         if v < 0:
             _take_configuration(tables, now)
         else:
-            s = _next_state(v, tables, now)
-            _open(now.cells[0], path, now)
+            s = next_state(v, tables, now)
+            open_level(now.cells[0], path, now)
             _note(v, s, np.int64(0), path, now)
             now.counts[NODES] += 1
             if not has_room(2 * n_states + n + 1, now):
@@ -190,7 +190,7 @@ def search_below(backtracks: Any, nodes: Any, tables: CostTables, path: Path, no
             tried = path.opened[now.counts[DEPTH] - 1]
             v, s = path.variables[tried], path.states[tried]
             path.last[0] = v
-            _close(path, now)
+            close(path, now)
             _note(v, s, np.int64(1), path, now)
             now.counts[NODES] += 1
             consistent = drop(v, s, tables, now) and propagate(tables, now)

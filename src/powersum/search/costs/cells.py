@@ -19,9 +19,9 @@ from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.jit import compiled, inner
 from powersum.search.costs.tables import CostTables
 
-BEST, HEIGHT, SERIAL, FULL, LENGTH, DEPTH, BACKTRACKS, NODES = range(8)
+BEST, HEIGHT, SERIAL, FULL, LENGTH, DEPTH, BACKTRACKS, NODES, WAITS = range(9)
 """Places in ``counts``: the least cost known, cells on the trail, number of the present level, 1 where the trail was
-too short, decisions on the path, open levels, dead ends and nodes in all."""
+too short, decisions on the path, open levels, dead ends and nodes in all, 1 where what costs too much waits to go."""
 
 
 class Cells(NamedTuple):
@@ -64,7 +64,7 @@ def new_cells(tables: CostTables, order: IntArray, hard: int, *, trail: int) -> 
     cells = np.zeros(sizes + n, dtype=np.int64)
     cells[alive:sizes] = 1
     cells[sizes:] = tables.cardinalities
-    counts = np.zeros(8, dtype=np.int64)
+    counts = np.zeros(9, dtype=np.int64)
     counts[BEST] = hard
     rank = np.empty(n, dtype=np.int64)
     rank[order] = np.arange(n)
@@ -138,8 +138,8 @@ def settle(v: int, tables: CostTables, now: Cells) -> bool:
             if cells[now.alive + s]:
                 put(now.unary + s, cells[now.unary + s] - least, now)
     room = now.counts[BEST] - cells[0]
-    if room <= 0:
-        return False
+    if room <= 0 or now.counts[WAITS]:
+        return bool(room > 0)
     size = cells[now.sizes + v]
     left = size
     for s in range(first, last):

@@ -73,6 +73,8 @@ class CostSearch:
         No configuration costs less.
     done
         True once nothing is left to search.
+    now
+        Cells, and what steers the search.
     proven
         True once nothing is left that is better than the best; False where memory alone ended the search.
     """
@@ -81,7 +83,7 @@ class CostSearch:
         self.costs = costs
         self._tables = costs.tables
         n_cells = int(2 * self._tables.state_starts[-1] + self._tables.delta_starts[-1]) + len(order) + 1
-        self._now = new_cells(self._tables, order, costs.hard, trail=2 * n_cells + TRAIL)
+        self.now = new_cells(self._tables, order, costs.hard, trail=2 * n_cells + TRAIL)
         self._path = new_path(self._tables)
         # Half of the memory for longer trails (two words a cell), half for open nodes.
         self._most_trail = 2 * n_cells + TRAIL + int(memory / 32.0)
@@ -104,24 +106,24 @@ class CostSearch:
     @property
     def best(self) -> int:
         """Least cost known."""
-        return int(self._now.counts[BEST])
+        return int(self.now.counts[BEST])
 
     @property
     def states(self) -> IntArray | None:
         """Its configuration."""
-        return self._now.best_states.copy() if self._now.best_states[0] >= 0 else None
+        return self.now.best_states.copy() if self.now.best_states[0] >= 0 else None
 
     @property
     def nodes(self) -> int:
         """Nodes in all."""
-        return int(self._now.counts[NODES])
+        return int(self.now.counts[NODES])
 
     def offer(self, states: IntArray) -> None:
         """A configuration found elsewhere."""
         cost = int(cost_of(states.astype(np.int64), self._tables))
         if cost < self.best:
-            self._now.counts[BEST] = cost
-            self._now.best_states[:] = states
+            self.now.counts[BEST] = cost
+            self.now.best_states[:] = states
 
     def run(self, deadline: float) -> Progress:
         """Search until the deadline, for one step at least."""
@@ -150,7 +152,7 @@ class CostSearch:
 
     def _sweep(self) -> None:
         """Two sweeps at the root, to and fro."""
-        now, before = self._now, int(self._now.cells[0])
+        now, before = self.now, int(self.now.cells[0])
         better = sweep(False, self._tables, now) and sweep(True, self._tables, now)
         time.spend(2.0 * COST_SWEEP * len(self._tables.tables))
         self._raise(int(now.cells[0]))
@@ -168,15 +170,15 @@ class CostSearch:
         self._begun = True
         if self._tidy_root():
             nothing = np.zeros(0, dtype=np.int64)
-            self._push(int(self._now.cells[0]), nothing, nothing, nothing)
+            self._push(int(self.now.cells[0]), nothing, nothing, nothing)
 
     def _tidy_root(self) -> bool:
         """What is found at the root holds for good; False where nothing better is left."""
         self._at_root = self.best
-        if not make_consistent(self._tables, self._now):
+        if not make_consistent(self._tables, self.now):
             self._finish()
             return False
-        self._raise(int(self._now.cells[0]))
+        self._raise(int(self.now.cells[0]))
         return True
 
     def _finish(self) -> None:
@@ -206,7 +208,7 @@ class CostSearch:
             return
         node, before = self._standing, self.nodes
         assert node is not None
-        tables, path, now = self._tables, self._path, self._now
+        tables, path, now = self._tables, self._path, self.now
         left = max(self._dives_until - int(now.counts[BACKTRACKS]), 1)
         ended = search_below(np.int64(left), np.int64(NODES_AT_ONCE), tables, path, now)
         self._spent += self.nodes - before
@@ -240,24 +242,24 @@ class CostSearch:
         n = len(node.variables)
         path.variables[:n], path.states[:n], path.excludes[:n] = node.variables, node.states, node.excludes
         self._back += 1
-        if not descend(np.int64(n), self._tables, path, self._now):
+        if not descend(np.int64(n), self._tables, path, self.now):
             self._standing = None
-            if self._now.counts[FULL]:
+            if self.now.counts[FULL]:
                 # It was not the node that failed.
                 self._push_again(node)
                 self._lengthen()
             return False
-        self._dives_until = int(self._now.counts[BACKTRACKS]) + self._dive
+        self._dives_until = int(self.now.counts[BACKTRACKS]) + self._dive
         return True
 
     def _leave(self) -> None:
         """Back to the root."""
-        leave(self._path, self._now)
+        leave(self._path, self.now)
         self._standing = None
 
     def _keep_open(self, node: _Node) -> None:
         """What a dive leaves: the node it stands at, and what each open level has not tried."""
-        path, now = self._path, self._now
+        path, now = self._path, self.now
         length = int(now.counts[LENGTH])
         bound = max(node.bound, int(now.cells[0]))
         self._push(bound, path.variables[:length], path.states[:length], path.excludes[:length])
@@ -276,13 +278,13 @@ class CostSearch:
 
     def _lengthen(self) -> None:
         """A longer trail, where memory allows; else there is nothing more to be done."""
-        now = self._now
+        now = self.now
         now.counts[FULL] = 0
         length = 2 * len(now.trail_places)
         if length > self._most_trail:
             self.done = True
             return
-        self._now = now._replace(
+        self.now = now._replace(
             trail_places=np.empty(length, dtype=np.int64), trail_values=np.empty(length, dtype=np.int64)
         )
 

@@ -1,0 +1,149 @@
+"""What a search in whole numbers has proven, as a certificate has it (docs/certificates.md)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from powersum.core import work_time as time
+from powersum.core.arrays import IntArray, starts_of
+from powersum.core.speed import COST_NODE, COST_SWEEP
+from powersum.prepare.problem import Problem
+from powersum.prepare.proof import Array, small
+from powersum.search.costs.branching import new_path
+from powersum.search.costs.cells import BEST, FULL, WAITS, new_cells
+from powersum.search.costs.consistency import sweep
+from powersum.search.costs.hybrid import SMALLEST_RISE, CostSearch
+from powersum.search.costs.rounds import go_back, go_down, one_round
+
+GOES_ON, CLOSED, BRANCHES = 0, 1, 2
+"""How a round ends: another follows at the same node, nothing is left there, or a variable is set."""
+
+MOST_SWEEPS = 60
+"""Pairs of sweeps at the root at most."""
+
+
+class CostProof:
+    """The search once more, depth first, with the cost that is to be proven known from the beginning.
+
+    Parameters
+    ----------
+    search
+        A search, from which the hints are taken where to branch.
+    memory
+        Bytes for the way back and for what is written down.
+
+    Attributes
+    ----------
+    cost
+        No configuration costs less: what is proven, once :meth:`run` is through.
+    """
+
+    def __init__(self, search: CostSearch, *, memory: float) -> None:
+        self._costs, self._tables = search.costs, search.costs.tables
+        n_cells = len(search.now.cells)
+        self._now = new_cells(
+            self._tables, search.now.order, search.costs.hard, trail=2 * n_cells + min(int(memory / 32.0), 64 * n_cells)
+        )
+        self.cost = search.bound
+        self._now.counts[BEST], self._now.counts[WAITS] = self.cost, 1
+        self._now.weights[:] = search.now.weights
+        self._now.best_states[:] = search.now.best_states
+        self._path = new_path(self._tables)
+        self._most = int(memory / 2.0)
+        self._bytes = 0
+        self._gone = np.empty(int(self._tables.state_starts[-1]), dtype=np.int64)
+        self._kinds: list[int] = []
+        self._moves: list[tuple[IntArray, IntArray]] = []
+        self._removed: list[IntArray] = []
+        self._branches: list[tuple[int, int]] = []
+        self._last = self._moved()
+        self._at_root = 0
+
+    def run(self, deadline: float) -> bool:
+        """Search and write down; False where time or memory is not enough: then the root alone is proven."""
+        if not self._walk(deadline):
+            self.cost = min(self._at_root, self.cost)
+            self._kinds, self._branches = [CLOSED], []
+            self._moves, self._removed = self._moves[:1], [self._gone[:0]]
+            return False
+        return True
+
+    def _walk(self, deadline: float) -> bool:
+        now, tables = self._now, self._tables
+        stack: list[tuple[int, int]] = []
+        choice = np.zeros(2, dtype=np.int64)
+        self._sweep(deadline)
+        possible = True
+        while True:
+            number = int(one_round(self._gone, tables, now)) if possible else -1
+            time.spend(COST_NODE * len(now.rank))
+            if not self._moves:
+                self._at_root = int(now.cells[0])
+            self._note_moves(self._gone[: max(number, 0)])
+            if now.counts[FULL] or self._bytes > self._most or time.monotonic() >= deadline:
+                return False
+            if number > 0:
+                self._kinds.append(GOES_ON)
+            elif number < 0:
+                self._kinds.append(CLOSED)
+                if not stack:
+                    return True
+                v, s = stack.pop()
+                possible = bool(go_back(np.int64(v), np.int64(s), tables, self._path, now))
+                self._last = self._moved()
+            elif go_down(choice, tables, self._path, now):
+                self._kinds.append(BRANCHES)
+                stack.append((int(choice[0]), int(choice[1])))
+                self._branches.append(stack[-1])
+            else:
+                return False
+
+    def arrays(self, problem: Problem) -> dict[str, Array]:
+        """The rounds, in terms of the original model."""
+        tables, scale = self._tables, self._costs.scale
+        places = np.concatenate([np.zeros(0, dtype=np.int64), *(place for place, _ in self._moves)])
+        values = np.concatenate([np.zeros(0, dtype=np.int64), *(value for _, value in self._moves)])
+        gone = np.concatenate([np.zeros(0, dtype=np.int64), *self._removed])
+        owner = np.repeat(np.arange(len(tables.cardinalities)), tables.cardinalities)[gone]
+        branches = np.array(self._branches, dtype=np.int64).reshape(-1, 2)
+
+        def pairs(variables: IntArray, states: IntArray) -> Array:
+            original = problem.kept_states[problem.kept_state_starts[variables] + states]
+            return small(np.stack([problem.variables[variables], original], axis=1))
+
+        return {
+            "table_of": small(problem.fates.table_of),
+            "table_starts": small(tables.scope_starts),
+            "table_variables": small(problem.variables[tables.scope_variables]),
+            "rounds": np.array(self._kinds, dtype="u1"),
+            "move_starts": small(starts_of([len(place) for place, _ in self._moves])),
+            "move_places": small(places),
+            # Costs are losses: what a variable's state gains in the log is what it costs less.
+            "moves": -values / scale,
+            "gone_starts": small(starts_of([len(row) for row in self._removed])),
+            "gone": pairs(owner, gone - tables.state_starts[owner]),
+            "branches": pairs(branches[:, 0], branches[:, 1]),
+        }
+
+    def _sweep(self, deadline: float) -> None:
+        """Sweeps at the root, as long as they help."""
+        now, tables = self._now, self._tables
+        for _ in range(MOST_SWEEPS):
+            before = int(now.cells[0])
+            time.spend(2.0 * COST_SWEEP * len(tables.tables))
+            if not (sweep(False, tables, now) and sweep(True, tables, now)) or time.monotonic() >= deadline:
+                return
+            if now.cells[0] - before <= max(SMALLEST_RISE * min(self.cost - now.cells[0], now.cells[0]), 1.0):
+                return
+
+    def _moved(self) -> IntArray:
+        return self._now.cells[self._now.delta : self._now.alive].copy()
+
+    def _note_moves(self, gone: IntArray) -> None:
+        """What was moved since the last round, and what goes at its end."""
+        moved = self._moved()
+        places = np.flatnonzero(moved != self._last)
+        self._moves.append((places, moved[places]))
+        self._removed.append(gone.copy())
+        self._bytes += 16 * len(places) + 8 * len(gone) + 200
+        self._last = moved

@@ -1,0 +1,123 @@
+"""A tree that leaves some variables and factors out, and what it leaves: tables for another way to value them.
+
+The value of the box is at most that of the tree times that of the tables. Go through the order of elimination: a
+variable that the tree leaves has no node, so every node that has it in its scope has an earlier first variable, and has
+dropped it from its message before its turn comes. Then the tables alone have it, and what the tree holds is a factor in
+front. The variables that are left must have one and the same weight: then their power sums commute, and the tables can
+be valued in any order. Where dropping loses nothing, the two together are the value itself; what it loses is counted.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from powersum_check.box import Located, Step, local, placed, product
+from powersum_check.errors import BadFile, Rejected
+from powersum_check.model import Factor, Model
+from powersum_check.numbers import Table, magnitude, power_sum, without
+from powersum_check.tree import read_tree, value, without_flat
+
+
+@dataclass(frozen=True, slots=True)
+class Remainder:
+    """What a tree leaves. Variables are numbered anew, and all have several states."""
+
+    variables: list[int]
+    """Their numbers in the model, rising."""
+    sizes: list[int]
+    tables: list[Located]
+    weight: float
+    """The one weight of all variables."""
+    low: float
+    high: float
+    """The value of everything else."""
+
+
+def read_remainder(step: Step) -> Remainder:
+    """Value the tree of a step, and multiply the factors that it leaves into tables.
+
+    ``table_of`` gives the table of each factor, -1 for those that the tree has; ``table_variables`` names the variables
+    of all tables. Others that have no node count in the tree, as always.
+    """
+    domains, factors = step.domains, step.model.factors
+    table_of = step.integers("table_of", low=-1, high=max(len(factors), 1)).tolist()
+    if len(table_of) != len(factors):
+        raise BadFile("table_of has not one entry for each factor")
+    one = Factor((), Table(np.zeros(())))
+    kept = tuple(one if t >= 0 else factor for t, factor in zip(table_of, factors, strict=True))
+    inner = replace(step, model=Model(step.model.cardinalities, kept))
+    tree = read_tree(inner)
+    several = [v for v, d in enumerate(domains) if len(d) > 1]
+    named = set(step.integers("table_variables", high=len(domains)).tolist())
+    left = [v for v in several if v in named and not tree.nodes_of[v]]
+    weights = {step.question.weights[v] for v in left}
+    if len(weights) > 1:
+        raise Rejected("variables that the tree leaves have different weights")
+    weight = weights.pop() if weights else 0.0
+    number, position = {v: k for k, v in enumerate(left)}, {v: v for v in several}
+    members: dict[int, list[Located]] = {}
+    for t, factor in zip(table_of, factors, strict=True):
+        if t >= 0:
+            located = local(factor, domains, position)
+            members.setdefault(t, []).append(without_flat(*located, keep=number))
+    if set(members) != set(range(len(members))):
+        raise BadFile("table_of leaves out a number")
+    tables = []
+    for t in range(len(members)):
+        scope, table = product(members[t], position, step.memory)
+        # On others no table should depend; where one does, its maximum is no lower bound.
+        table = without(table, tuple(a for a, v in enumerate(scope) if v not in number))
+        tables.append((tuple(number[v] for v in scope if v in number), table))
+    # The tree counts the states of variables that it has no node for: that is taken back.
+    counted = [power_sum(Table(np.zeros(len(domains[v]))), weight) for v in left]
+    low, high = value(inner, tree)
+    constants = [-float(states.values) for states in counted]
+    low = math.fsum([low, *constants, *(-states.down for states in counted)])
+    high = math.fsum([high, *constants, *(states.up for states in counted)])
+    return Remainder(
+        left,
+        [len(domains[v]) for v in left],
+        tables,
+        weight,
+        math.nextafter(low, -math.inf),
+        math.nextafter(high, math.inf),
+    )
+
+
+def as_written(step: Step, rest: Remainder) -> tuple[list[Located], float, float]:
+    """The tables as the certificate writes them out, and how far above and below all of them the true ones can be.
+
+    Zeros must be where they are in the model. Axes along which a table is written once must be flat but for an error.
+    """
+    scopes = step.pieces("table_starts", step.integers("table_variables", high=len(step.domains)).tolist())
+    numbers, at, up, down = step.archive.floats(f"{step.number}/tables", infinite=True), 0, 0.0, 0.0
+    place = {v: k for k, v in enumerate(rest.variables)}
+    written = []
+    if len(scopes) != len(rest.tables):
+        raise BadFile("there are not as many tables as table_of names")
+    for named, (whole, own) in zip(scopes, rest.tables, strict=True):
+        if not all(v in place for v in named):
+            raise Rejected("a table is written over a variable that it does not have")
+        scope = [place[v] for v in named]
+        size = math.prod(rest.sizes[v] for v in scope)
+        if len(set(scope)) < len(scope) or not set(scope) <= set(whole) or at + size > len(numbers):
+            raise BadFile("a table is written over variables that it does not have, or tables end too early")
+        axes = sorted(range(len(scope)), key=lambda a: scope[a])
+        values = numbers[at : at + size].reshape([rest.sizes[v] for v in scope]).transpose(axes)
+        at += size
+        table, shown = Table(values), tuple(scope[a] for a in axes)
+        wide = np.broadcast_to(placed(table, shown, whole).values, own.values.shape)
+        alive = own.values > -math.inf
+        if ((wide > -math.inf) != alive).any():
+            raise Rejected("a table is written with other zeros than the model has")
+        # One subtraction errs by a unit of the difference, which is small where it matters.
+        error = float(np.max(np.abs(wide[alive] - own.values[alive]), initial=0.0)) * (1.0 + 1e-15)
+        up, down = up + own.up + error, down + own.down + error
+        magnitude(values)
+        written.append((shown, table))
+    if at != len(numbers):
+        raise BadFile("tables has too many numbers")
+    return written, up, down

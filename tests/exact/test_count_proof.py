@@ -1,0 +1,221 @@
+"""Certificates of conditioning: the checker finds the value of brute force, and nothing false in damaged ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import powersum as ps
+import powersum_check as pc
+from powersum.answer.certificate import certificate_of, ground_of
+from powersum.answer.proofs import by_conditioning
+from powersum.exact.count_proof import conditioning_arrays
+from powersum.model.certificate import Certificate
+from powersum.model.question import Question
+from powersum.prepare.simplify import simplify
+from tests.check.helpers import to_check
+from tests.exact.test_counting import counted, structured
+from tests.oracle import exact_value
+
+CLOSE = 1e-9
+
+
+def conditioned(model: ps.Model, evidence: dict[int, int]) -> ps.Model:
+    """The model with a factor for each observation."""
+    cards = model.cardinalities.tolist()
+    factors = [(f.scope, np.exp(f.log_table)) for f in model.factors()]
+    factors += [((v,), np.arange(cards[v]) == s) for v, s in evidence.items()]
+    return ps.Model.from_factors(cards, factors)
+
+
+def tangled(rng: np.random.Generator) -> ps.Model:
+    """A model that simplification does not do away with."""
+    cards = rng.integers(2, 4, 8)
+    factors = []
+    for _ in range(9):
+        scope = rng.choice(8, 3, replace=False)
+        table = rng.choice([0.0, 0.5, 1.0, 2.0], size=tuple(cards[scope]), p=[0.2, 0.2, 0.4, 0.2])
+        factors.append((tuple(scope.tolist()), table))
+    return ps.Model.from_factors(cards.tolist(), factors)
+
+
+def certified(model: ps.Model, evidence: dict[int, int]) -> Certificate | None:
+    """A certificate of log Z by conditioning; None where there is nothing to condition on."""
+    question = Question.of(model, evidence=evidence)
+    problem = simplify(model, question.query, evidence)
+    if not problem.feasible or not problem.model.n_variables:
+        return None
+    found = counted(problem.model, np.ones(problem.model.n_variables), log=True)
+    ground = ground_of(question, problem)
+    log_value = found.log_value
+    proof = by_conditioning(ground, problem, conditioning_arrays(found, problem), log_value)
+    total = log_value + problem.log_constant
+    return certificate_of(question, ground, proof, log_lower=total, log_upper=total)
+
+
+def checked(model: ps.Model, evidence: dict[int, int], certificate: Certificate) -> pc.Verified:
+    asked = pc.Question.of(to_check(model), evidence=evidence)
+    return saved(certificate, lambda path: pc.check(to_check(model), asked, path))
+
+
+def saved(certificate: Certificate, then: Callable[[Path], pc.Verified]) -> pc.Verified:
+    """What is found out about a certificate in a file."""
+    with TemporaryDirectory() as folder:
+        certificate.save(Path(folder) / "proof.zip")
+        return then(Path(folder) / "proof.zip")
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.integers(0, 10**6))
+def test_the_checker_finds_the_same(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    model = tangled(rng) if rng.random() < 0.5 else structured(seed, variables=int(rng.integers(3, 11)))
+    evidence = {v: int(rng.integers(c)) for v, c in enumerate(model.cardinalities) if rng.random() < 0.1}
+    certificate = certified(model, evidence)
+    if certificate is None:
+        return
+    verified = checked(model, evidence, certificate)
+    truth = exact_value(conditioned(model, evidence), np.ones(model.n_variables))
+    assert verified.log_lower <= truth + CLOSE
+    assert verified.log_upper >= truth - CLOSE
+    assert truth == -math.inf == verified.log_upper or verified.log_upper - verified.log_lower < CLOSE
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_slow_mode_agrees(seed: int) -> None:
+    pytest.importorskip("flint")
+    model = tangled(np.random.default_rng(seed))
+    certificate = certified(model, {})
+    assert certificate is not None
+    truth = exact_value(model, np.ones(model.n_variables))
+    quick = checked(model, {}, certificate)
+    slow = saved(certificate, lambda path: pc.check(to_check(model), None, path, exact=True))
+    assert quick.log_lower <= slow.log_lower <= truth + CLOSE
+    assert truth - CLOSE <= slow.log_upper <= quick.log_upper
+
+
+def test_nodes_that_are_not_the_same_are_refused() -> None:
+    """Two chains hang on a root; a certificate that shares their values where they differ must fail."""
+    first, second = np.array([[0.0, 1.0], [1.0, 1.0]]), np.array([[1.0, 1.0], [1.0, 0.5]])
+    model = ps.Model.from_factors([2] * 4, [((0, 1), first), ((1, 2), second), ((2, 3), first), ((0, 3), second)])
+    certificate = certified(model, {})
+    assert certificate is not None
+    nodes = certificate.arrays["0/child_nodes"]
+    refused = 0
+    for place in range(len(nodes)):
+        for other in set(nodes.tolist()) - {int(nodes[place])}:
+            changed = nodes.copy()
+            changed[place] = other
+            damaged = replace(certificate, arrays={**certificate.arrays, "0/child_nodes": changed})
+            try:
+                checked(model, {}, damaged)
+            except pc.Rejected:
+                refused += 1
+    assert refused == len(nodes) * (len(set(nodes.tolist())) - 1)
+
+
+def with_child(certificate: Certificate, place: int, child: int) -> Certificate:
+    """One more child of a state."""
+    counts = certificate.arrays["0/child_counts"].astype(np.int64)
+    nodes = np.insert(certificate.arrays["0/child_nodes"], int(counts[:place].sum()), child)
+    counts[place] += 1
+    return replace(certificate, arrays={**certificate.arrays, "0/child_counts": counts, "0/child_nodes": nodes})
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_children_that_are_not_there_are_refused(seed: int) -> None:
+    """A node that is in the graph anyway, as a child of other states: its value must not count there."""
+    model = tangled(np.random.default_rng(seed))
+    certificate = certified(model, {})
+    assert certificate is not None
+    truth = exact_value(model, np.ones(model.n_variables))
+    head = dict(certificate.head) | {"claim": {"log_lower": None, "log_upper": None}}
+    certificate = replace(certificate, head=head)
+    n_nodes = len(certificate.arrays["0/branching"])
+    for place in range(0, len(certificate.arrays["0/child_counts"]), 3):
+        for child in (n_nodes, n_nodes - 1, n_nodes // 2 + 1):
+            try:
+                verified = checked(model, {}, with_child(certificate, place, child))
+            except pc.CheckError:
+                continue
+            assert verified.log_lower <= truth + CLOSE
+            assert verified.log_upper >= truth - CLOSE
+
+
+def test_a_level_too_large_for_memory_is_refused() -> None:
+    model = tangled(np.random.default_rng(0))
+    certificate = certified(model, {})
+    assert certificate is not None
+    counts = certificate.arrays["0/child_counts"].astype(np.int64)
+    counts[0] += 20_000
+    nodes = np.append(np.ones(20_000, np.int64), certificate.arrays["0/child_nodes"])
+    many = replace(certificate, arrays={**certificate.arrays, "0/child_counts": counts, "0/child_nodes": nodes})
+    with pytest.raises(pc.BadFile, match="a level takes"):
+        saved(many, lambda path: pc.check(to_check(model), None, path, memory=500_000))
+
+
+def test_a_child_without_tables_counts_once() -> None:
+    """Given the first variable, the second is free: it may be a child, but not twice, and not where it is not."""
+    free = np.array([[0.0, 1.0], [1.0, 1.0]])
+    model = ps.Model.from_factors([2, 2, 2], [((0, 1), free), ((0, 2), free), ((1, 2), free)])
+    certificate = certified(model, {})
+    assert certificate is not None
+    arrays = certificate.arrays
+    node = len(arrays["0/branching"]) + 1
+    for variable in range(3):
+        more = {
+            "0/branching": np.append(arrays["0/branching"], variable),
+            "0/levels": np.append(arrays["0/levels"], node + 1),
+            "0/child_counts": np.append(arrays["0/child_counts"], [0, 0]),
+        }
+        head = dict(certificate.head) | {"claim": {"log_lower": None, "log_upper": None}}
+        wider = replace(certificate, head=head, arrays={**arrays, **more})
+        for place in range(len(arrays["0/child_counts"])):
+            for twice in (False, True):
+                bogus = with_child(wider, place, node)
+                try:
+                    verified = checked(model, {}, with_child(bogus, place, node) if twice else bogus)
+                except pc.CheckError:
+                    continue
+                assert verified.log_lower <= math.log(4.0) + CLOSE
+                assert verified.log_upper >= math.log(4.0) - CLOSE
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_damaged_ones_prove_nothing_false(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    model = tangled(rng)
+    certificate = certified(model, {})
+    assert certificate is not None
+    truth = exact_value(model, np.ones(model.n_variables))
+    names = [n for n in certificate.arrays if n.startswith("0/") and certificate.arrays[n].size]
+    accepted = 0
+    for _ in range(150):
+        name = names[int(rng.integers(len(names)))]
+        array = np.array(certificate.arrays[name])
+        place = int(rng.integers(array.size))
+        other = array.flat[int(rng.integers(array.size))]
+        if array.dtype.kind == "f":
+            array.flat[place] = rng.choice([0.0, -1.0, other, other + 1e-9, -math.inf])
+        else:
+            array.flat[place] = max(-1, min(126, int(rng.choice([other, other + 1, other - 1, 0, 1]))))
+        if rng.random() < 0.2:
+            array = np.delete(array, place) if array.ndim == 1 else array
+        head = dict(certificate.head) | {"claim": {"log_lower": None, "log_upper": None}}
+        damaged = replace(certificate, head=head, arrays={**certificate.arrays, name: array})
+        try:
+            verified = checked(model, {}, damaged)
+        except pc.CheckError:
+            continue
+        accepted += 1
+        assert verified.log_lower <= truth + CLOSE, name
+        assert verified.log_upper >= truth - CLOSE, name
+    assert accepted < 150

@@ -1,0 +1,201 @@
+"""Certificates of the search in whole numbers: the checker finds the bound, and nothing false in damaged ones."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import powersum as ps
+import powersum_check as pc
+from powersum.answer.certificate import certificate_of, ground_of
+from powersum.answer.proofs import by_branching
+from powersum.core import work_time as time
+from powersum.model.certificate import Certificate
+from powersum.model.question import Question
+from powersum.prepare.simplify import simplify
+from powersum.search.costs import Costs, CostSearch
+from tests.check.helpers import to_check
+from tests.check.writer import Draft
+from tests.exact.test_count_proof import saved
+from tests.oracle import exact_value
+
+CLOSE = 1e-9
+
+
+def random_costs(rng: np.random.Generator) -> ps.Model:
+    """A model that takes some branching: pairs and triples of few states, zeros among them."""
+    n = int(rng.integers(5, 9))
+    cards = rng.integers(2, 4, n)
+    spread, zeros = rng.choice([0.1, 1.0, 5.0]), rng.choice([0.0, 0.15])
+    factors = []
+    for _ in range(2 * n):
+        scope = rng.choice(n, int(rng.choice([1, 2, 2, 3])), replace=False)
+        table = np.exp(rng.normal(scale=spread, size=tuple(cards[scope])))
+        factors.append((tuple(scope.tolist()), table * (rng.random(table.shape) >= zeros)))
+    return ps.Model.from_factors(cards.tolist(), factors)
+
+
+def certified(
+    model: ps.Model, *, seconds: float, dives: float, maximize: list[int] | str = "all"
+) -> tuple[Certificate, float] | None:
+    """A certificate of the bound that a search of so many seconds has found, and the bound."""
+    question = Question.of(model, maximize=maximize)
+    problem = simplify(model, question.query, {})
+    if not problem.feasible or not problem.model.n_variables:
+        return None
+    costs = Costs(problem.model)
+    search = CostSearch(costs, np.arange(problem.model.n_variables))
+    search.run(time.monotonic() + dives)
+    if search.bound >= costs.hard:
+        return None
+    ground = ground_of(question, problem)
+    proof = by_branching(ground, search, problem, seconds, 1e8)
+    bound = certificate_of(question, ground, proof, log_lower=-math.inf, log_upper=proof.log_upper)
+    return bound, costs.log_upper(search.bound) + problem.log_constant
+
+
+def checked(model: ps.Model, certificate: Certificate, maximize: list[int] | None = None) -> pc.Verified:
+    asked = pc.Question.of(to_check(model), maximize=range(model.n_variables) if maximize is None else maximize)
+    return saved(certificate, lambda path: pc.check(to_check(model), asked, path))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_the_checker_finds_the_bound(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    model = random_costs(rng)
+    found = certified(model, seconds=100.0, dives=float(rng.choice([0.0, 100.0])))
+    if found is None:
+        return
+    certificate, log_upper = found
+    verified = checked(model, certificate)
+    assert verified.log_upper >= exact_value(model, np.zeros(model.n_variables)) - CLOSE
+    assert verified.log_upper <= log_upper + CLOSE
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_walk_that_is_cut_short_proves_its_root(seed: int) -> None:
+    model = random_costs(np.random.default_rng(seed))
+    found = certified(model, seconds=0.0, dives=100.0)
+    if found is not None:
+        verified = checked(model, found[0])
+        assert found[0].head["steps"][0]["kind"] == "branching"
+        assert exact_value(model, np.zeros(model.n_variables)) - CLOSE <= verified.log_upper < math.inf
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_sums_that_simplification_has_done_are_no_obstacle(seed: int) -> None:
+    """A barren leaf, a variable on which nothing depends, and one in no factor, beside a maximum."""
+    rng = np.random.default_rng(seed)
+    core = random_costs(rng)
+    n, cards = core.n_variables, core.cardinalities.tolist()
+    factors = [(f.scope, np.exp(f.log_table)) for f in core.factors()]
+    leaf = rng.random((cards[0], 3)) + 0.1
+    factors += [((0, n), leaf / leaf.sum(axis=1, keepdims=True)), ((1, n + 1), np.ones((cards[1], 2)))]
+    model = ps.Model.from_factors([*cards, 3, 2, 2], factors)
+    weights = np.append(np.zeros(n), np.ones(3))
+    found = certified(model, seconds=100.0, dives=100.0, maximize=list(range(n)))
+    if found is not None:
+        truth = exact_value(model, weights)
+        verified = checked(model, found[0], list(range(n)))
+        assert truth - CLOSE <= verified.log_upper <= found[1] + CLOSE
+
+
+def pair() -> tuple[ps.Model, dict[str, np.ndarray]]:
+    """Two variables of two states, agreement rewarded and one state liked, without anything moved."""
+    model = ps.Model.from_factors([2, 2], [((0, 1), np.array([[3.0, 1.0], [1.0, 2.0]])), ((0,), np.array([1.0, 2.0]))])
+    arrays = {
+        "order": np.array([0, 1]),
+        "node_starts": np.zeros(1, np.int64),
+        "node_variables": np.zeros(0, np.int64),
+        "parent": np.zeros(0, np.int64),
+        "weight": np.zeros(0),
+        "home": np.array([-1, -1]),
+        "table_of": np.array([0, 1]),
+        "table_starts": np.array([0, 2, 3]),
+        "table_variables": np.array([0, 1, 0]),
+    }
+    return model, arrays
+
+
+def walked(rounds: list[int], gone: list[list[int]], branches: list[list[int]], moves: list[float]) -> pc.Verified:
+    """What a walk proves in which all numbers are moved at first, and states go in the last round."""
+    model, arrays = pair()
+    draft = Draft(model, [0.0, 0.0])
+    n = len(rounds)
+    arrays |= {
+        "rounds": np.array(rounds),
+        "move_starts": np.array([0] + [len(moves)] * n),
+        "move_places": np.arange(len(moves)),
+        "moves": np.array(moves),
+        "gone_starts": np.array([0] * n + [len(gone)]),
+        "gone": np.array(gone, np.int64).reshape(-1, 2),
+        "branches": np.array(branches, np.int64).reshape(-1, 2),
+    }
+    draft.step("branching", arrays)
+    return pc.check(to_check(model), pc.Question.of(to_check(model), maximize=[0, 1]), draft.zip())
+
+
+def test_a_walk_by_hand() -> None:
+    """The best has the value 4; tables by themselves allow 3 · 2, a division by the first variable's states 4."""
+    like = [0.0, 0.0, 0.0, 0.0, 0.0, math.log(2.0)]
+    assert walked([1], [], [], [0.0] * 6).log_upper == pytest.approx(math.log(6.0))
+    assert walked([1], [], [], like).log_upper == pytest.approx(math.log(6.0))
+    # Dividing changes no table: its largest entry is that of the box before, until numbers move at it.
+    assert walked([2, 1, 1], [], [[0, 0]], like).log_upper >= math.log(4.0)
+    assert walked([1], [], [], [math.log(1.5), 0.0, 0.0, 0.0, -math.log(1.5), 0.0]).log_upper >= math.log(4.0)
+
+
+@pytest.mark.parametrize(
+    ("rounds", "gone", "branches", "match"),
+    [
+        ([0], [], [], "before every box is closed"),
+        ([2, 1], [], [[0, 0]], "before every box is closed"),
+        ([1, 1], [], [], "after the end"),
+        ([2, 1, 1], [], [], "branches ends too early"),
+        ([1], [], [[0, 0]], "before every box is closed"),
+        ([1], [[0, 2]], [], "which is not left"),
+    ],
+)
+def test_walks_that_do_not_close_are_refused(
+    rounds: list[int], gone: list[list[int]], branches: list[list[int]], match: str
+) -> None:
+    with pytest.raises(pc.CheckError, match=match):
+        walked(rounds, gone, branches, [0.0] * 6)
+
+
+def test_what_goes_counts() -> None:
+    """All states of a variable may go, but each is bounded when it does."""
+    assert walked([1], [[0, 0], [0, 1]], [], [0.0] * 6).log_upper == pytest.approx(math.log(6.0))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_damaged_ones_prove_nothing_false(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    found = None
+    while found is None:
+        model = random_costs(rng)
+        found = certified(model, seconds=100.0, dives=100.0)
+    certificate, _ = found
+    truth = exact_value(model, np.zeros(model.n_variables))
+    names = [n for n in certificate.arrays if n.startswith("0/") and certificate.arrays[n].size]
+    for _ in range(200):
+        name = names[int(rng.integers(len(names)))]
+        array = np.array(certificate.arrays[name])
+        place = int(rng.integers(array.size))
+        other = array.flat[int(rng.integers(array.size))]
+        if array.dtype.kind == "f":
+            array.flat[place] = rng.choice([0.0, -1.0, other, 1e16, 1e300])
+        else:
+            array.flat[place] = max(0, min(126, int(other) + int(rng.integers(-1, 2))))
+        if rng.random() < 0.2 and array.ndim == 1:
+            array = np.delete(array, place)
+        head = dict(certificate.head) | {"claim": {"log_lower": None, "log_upper": None}}
+        damaged = replace(certificate, head=head, arrays={**certificate.arrays, name: array})
+        try:
+            verified = checked(model, damaged)
+        except pc.CheckError:
+            continue
+        assert verified.log_upper >= truth - CLOSE, name
