@@ -83,7 +83,8 @@ class FullSearch:
             search.offer(incumbent.states)
         progress = search.run(deadline)
         self._report(search)
-        return progress
+        # Where it only gives a start, it has nothing more to give once others see what it cannot see.
+        return Progress.DONE if not self.maximises_all and self._left_behind() else progress
 
     def end(self) -> None:
         """It is kept, and the next stage goes on with it; local search begins from what was found."""
@@ -92,10 +93,16 @@ class FullSearch:
 
     def _hopeless(self) -> bool:
         """Whether others have left it behind; where it only gives a start, whether it has found nothing of late."""
+        if not self.maximises_all and self.configuration is not None and not self._found:
+            return True
+        return self._left_behind()
+
+    def _left_behind(self) -> bool:
+        """Whether its bound, which is one on the best configuration alone, lies further above that on the question than
+        that does above the best value.
+        """
         search, board, problem = self._search, self._task.board, self._task.problem
         assert search is not None
-        if not self.maximises_all:
-            return self.configuration is not None and not self._found
         behind = search.costs.log_upper(search.bound) + problem.log_constant - board.log_upper
         return behind > board.gap
 
