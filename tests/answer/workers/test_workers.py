@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -31,7 +32,9 @@ from powersum.model.question import Question
 from powersum.prepare.ordering import elimination_order
 from powersum.prepare.problem import Problem
 from powersum.prepare.simplify import simplify
+from powersum.search.costs import Costs
 from tests.cases import Case, hard_case
+from tests.clock import Ticks
 from tests.oracle import exact_value
 
 SPLIT = Schedule(ibound=1, held_table=8.0)
@@ -99,6 +102,40 @@ def test_easy_components_go_into_the_constant() -> None:
     left = exact_value(worker.problem.model, worker.problem.tau) + worker.problem.log_constant
     assert left == pytest.approx(whole, abs=1e-12)
     assert not board.proven
+
+
+def test_tightening_plans_for_its_own_share_of_a_stage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tree that plans for the time of local search, too, is too large for the time that it will have."""
+    board, ticks = Board(6), Ticks(0.0)
+    case = hard_case(1)
+    problem = case.problem()
+    task = replace(task_of(problem, board), clock=Clock(math.inf, monotonic=ticks))
+    monkeypatch.setattr("powersum.answer.workers.tightening.time", ticks)
+    tightening = Tightening(task, LocalSearch(task, Evaluator(problem, memory=1e8)))
+    with task.clock.running():
+        tightening.begin(0, 100.0)
+        planned: list[tuple[float, float]] = []
+
+        def step(deadline: float) -> bool:
+            del deadline
+            planned.append((task.clock.spent, tightening._planned_end()))
+            ticks.now += 1.0
+            return True
+
+        assert tightening.tree is not None
+        monkeypatch.setattr(tightening.tree, "step", step)
+        while ticks.now < 100.0:
+            tightening.run(ticks.now + 1.0)
+            # Others have three times as long.
+            ticks.now += 3.0
+    shares = [(end - now) / (100.0 - now) for now, end in planned]
+    assert all(0.0 < share <= 1.0 for share in shares)
+    assert shares[-1] == pytest.approx(0.25, abs=0.02)
+
+
+def test_tightening_of_a_run_without_a_limit_plans_without_one() -> None:
+    desk = Desk(hard_case(1))
+    assert desk.tightening._planned_end() == math.inf
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -277,6 +314,22 @@ def test_full_search_is_a_start_where_sums_can_be_had(monkeypatch: pytest.Monkey
     assert desk.board.incumbent is None
     assert worker.configuration is not None
     assert [states.tolist() for states in told] == [worker.configuration.tolist()]
+
+
+def test_full_search_that_gives_a_start_ends_once_others_have_left_it_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On frustrated cycles soft consistency proves next to nothing, and what it finds is far from the best."""
+    desk = Desk(hard_case(3))
+    worker = FullSearch(desk.task)
+    assert worker.begin(math.inf)
+    worker.run(-math.inf)
+    monkeypatch.setattr("powersum.answer.workers.full_search.FAIR_TRY", -1.0)
+    desk.board.offer_upper(desk.task.problem, desk.truth + 1.0, 0.0, lambda: desk.truth + 1.0)
+    states = np.zeros(desk.task.problem.model.n_variables, dtype=np.int64)
+    desk.board.offer_lower(desk.task.problem, desk.truth - 1.0, 0.0, states)
+    monkeypatch.setattr(Costs, "log_upper", lambda costs, bound: desk.truth + 1e3)
+    assert worker.run(-math.inf) is Progress.DONE
+    assert not worker.begin(math.inf)
+    assert not desk.board.proven
 
 
 def test_full_search_leaves_proofs_to_others_where_a_certificate_is_wanted() -> None:

@@ -11,12 +11,16 @@ import numpy as np
 
 from powersum.answer.workers.local_search import LocalSearch
 from powersum.answer.workers.task import Task
+from powersum.core import work_time as time
 from powersum.core.arrays import IntArray
 from powersum.core.progress import Progress
 from powersum.search.costs import Costs, CostSearch
 
 WORST_SLACK = 1e-6
 """Where whole numbers would be coarser than this (natural logs) the model is too large: nothing is searched."""
+
+FAIR_TRY = 0.4
+"""Seconds that it has before it may end because others have left it behind: costs take a while to move."""
 
 
 class FullSearch:
@@ -40,6 +44,7 @@ class FullSearch:
         self._search: CostSearch | None = None
         self._reported: float = math.inf
         self._found = False
+        self._spent = 0.0
         self.configuration: IntArray | None = None
         self.maximises_all = bool(task.is_max.all())
         self.local: LocalSearch | None = None
@@ -81,10 +86,13 @@ class FullSearch:
         incumbent = task.board.incumbent
         if self.maximises_all and incumbent is not None:
             search.offer(incumbent.states)
+        begun = time.monotonic()
         progress = search.run(deadline)
+        self._spent += time.monotonic() - begun
         self._report(search)
         # Where it only gives a start, it has nothing more to give once others see what it cannot see.
-        return Progress.DONE if not self.maximises_all and self._left_behind() else progress
+        ended = not self.maximises_all and self._spent > FAIR_TRY and self._left_behind()
+        return Progress.DONE if ended else progress
 
     def end(self) -> None:
         """It is kept, and the next stage goes on with it; local search begins from what was found."""
