@@ -32,7 +32,6 @@ from powersum.model.question import Question
 from powersum.prepare.ordering import elimination_order
 from powersum.prepare.problem import Problem
 from powersum.prepare.simplify import simplify
-from powersum.search.costs import Costs
 from tests.cases import Case, hard_case
 from tests.clock import Ticks
 from tests.oracle import exact_value
@@ -314,22 +313,6 @@ def test_full_search_is_a_start_where_sums_can_be_had(monkeypatch: pytest.Monkey
     assert desk.board.incumbent is None
     assert worker.configuration is not None
     assert [states.tolist() for states in told] == [worker.configuration.tolist()]
-
-
-def test_full_search_that_gives_a_start_ends_once_others_have_left_it_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On frustrated cycles soft consistency proves next to nothing, and what it finds is far from the best."""
-    desk = Desk(hard_case(3))
-    worker = FullSearch(desk.task)
-    assert worker.begin(math.inf)
-    worker.run(-math.inf)
-    monkeypatch.setattr("powersum.answer.workers.full_search.FAIR_TRY", -1.0)
-    desk.board.offer_upper(desk.task.problem, desk.truth + 1.0, 0.0, lambda: desk.truth + 1.0)
-    states = np.zeros(desk.task.problem.model.n_variables, dtype=np.int64)
-    desk.board.offer_lower(desk.task.problem, desk.truth - 1.0, 0.0, states)
-    monkeypatch.setattr(Costs, "log_upper", lambda costs, bound: desk.truth + 1e3)
-    assert worker.run(-math.inf) is Progress.DONE
-    assert not worker.begin(math.inf)
-    assert not desk.board.proven
 
 
 def test_full_search_leaves_proofs_to_others_where_a_certificate_is_wanted() -> None:

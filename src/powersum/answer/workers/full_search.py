@@ -11,16 +11,12 @@ import numpy as np
 
 from powersum.answer.workers.local_search import LocalSearch
 from powersum.answer.workers.task import Task
-from powersum.core import work_time as time
 from powersum.core.arrays import IntArray
 from powersum.core.progress import Progress
 from powersum.search.costs import Costs, CostSearch
 
 WORST_SLACK = 1e-6
 """Where whole numbers would be coarser than this (natural logs) the model is too large: nothing is searched."""
-
-FAIR_TRY = 0.4
-"""Seconds that it has before it may end because others have left it behind: costs take a while to move."""
 
 
 class FullSearch:
@@ -44,7 +40,6 @@ class FullSearch:
         self._search: CostSearch | None = None
         self._reported: float = math.inf
         self._found = False
-        self._spent = 0.0
         self.configuration: IntArray | None = None
         self.maximises_all = bool(task.is_max.all())
         self.local: LocalSearch | None = None
@@ -86,13 +81,9 @@ class FullSearch:
         incumbent = task.board.incumbent
         if self.maximises_all and incumbent is not None:
             search.offer(incumbent.states)
-        begun = time.monotonic()
         progress = search.run(deadline)
-        self._spent += time.monotonic() - begun
         self._report(search)
-        # Where it only gives a start, it has nothing more to give once others see what it cannot see.
-        ended = not self.maximises_all and self._spent > FAIR_TRY and self._left_behind()
-        return Progress.DONE if ended else progress
+        return progress
 
     def end(self) -> None:
         """It is kept, and the next stage goes on with it; local search begins from what was found."""
@@ -101,16 +92,10 @@ class FullSearch:
 
     def _hopeless(self) -> bool:
         """Whether others have left it behind; where it only gives a start, whether it has found nothing of late."""
-        if not self.maximises_all and self.configuration is not None and not self._found:
-            return True
-        return self._left_behind()
-
-    def _left_behind(self) -> bool:
-        """Whether its bound, which is one on the best configuration alone, lies further above that on the question than
-        that does above the best value.
-        """
         search, board, problem = self._search, self._task.board, self._task.problem
         assert search is not None
+        if not self.maximises_all:
+            return self.configuration is not None and not self._found
         behind = search.costs.log_upper(search.bound) + problem.log_constant - board.log_upper
         return behind > board.gap
 
