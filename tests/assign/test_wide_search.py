@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from powersum.assign.sum_tree import SumTree
-from powersum.assign.wide_search import WideSearch, sum_tree_for
+from powersum.assign.wide_search import MOST_JUDGED, WideSearch, sum_tree_for
 from tests.cases import bushy_case, hard_case
 from tests.clock import Ticks
 from tests.oracle import assignment_value, exact_value
@@ -46,6 +46,35 @@ def test_a_suggestion_is_evaluated_first(clock: Ticks) -> None:
     chosen = np.flatnonzero(problem.tau == 0.0)
     value = assignment_value(problem.model, dict.fromkeys(chosen.tolist(), 0))
     assert search.log_value >= value - 1e-9
+
+
+def test_what_an_upper_bound_likes_is_evaluated_before_others_are_gone_on_from(clock: Ticks) -> None:
+    problem = hard_case(3).problem()
+    search = WideSearch(problem, SumTree(problem))
+    decoded = np.where(problem.tau == 0.0, 1, -1)
+    search.look_at(decoded)
+    assert search.improve(clock.now + 3.0)
+    chosen = np.flatnonzero(problem.tau == 0.0)
+    value = assignment_value(problem.model, dict.fromkeys(chosen.tolist(), 1))
+    assert search.log_value == pytest.approx(value, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_of_many_suggestions_the_best_is_known_and_few_are_kept(seed: int, clock: Ticks) -> None:
+    """Each is evaluated before the search goes on from any; only so many wait for that."""
+    problem = hard_case(seed).problem()
+    search = WideSearch(problem, SumTree(problem))
+    rng = np.random.default_rng(seed)
+    chosen = np.flatnonzero(problem.tau == 0.0)
+    values = []
+    for _ in range(3 * MOST_JUDGED):
+        states = rng.integers(problem.model.cardinalities)
+        values.append(assignment_value(problem.model, {int(v): int(states[v]) for v in chosen}))
+        search.suggest(states)
+    while search._unknown:
+        search.improve(clock.now + 2.0)
+        assert len(search._judged) <= MOST_JUDGED
+    assert search.log_value >= max(values) - 1e-9
 
 
 def test_messages_are_kept_only_where_sums_are_large_and_fit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,11 +40,22 @@ FIRST_BLOCK, MOST_JOINT = 4, 1024
 BLOCK_WORK, SINGLE_WORK = 1.0, 8.0
 """Work on a block, as a share of one evaluation, and the same for a single variable."""
 
-EXACT_SHARE = 4.0
-"""Time for the search by exact values, as a share of that for configurations."""
+EXACT_SHARE, LATE_EXACT_SHARE = 0.5, 4.0
+"""Time for the search by exact values, as a share of that for configurations: as long as better configurations are
+found, and later on."""
+
+PATIENCE, PAUSE = 2.0, 1.0
+"""No better configurations are expected once none was found for so many times as long as until then, and so many
+seconds."""
 
 FEW = 0.1
 """Share of the max variables up to which a change is made by moving, in place of starting again."""
+
+GLANCE_SHARE = 0.1
+"""Share of the time for evaluating what an upper bound that is being tightened would like."""
+
+MOST_JUDGED = 8
+"""Assignments that are kept to go on from."""
 
 TURN = 0.1
 """Seconds of the search for configurations between two looks at what it has found."""
@@ -99,10 +110,18 @@ class WideSearch:
         self._graph = adjacency(model.n_variables, model.scope_starts, model.scope_variables)
         self._centres = np.flatnonzero(self._is_max & np.isin(np.arange(model.n_variables), model.scope_variables))
         self._sizes = np.full(model.n_variables, float(FIRST_BLOCK))
-        self._waiting: list[IntArray] = []
+        self._unknown: list[IntArray] = []
+        """Assignments that wait to be evaluated."""
+        self._judged: list[tuple[float, IntArray]] = []
+        """Assignments to go on from, with their values."""
         self._seen: set[bytes] = set()
         self._steps: Iterator[None] | None = None
+        self._improving = False
+        self._glance: IntArray | None = None
+        self._next_glance = -np.inf
         self._behind = 0.0
+        self._searched = self._latest_find = 0.0
+        """Seconds spent on configurations, and how many of them had gone by when the best was found."""
         self.log_value = -np.inf
         self.assignment: IntArray = np.full(model.n_variables, -1, dtype=np.int64)
 
@@ -114,6 +133,7 @@ class WideSearch:
     def look_at(self, decoded: IntArray) -> None:
         """States read off an upper bound that is being tightened."""
         self._configurations.look_at(decoded)
+        self._glance = decoded
 
     def improve(self, deadline: float) -> bool:
         """Search until the deadline; True when a better assignment was found."""
@@ -126,13 +146,18 @@ class WideSearch:
                     self._steps = None
                 self._behind -= time.monotonic() - now
                 continue
-            self._configurations.improve(min(deadline, now + TURN))
-            self._behind += EXACT_SHARE * (time.monotonic() - now)
+            found = self._configurations.improve(min(deadline, now + TURN))
+            seconds = time.monotonic() - now
+            self._searched += seconds
+            if found:
+                self._latest_find = self._searched
+            late = self._searched > PATIENCE * self._latest_find + PAUSE
+            self._behind += (LATE_EXACT_SHARE if late else EXACT_SHARE) * seconds
             kept = self._configurations.kept
             waiting = [self._wait_with(states) for states in reversed(kept)]
             if kept and waiting[-1]:
                 # A better configuration than ever: its assignment is next.
-                self._steps = None
+                self._interrupt()
         return self.log_value > before
 
     def _wait_with(self, states: IntArray) -> bool:
@@ -142,21 +167,56 @@ class WideSearch:
         if (chosen < 0).any() or key in self._seen:
             return False
         self._seen.add(key)
-        self._waiting.append(states)
+        self._unknown.append(states)
         return True
 
+    def _interrupt(self) -> None:
+        """Do something else first; where the search stands it goes on later."""
+        if self._steps is not None and self._improving:
+            self._keep()
+        self._steps = None
+
     def _begin(self) -> bool:
-        """Begin where somebody has been, or, where nothing waits, around the best; False where nothing is known."""
-        if self._waiting:
-            self._steps = self._improve_from(self._waiting.pop())
+        """Evaluate what is new, go on from the best that waits, or leave the best of all; False if nothing is known."""
+        self._improving = False
+        if time.monotonic() >= self._next_glance and self._glance is not None:
+            # A tight bound likes the best assignment, or one near it, before anybody has found that.
+            if self._wait_with(self._glance):
+                self._steps = self._judge_glance(self._unknown.pop())
+            self._glance = None
+        if self._steps is not None:
+            return True
+        if self._unknown:
+            self._steps = self._judge(self._unknown.pop())
+        elif self._judged:
+            self._improving = True
+            self._steps = self._improve_from(self._judged.pop()[1])
         elif self.log_value > -np.inf and len(self._centres):
             self._steps = self._shake()
         return self._steps is not None
 
+    def _judge(self, states: IntArray) -> Iterator[None]:
+        """Evaluate an assignment, and keep it to go on from."""
+        self._go_to(states)
+        self._note()
+        self._keep()
+        yield
+
+    def _judge_glance(self, states: IntArray) -> Iterator[None]:
+        begun = time.monotonic()
+        yield from self._judge(states)
+        now = time.monotonic()
+        self._next_glance = now + (now - begun) / GLANCE_SHARE
+
+    def _keep(self) -> None:
+        """Keep where the search stands, to go on from there, if it is among the best that wait."""
+        self._judged.append((self._tree.log_value, self._tree.states.copy()))
+        self._judged.sort(key=lambda judged: judged[0])
+        del self._judged[:-MOST_JUDGED]
+
     def _improve_from(self, states: IntArray) -> Iterator[None]:
         """Block after block around each max variable, until none is better."""
         self._go_to(states)
-        self._note()
         yield
         gained = True
         while gained:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -32,6 +33,7 @@ from powersum.prepare.ordering import elimination_order
 from powersum.prepare.problem import Problem
 from powersum.prepare.simplify import simplify
 from tests.cases import Case, hard_case
+from tests.clock import Ticks
 from tests.oracle import exact_value
 
 SPLIT = Schedule(ibound=1, held_table=8.0)
@@ -99,6 +101,40 @@ def test_easy_components_go_into_the_constant() -> None:
     left = exact_value(worker.problem.model, worker.problem.tau) + worker.problem.log_constant
     assert left == pytest.approx(whole, abs=1e-12)
     assert not board.proven
+
+
+def test_tightening_plans_for_its_own_share_of_a_stage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tree that plans for the time of local search, too, is too large for the time that it will have."""
+    board, ticks = Board(6), Ticks(0.0)
+    case = hard_case(1)
+    problem = case.problem()
+    task = replace(task_of(problem, board), clock=Clock(math.inf, monotonic=ticks))
+    monkeypatch.setattr("powersum.answer.workers.tightening.time", ticks)
+    tightening = Tightening(task, LocalSearch(task, Evaluator(problem, memory=1e8)))
+    with task.clock.running():
+        tightening.begin(0, 100.0)
+        planned: list[tuple[float, float]] = []
+
+        def step(deadline: float) -> bool:
+            del deadline
+            planned.append((task.clock.spent, tightening._planned_end()))
+            ticks.now += 1.0
+            return True
+
+        assert tightening.tree is not None
+        monkeypatch.setattr(tightening.tree, "step", step)
+        while ticks.now < 100.0:
+            tightening.run(ticks.now + 1.0)
+            # Others have three times as long.
+            ticks.now += 3.0
+    shares = [(end - now) / (100.0 - now) for now, end in planned]
+    assert all(0.0 < share <= 1.0 for share in shares)
+    assert shares[-1] == pytest.approx(0.25, abs=0.02)
+
+
+def test_tightening_of_a_run_without_a_limit_plans_without_one() -> None:
+    desk = Desk(hard_case(1))
+    assert desk.tightening._planned_end() == math.inf
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -24,6 +24,10 @@ from powersum.prepare.proof import Ground, Proof
 FIRST_STAGES = 2
 """Stages of the bound to begin with, where that is no tree."""
 
+LIKELY_SHARE, LIKELY_SECONDS = 0.5, 0.5
+"""Share of a stage that tightening itself is taken to have, local search the rest, and how many seconds that guess
+counts for: later on what was seen tells."""
+
 
 class Tightening:
     """The bounds of all stages: the best so far, and the one at work.
@@ -48,6 +52,7 @@ class Tightening:
         self._present: Tightener | None = None
         self._resumed: CoveringTree | None = None
         self._ends = math.inf
+        self._begun = self._own = 0.0
         self._alone = False
         self._tree: CoveringTree | None = None
 
@@ -75,6 +80,7 @@ class Tightening:
         """Another tree, to be tightened until a moment of the clock; what is there in its place goes on."""
         task = self._task
         self._ends = ends
+        self._begun, self._own = task.clock.spent, 0.0
         if self._resumed is None and stage == 0 and task.resumed is not None:
             self._resumed = self._of_checkpoint(task.resumed)
         if self._resumed is not None:
@@ -121,8 +127,10 @@ class Tightening:
         """Tighten until the deadline; how large trees grow is planned for the end of the stage."""
         bound, clock = self._bound, self._task.clock
         more = self._task.schedule.tighten
+        begun, own = clock.spent, self._own
         while more and time.monotonic() < deadline:
-            more = bound.step(clock.deadline_at(self._ends))
+            more = bound.step(clock.deadline_at(self._planned_end()))
+            self._own = own + clock.spent - begun
         self._report(bound)
         if isinstance(bound, CoveringTree):
             # While it is annealed the tree shows one good assignment after another, at every temperature others.
@@ -132,6 +140,15 @@ class Tightening:
         if clock.spent < self._ends:
             self._resumed = None
         return Progress.OUT_OF_TIME if clock.spent >= self._ends else Progress.DONE
+
+    def _planned_end(self) -> float:
+        """When the stage would end if tightening had all of the time from now on: others take turns in between.
+
+        A tree that plans for time which it will not have is too large and too warm when the stage ends.
+        """
+        now = self._task.clock.spent
+        share = (self._own + LIKELY_SHARE * LIKELY_SECONDS) / (max(now - self._begun, self._own) + LIKELY_SECONDS)
+        return now + share * (self._ends - now)
 
     def end(self) -> None:
         """Keep the better of the bound at work and the best before, and begin local search from what it likes."""
