@@ -38,9 +38,9 @@ GROWN_ROUNDS, PASSES = 35, 210.0
 """Rounds of a grown tree before it grows again, and the passes that these take."""
 STALLED = 2e-6
 """A cold tree that gains less than this share of its bound in a round makes room for a larger one."""
-SCREENING_SHARE, SCREENING_PASSES = 0.15, 100.0
+SCREENING_SHARE, SCREENING_PASSES = 0.25, 100.0
 """Share of the time for a first look at many elimination orders, and the passes over a small tree for each of them."""
-ORDERS, SCREENED_ORDERS = 6, 4
+ORDERS, SCREENED_ORDERS = 6, 3
 """Elimination orders tried on smaller trees; orders differ by 1 to 2 nats, and smaller trees tell which are good. Fewer
 where they are the best of many."""
 TRIAL_SHARE, TRIAL_ROUNDS, TRIAL_PASSES = 0.05, 20, 100.0

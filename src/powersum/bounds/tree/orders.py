@@ -10,6 +10,8 @@ screening made bounds worse (log Z of pedigree13 by 2.9 nats), and orders are dr
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from powersum.core.arrays import IntArray
@@ -26,8 +28,17 @@ LOG2_LIMITS = (12.0, None, 10.0, 14.0)
 MOST_SCREENED = 3000
 """With more variables than this, bounded min-fill would take too long."""
 
-DRAWN_APART = 6
-"""Orders that are drawn from scratch before every second one keeps the beginning of the best so far."""
+DRAWN_APART = 5
+"""Orders that are drawn from scratch before every second one follows the best so far."""
+
+
+class Judged(NamedTuple):
+    """An order, and the bound of a small tree along it."""
+
+    log_upper: float
+    number: int
+    order: IntArray
+    limit: float | None
 
 
 class Orders:
@@ -49,28 +60,34 @@ class Orders:
     def __init__(self, problem: Problem, seed: int) -> None:
         self._problem, self._seed, self._drawn = problem, seed, 0
         self._rng = np.random.default_rng(seed % 2**62)
-        self._judged: list[tuple[float, int, IntArray]] = []
+        self._judged: list[Judged] = []
+        self._limit: float | None = None
+        """Kind of the order that was drawn last; whoever hands over a first one has it from plain min-fill."""
         mixed = bool((problem.tau == 0.0).any() and (problem.tau > 0.0).any())
         self.screened = mixed and problem.model.n_variables <= MOST_SCREENED
 
     def draw(self) -> IntArray:
-        """Another order: of each kind in turn or, once some are judged, the best with its end drawn anew."""
+        """Another order: of each kind in turn or, once some are judged, like the best.
+
+        Of a bounded order that is the best its end is drawn anew; plain min-fill is quick enough to draw a whole one.
+        """
         model, tau = self._problem.model, self._problem.tau
         self._drawn += 1
-        limit = LOG2_LIMITS[self._drawn % len(LOG2_LIMITS)] if self.screened else None
+        self._limit = LOG2_LIMITS[self._drawn % len(LOG2_LIMITS)] if self.screened else None
         begin = None
-        if self._drawn > DRAWN_APART and self._drawn % 2 and self._judged and self.screened:
-            begin = self._judged[0][2][: int(self._rng.integers(model.n_variables))]
-            limit = limit or LOG2_LIMITS[0]
-        if limit is None:
+        if self._drawn > DRAWN_APART and self._drawn % 2 == 0 and self._judged and self.screened:
+            best = self._judged[0]
+            self._limit = best.limit
+            begin = best.order[: int(self._rng.integers(model.n_variables))]
+        if self._limit is None:
             return elimination_order(model, tau, seed=self._seed + self._drawn, restarts=RESTARTS)
-        return bounded_fill(model, tau, limit, seed=int(self._rng.integers(2**31)), begin=begin)
+        return bounded_fill(model, tau, self._limit, seed=int(self._rng.integers(2**31)), begin=begin)
 
     def judge(self, order: IntArray, log_upper: float) -> None:
-        """Note the bound of a small tree."""
-        self._judged.append((log_upper, len(self._judged), order))
+        """Note the bound of a small tree along the order that was drawn last, or that was given before any."""
+        self._judged.append(Judged(log_upper, len(self._judged), order, self._limit))
         self._judged.sort(key=lambda judged: judged[:2])
 
     def best(self) -> IntArray:
         """The best of those judged that was not handed out yet; another one where there is none."""
-        return self._judged.pop(0)[2] if self._judged else self.draw()
+        return self._judged.pop(0).order if self._judged else self.draw()
