@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from powersum.bounds.tree import CoveringTree, covering_tree
+from powersum.bounds.tree import CoveringTree, covering_tree, orders
 from powersum.bounds.tree.orders import DRAWN_APART, Orders
 from powersum.bounds.tree.phases import Phase
 from powersum.core import work_time
@@ -19,6 +19,11 @@ from powersum.prepare.simplify import simplify
 from tests.oracle import exact_value
 
 N = 14
+
+
+@pytest.fixture(autouse=True)
+def screen_small_problems(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(orders, "LEAST_SCREENED", 0)
 
 
 def problem_of(seed: int, tau: FloatArray) -> Problem:
@@ -35,25 +40,25 @@ MIXED = np.where(np.arange(N) % 2 == 0, 0.0, 1.0)
 
 def test_the_best_judged_come_first_and_each_once() -> None:
     problem = problem_of(0, MIXED)
-    orders = Orders(problem, 0)
-    drawn = [orders.draw() for _ in range(3)]
+    supply = Orders(problem, 0)
+    drawn = [supply.draw() for _ in range(3)]
     for order, log_upper in zip(drawn, (2.0, 1.0, 3.0), strict=True):
-        orders.judge(order, log_upper)
-    assert [id(orders.best()) for _ in range(3)] == [id(drawn[k]) for k in (1, 0, 2)]
-    check_order(orders.best(), problem.tau, problem.model.n_variables)
+        supply.judge(order, log_upper)
+    assert [id(supply.best()) for _ in range(3)] == [id(drawn[k]) for k in (1, 0, 2)]
+    check_order(supply.best(), problem.tau, problem.model.n_variables)
 
 
 @pytest.mark.parametrize("tau", [MIXED, np.ones(N), np.zeros(N)])
 def test_all_drawn_are_orders_of_the_question(tau: FloatArray) -> None:
     problem = problem_of(1, tau)
-    orders, again = Orders(problem, 5), Orders(problem, 5)
+    supply, again = Orders(problem, 5), Orders(problem, 5)
     for k in range(3 * DRAWN_APART):
-        order = orders.draw()
+        order = supply.draw()
         check_order(order, problem.tau, problem.model.n_variables)
         assert np.array_equal(order, again.draw())
-        for each in (orders, again):
+        for each in (supply, again):
             each.judge(order, float(-k))
-    assert orders.screened == (len(np.unique(tau)) > 1)
+    assert supply.screened == (len(np.unique(tau)) > 1)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -77,6 +82,14 @@ def test_bounds_are_valid_while_orders_are_screened(seed: int, monkeypatch: pyte
     # Whatever order won, decoding and the bound from scratch are of it.
     assert tree.bound() >= exact
     check_order(tree.best_tree.order, problem.tau, problem.model.n_variables)
+
+
+def test_small_problems_are_not_screened(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(orders, "LEAST_SCREENED", N + 1)
+    problem = problem_of(0, MIXED)
+    assert not Orders(problem, 0).screened
+    drawn = elimination_order(problem.model, problem.tau, seed=8, restarts=orders.RESTARTS)
+    assert np.array_equal(Orders(problem, 7).draw(), drawn)
 
 
 def test_where_time_does_not_end_nothing_is_screened() -> None:

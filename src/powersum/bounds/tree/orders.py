@@ -25,8 +25,9 @@ RESTARTS = 4
 LOG2_LIMITS = (12.0, None, 10.0, 14.0)
 """Kinds of orders: largest tables (log to base 2) of those by bounded min-fill; None stands for plain min-fill."""
 
-MOST_SCREENED = 3000
-"""With more variables than this, bounded min-fill would take too long."""
+LEAST_SCREENED, MOST_SCREENED = 400, 3000
+"""With fewer variables than this orders hardly differ, and time is better spent on a larger tree (pedigree1.Q0.5.I3,
+283 variables: 0.03 to 0.13 nat). With more, bounded min-fill would take too long."""
 
 DRAWN_APART = 5
 """Orders that are drawn from scratch before every second one follows the best so far."""
@@ -64,7 +65,7 @@ class Orders:
         self._limit: float | None = None
         """Kind of the order that was drawn last; whoever hands over a first one has it from plain min-fill."""
         mixed = bool((problem.tau == 0.0).any() and (problem.tau > 0.0).any())
-        self.screened = mixed and problem.model.n_variables <= MOST_SCREENED
+        self.screened = mixed and LEAST_SCREENED <= problem.model.n_variables <= MOST_SCREENED
 
     def draw(self) -> IntArray:
         """Another order: of each kind in turn or, once some are judged, like the best.
