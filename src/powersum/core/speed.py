@@ -63,6 +63,9 @@ COST_NODE = 1e-6
 ORDERING_STEP = 2e-9
 """For each step of min-fill, as it counts its own work."""
 
+BOUNDED_FILL_STEP = 1e-6
+"""For each pair that is looked at in min-fill among tables of bounded size."""
+
 DEGREE_STEP = 50e-9
 """For each variable and each of its neighbours in an order by minimum degree."""
 

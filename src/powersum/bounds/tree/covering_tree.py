@@ -10,6 +10,7 @@ from powersum.bounds.buckets.partition import limits_of, partition, partition_by
 from powersum.bounds.buckets.scopes import scopes_in_order
 from powersum.bounds.tree.budget import DEFAULT_BYTES, cost_of, exact_within, largest_within
 from powersum.bounds.tree.fixed_tree import FixedTree
+from powersum.bounds.tree.orders import Orders
 from powersum.bounds.tree.phases import Phase, Turn
 from powersum.bounds.tree.proof import tree_forest
 from powersum.core import work_time as time
@@ -17,7 +18,7 @@ from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.errors import InputError, TooLittleMemoryError
 from powersum.core.speed import TREE_PASS
 from powersum.model.result import Residuals
-from powersum.prepare.ordering import elimination_order, order_cost
+from powersum.prepare.ordering import order_cost
 from powersum.prepare.problem import Problem
 from powersum.prepare.proof import Forest
 
@@ -37,8 +38,11 @@ GROWN_ROUNDS, PASSES = 35, 210.0
 """Rounds of a grown tree before it grows again, and the passes that these take."""
 STALLED = 2e-6
 """A cold tree that gains less than this share of its bound in a round makes room for a larger one."""
-ORDERS = 6
-"""Elimination orders tried on smaller trees; orders differ by 1 to 2 nats, and smaller trees tell which are good."""
+SCREENING_SHARE, SCREENING_PASSES = 0.25, 100.0
+"""Share of the time for a first look at many elimination orders, and the passes over a small tree for each of them."""
+ORDERS, SCREENED_ORDERS = 6, 3
+"""Elimination orders tried on smaller trees; orders differ by 1 to 2 nats, and smaller trees tell which are good. Fewer
+where they are the best of many."""
 TRIAL_SHARE, TRIAL_ROUNDS, TRIAL_PASSES = 0.05, 20, 100.0
 """Time for each order tried: a share of all, or so many rounds where time does not end; and the passes it shall allow,
 from which follows the size of the trees."""
@@ -46,8 +50,6 @@ HASTE_OF_SUMS = 4.0
 """Without max variables there is no annealing, and so many times fewer passes are enough."""
 FINAL_TRIALS = 3.0
 """How much longer than the others the best of them goes on before a larger tree."""
-ORDER_RESTARTS = 4
-"""Tries of min-fill for each of these orders."""
 LEAST_SECONDS = 3.0
 """With less time than this only the order given is used."""
 MOST_VARIABLES = 20_000
@@ -58,8 +60,9 @@ tree is then built afresh."""
 class CoveringTree:
     """Upper bound by mini-buckets of limited size; follows :class:`powersum.bounds.protocol.Tightener`.
 
-    With a fixed ``ibound`` there is one tree. Otherwise small trees are tightened first, for the order given and for a
-    few others; the best of them then grows step by step where its bound is loose, as far as memory and time allow.
+    With a fixed ``ibound`` there is one tree. Otherwise small trees are tightened first, for the order given and for
+    others; the best orders have larger trees, and the best of these then grows step by step where its bound is loose,
+    as far as memory and time allow.
 
     Parameters
     ----------
@@ -102,10 +105,10 @@ class CoveringTree:
         self._order = np.ascontiguousarray(order, dtype=np.int64)
         self._bytes = DEFAULT_BYTES if memory is None else memory
         self._phase = Phase.FIRST if ibound is None else Phase.LAST
+        self._small_entries = max(SMALL_ENTRIES, ENTRIES_PER_VARIABLE * len(self._order))
         if ibound is None:
-            first_entries = max(SMALL_ENTRIES, ENTRIES_PER_VARIABLE * len(self._order))
             exact = self._exact_tree(EXACT_ENTRIES)
-            self._tree = exact or self._tree_within(self._order, first_entries)
+            self._tree = exact or self._tree_within(self._order, self._small_entries)
         else:
             scopes = scopes_in_order(problem.model, self._order)
             cardinalities = problem.model.cardinalities[self._order]
@@ -117,7 +120,11 @@ class CoveringTree:
         self._best = self._tree
         # Weights other than 0 and 1 do not commute: there the order is part of the question.
         commute = bool(np.isin(problem.tau, (0.0, 1.0)).all())
-        self._orders_left = ORDERS if commute and len(self._order) <= MOST_VARIABLES else 0
+        self._orders = Orders(problem, seed)
+        self._orders_left = 0
+        if commute and len(self._order) <= MOST_VARIABLES:
+            self._orders_left = SCREENED_ORDERS if self._orders.screened else ORDERS
+        self._screening_ends = -math.inf
         self._winner: tuple[FixedTree, IntArray] | None = None
         self._haste = HASTE_OF_SUMS if (problem.tau > 0.0).all() else 1.0
         self._turn = Turn()
@@ -164,16 +171,29 @@ class CoveringTree:
     def _makes_room(self, deadline: float) -> bool:
         """True when the present tree should make room for another one."""
         tree = self._tree
+        if self._phase is Phase.FIRST and self._orders_left > 0 and self._trial_seconds is None:
+            self._plan_trial(deadline)
         if tree.done or (tree.cold and tree.last_gain < STALLED):
             return True
-        if self._phase is Phase.FIRST and self._orders_left > 0 and self._trial_seconds is None:
-            left = deadline - time.monotonic()
-            if left < LEAST_SECONDS:
-                self._orders_left = 0
-            else:
-                self._trial_seconds = TRIAL_SHARE * left
-                self._turn = self._trial_turn()
         return self._turn.over
+
+    def _plan_trial(self, deadline: float) -> None:
+        """Share out the time for trying orders, the one given first; where time does not end none are screened."""
+        now = time.monotonic()
+        left = deadline - now
+        if left < LEAST_SECONDS:
+            self._orders_left = 0
+            return
+        self._trial_seconds = TRIAL_SHARE * left
+        self._turn = self._trial_turn()
+        if left < math.inf and self._orders.screened:
+            self._screening_ends = now + SCREENING_SHARE * left
+            self._turn = self._screening_turn(TREE_PASS)
+
+    def _screening_turn(self, pace: float) -> Turn:
+        """The turn of a small tree that an order is judged by, beginning now; ``pace`` is of an entry in a pass."""
+        seconds = SCREENING_PASSES / self._haste * max(pace, TREE_PASS / 4.0) * self._tree.layout.n_entries
+        return Turn(time.monotonic() + seconds)
 
     def _trial_turn(self, times: float = 1.0) -> Turn:
         """The turn of a tree on trial, beginning now."""
@@ -183,6 +203,11 @@ class CoveringTree:
     def _next_tree(self, deadline: float) -> None:
         """A tree with another order or, when all were tried, a larger one with the best."""
         tree = self._tree
+        if self._phase in (Phase.FIRST, Phase.SCREENING) and self._orders_left > 0:
+            self._orders.judge(self._order, tree.log_upper)
+            if time.monotonic() < self._screening_ends:
+                self._screen(self._orders.draw())
+                return
         if self._phase is Phase.ORDERS and (self._winner is None or tree.log_upper < self._winner[0].log_upper):
             self._winner = tree, self._order
         if self._orders_left > 0:
@@ -192,22 +217,22 @@ class CoveringTree:
         else:
             self._phase = Phase.GROWTH if self._grow(deadline) else Phase.LAST
 
+    def _screen(self, order: IntArray) -> None:
+        """Go on with a small tree for another order."""
+        pace = self._tree.seconds_per_entry
+        self._tree.rest()
+        self._phase, self._order = Phase.SCREENING, order
+        self._tree = self._tree_within(order, self._small_entries)
+        self._turn = self._screening_turn(pace)
+
     def _try_order(self) -> None:
-        """Go on with a tree on trial: for the order given first, then for others."""
+        """Go on with a tree on trial: for the best orders so far, or for others."""
         tree = self._tree
         entries = TRIAL_ENTRIES
-        if self._trial_seconds is None:
-            self._trial_seconds = math.inf
-        if self._trial_seconds < math.inf:
+        if self._trial_seconds is not None and self._trial_seconds < math.inf:
             entries = self._haste * self._trial_seconds / (TRIAL_PASSES * max(tree.seconds_per_entry, TREE_PASS))
         tree.rest()
-        if self._phase is Phase.ORDERS:
-            self._order = elimination_order(
-                self._problem.model,
-                self._problem.tau,
-                seed=self._seed + ORDERS - self._orders_left,
-                restarts=ORDER_RESTARTS,
-            )
+        self._order = self._orders.best()
         self._orders_left -= 1
         self._phase = Phase.ORDERS
         self._tree = self._tree_within(self._order, entries)

@@ -15,8 +15,11 @@ class Phase(enum.Enum):
     FIRST = enum.auto()
     """Trees for other orders, if there is time for them, or else a larger one."""
 
+    SCREENING = enum.auto()
+    """Small trees for other orders as long as there is time for them, then larger ones for the best of these."""
+
     ORDERS = enum.auto()
-    """Trees for the orders that are left to try, then the best of these once more."""
+    """Larger trees for the orders that are left to try, then the best of these once more."""
 
     BEST_ORDER = enum.auto()
     """The best of the orders tried goes on for a while before a larger tree has to do better."""

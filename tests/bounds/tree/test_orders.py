@@ -1,0 +1,100 @@
+"""Orders for covering trees: the best judged first, all of them valid, and so are bounds while orders are screened."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from powersum.bounds.tree import CoveringTree, covering_tree, orders
+from powersum.bounds.tree.orders import DRAWN_APART, Orders
+from powersum.bounds.tree.phases import Phase
+from powersum.core import work_time
+from powersum.core.arrays import FloatArray
+from powersum.core.work_time import Meter, counted_by
+from powersum.model.model import Model
+from powersum.model.query import Query
+from powersum.prepare.ordering import check_order, elimination_order
+from powersum.prepare.problem import Problem
+from powersum.prepare.simplify import simplify
+from tests.oracle import exact_value
+
+N = 14
+
+
+@pytest.fixture(autouse=True)
+def screen_small_problems(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(orders, "LEAST_SCREENED", 0)
+
+
+def problem_of(seed: int, tau: FloatArray) -> Problem:
+    """A dense problem of binary variables, few zeros, nothing to simplify."""
+    rng = np.random.default_rng(seed)
+    tables = rng.normal(0.0, 1.0, (30, 2, 2, 2))
+    tables[rng.random(tables.shape) < 0.03] = -np.inf
+    triples = [tuple(rng.choice(N, 3, replace=False).tolist()) for _ in tables]
+    return simplify(Model.from_factors([2] * N, [*zip(triples, np.exp(tables), strict=True)]), Query(tau))
+
+
+MIXED = np.where(np.arange(N) % 2 == 0, 0.0, 1.0)
+
+
+def test_the_best_judged_come_first_and_each_once() -> None:
+    problem = problem_of(0, MIXED)
+    supply = Orders(problem, 0)
+    drawn = [supply.draw() for _ in range(3)]
+    for order, log_upper in zip(drawn, (2.0, 1.0, 3.0), strict=True):
+        supply.judge(order, log_upper)
+    assert [id(supply.best()) for _ in range(3)] == [id(drawn[k]) for k in (1, 0, 2)]
+    check_order(supply.best(), problem.tau, problem.model.n_variables)
+
+
+@pytest.mark.parametrize("tau", [MIXED, np.ones(N), np.zeros(N)])
+def test_all_drawn_are_orders_of_the_question(tau: FloatArray) -> None:
+    problem = problem_of(1, tau)
+    supply, again = Orders(problem, 5), Orders(problem, 5)
+    for k in range(3 * DRAWN_APART):
+        order = supply.draw()
+        check_order(order, problem.tau, problem.model.n_variables)
+        assert np.array_equal(order, again.draw())
+        for each in (supply, again):
+            each.judge(order, float(-k))
+    assert supply.screened == (len(np.unique(tau)) > 1)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_bounds_are_valid_while_orders_are_screened(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("SMALL_ENTRIES", "EXACT_ENTRIES", "ENTRIES_PER_VARIABLE"):
+        monkeypatch.setattr(covering_tree, name, 60.0 if name == "SMALL_ENTRIES" else 0.0)
+    monkeypatch.setattr(covering_tree, "STALLED", 0.0)
+    monkeypatch.setattr(covering_tree, "LEAST_SECONDS", 0.1)
+    problem = problem_of(seed, MIXED)
+    exact = exact_value(problem.model, problem.tau)
+    seen = set()
+    with counted_by(Meter()):
+        order = elimination_order(problem.model, problem.tau)
+        tree = CoveringTree(problem, order, seed=seed)
+        deadline, last = work_time.monotonic() + 0.1 + 1e-3, tree.log_upper
+        while tree.step(deadline):
+            seen.add(tree._phase)
+            assert exact <= tree.log_upper <= last
+            last = tree.log_upper
+    assert tree.exact or {Phase.SCREENING, Phase.ORDERS} <= seen
+    # Whatever order won, decoding and the bound from scratch are of it.
+    assert tree.bound() >= exact
+    check_order(tree.best_tree.order, problem.tau, problem.model.n_variables)
+
+
+def test_small_problems_are_not_screened(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(orders, "LEAST_SCREENED", N + 1)
+    problem = problem_of(0, MIXED)
+    assert not Orders(problem, 0).screened
+    drawn = elimination_order(problem.model, problem.tau, seed=8, restarts=orders.RESTARTS)
+    assert np.array_equal(Orders(problem, 7).draw(), drawn)
+
+
+def test_where_time_does_not_end_nothing_is_screened() -> None:
+    problem = problem_of(3, MIXED)
+    tree = CoveringTree(problem, elimination_order(problem.model, problem.tau))
+    for _ in range(40):
+        tree.step(np.inf)
+        assert tree._phase is not Phase.SCREENING
