@@ -134,14 +134,17 @@ def _doubtful(bound_cube: Callable[..., Any], doubt: float, seed: int) -> Callab
     rng = np.random.default_rng(seed)
     nothing = import_module("powersum.answer.cube_proofs").NOTHING_PROVEN
 
-    def bounded(asked: Any, cube: Mapping[int, int], *how: Any) -> Any:
-        report = bound_cube(asked, cube, *how)
+    def bounded(
+        asked: Any, cube: Mapping[int, int], log_floor: float, seconds: float, hopeless: float, looking: int
+    ) -> Any:
+        report = bound_cube(asked, cube, log_floor, seconds, hopeless, looking)
         maximised = asked.query.max_variables.tolist()
         known = asked.question().evidence.states.keys() | cube.keys()
         free = [v for v in (maximised or range(asked.model.n_variables)) if v not in known]
         if not free or rng.random() >= doubt:
             return report
-        given_up = bool(rng.random() < 0.3)
+        # Nobody gives up the whole, or a part of a sum.
+        given_up = bool(rng.random() < 0.3) and hopeless < math.inf
         branch = int(rng.choice(free))
         if rng.random() < 0.5:
             return replace(report, branch=branch, given_up=given_up)

@@ -261,3 +261,14 @@ def test_imports_are_found_by_their_lines(line: str, files: set[str], tmp_path: 
     path = tmp_path / "module.py"
     path.write_text(f'"""Text."""\n\n{line}\n', encoding="utf-8")
     assert {Path(place).relative_to(cache.PACKAGE).as_posix() for place in cache._module(str(path)).imports} == files
+
+
+def test_how_code_is_kept_is_part_of_every_stamp(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module whose functions others compile does not import the compiler: its code, too, is made anew."""
+    from powersum.core import jit
+
+    stamp = jit.module_stamp
+    source = str(Path(jit.__file__).parent / "errors.py")
+    before = jit._Kept(int, source, {}).cache_path
+    monkeypatch.setattr(jit, "module_stamp", lambda path: "0" * 24 if path == jit.__file__ else stamp(path))
+    assert jit._Kept(int, source, {}).cache_path != before

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 
 from powersum.bounds.tree.proof import tree_forest
+from powersum.core import work_time as time
 from powersum.core.progress import Progress
 from powersum.exact.elimination import Elimination
 from powersum.prepare.ordering import elimination_order

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 
@@ -11,6 +9,7 @@ from powersum.assign.evaluator import Evaluator
 from powersum.assign.portfolio import Portfolio
 from powersum.bounds.tree.covering_tree import CoveringTree
 from powersum.bounds.tree.look_up import Boundary, Heuristic, heuristic_of
+from powersum.core import work_time as time
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.progress import Progress
 from powersum.model.model import Model

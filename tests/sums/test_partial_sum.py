@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import time
 
 import numpy as np
 import pytest
 
 from powersum.bounds.tree.covering_tree import CoveringTree
 from powersum.bounds.tree.look_up import Heuristic, heuristic_of
+from powersum.core import work_time as time
 from powersum.core.arrays import IntArray
 from powersum.core.progress import Progress
 from powersum.model.model import Model

@@ -94,7 +94,8 @@ class _Kept:
         self._function = function
         self._options = sorted(options.items())
         # Now and not at the first call: a file may be replaced while a process runs what it has read from it.
-        self._folder = f"{Path(source).stem}-{ENVIRONMENT}-{module_stamp(source)}"
+        # How code is kept is part of it, too: what is compiled may lie in a module that does not import this one.
+        self._folder = f"{Path(source).stem}-{ENVIRONMENT}-{module_stamp(source)}-{module_stamp(__file__)[:8]}"
 
     @property
     def cache_path(self) -> str:

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -26,6 +25,7 @@ from powersum.bounds.huge.crew import Crew, crew_of
 from powersum.bounds.huge.method import PartedGDD
 from powersum.bounds.huge.part import Part, Report, load_part, sweep
 from powersum.cluster.errors import ClusterError
+from powersum.core import work_time as time
 from powersum.core.arrays import FloatArray
 from powersum.model.model import Model
 from powersum.model.query import Query

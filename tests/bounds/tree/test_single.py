@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 
 import numpy as np
 import pytest
@@ -14,6 +13,7 @@ from powersum.bounds.buckets.passes import Passes
 from powersum.bounds.buckets.patterns import GATHER, RUNS, STEPS, WHOLE
 from powersum.bounds.buckets.single import SinglePasses
 from powersum.bounds.tree import CoveringTree, fixed_tree
+from powersum.core import work_time as time
 from powersum.core.arrays import FloatArray
 from powersum.model.model import Model
 from powersum.model.query import Query

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +19,7 @@ from powersum.bounds.buckets.wiring import lay_out
 from powersum.bounds.tree import CoveringTree
 from powersum.bounds.tree.budget import largest_within
 from powersum.bounds.tree.fixed_tree import FixedTree
+from powersum.core import work_time as time
 from powersum.core.arrays import FloatArray
 from powersum.core.errors import InputError
 from powersum.model.model import Model
