@@ -267,7 +267,7 @@ def test_how_code_is_kept_is_part_of_every_stamp(monkeypatch: pytest.MonkeyPatch
     """A module whose functions others compile does not import the compiler: its code, too, is made anew."""
     from powersum.core import jit
 
-    stamp = jit.module_stamp
+    stamp = cache.module_stamp
     source = str(Path(jit.__file__).parent / "errors.py")
     before = jit._Kept(int, source, {}).cache_path
     monkeypatch.setattr(jit, "module_stamp", lambda path: "0" * 24 if path == jit.__file__ else stamp(path))
