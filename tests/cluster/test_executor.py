@@ -15,7 +15,7 @@ import pytest
 
 from powersum.cluster.dask_workers import connected
 from powersum.cluster.errors import ClusterError
-from powersum.cluster.executor import ExecutorLike, Workers, check_executor, workers_of
+from powersum.cluster.executor import ExecutorLike, Shared, Workers, check_executor, workers_of
 from powersum.core.errors import InputError
 from tests.cluster.jobs import add, die_once, number_of_process, slow
 from tests.cluster.machines import Machines, environment, eventually, kill, machines
@@ -32,6 +32,11 @@ def run(workers: Workers, function: Any, *, shared: Any, tasks: int) -> dict[int
     for number in range(tasks):
         workers.submit(number, function, value, number)
     return taken(workers)
+
+
+def handed_in_and_taken(workers: Workers, shared: Shared) -> None:
+    workers.submit(0, add, shared, 1)
+    taken(workers)
 
 
 def taken(workers: Workers) -> dict[int, Any]:
@@ -180,6 +185,18 @@ def test_a_worker_without_the_package_is_one_line(tmp_path: Path) -> None:
         with pytest.raises(ClusterError, match=has_none) as caught, workers_of(client):
             pass
         assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("seen", [("connecting", "closed"), ("closed",)])
+def test_what_is_handed_in_after_the_scheduler_is_gone_is_not_waited_for(tmp_path: Path, seen: tuple[str, ...]) -> None:
+    """Workers are told at the end of a run to forget it, also when the scheduler is the reason for the end."""
+    with machines(tmp_path, 1) as here, connected(here.address) as client, workers_of(client) as workers:
+        shared = workers.share(1)
+        kill(here.scheduler)
+        eventually(lambda: client.status in seen, "the client notices")
+        with pytest.raises(ClusterError, match="the cluster is gone"):
+            handed_in_and_taken(workers, shared)
+        assert not workers.pending
 
 
 def test_no_scheduler_is_one_line() -> None:

@@ -109,7 +109,7 @@ class DaskWorkers(Workers):
     def finished(self, timeout: float = 0.2) -> list[tuple[Any, Any]]:
         """As for all workers; what Dask says of a cluster in trouble becomes one line."""
         try:
-            return super().finished(timeout)
+            found = super().finished(timeout)
         except InputError:
             raise
         except Exception as error:
@@ -118,6 +118,11 @@ class DaskWorkers(Workers):
             if isinstance(error, ModuleNotFoundError):
                 raise _bare("a worker", error) from None
             raise
+        if not found and self._running and self._dask.status != "running":
+            # Nobody answers what was handed in while the connection was lost, not even with an error.
+            self._running.clear()
+            raise self._gone(ConnectionError("the scheduler does not answer"))
+        return found
 
     def close(self) -> None:
         """Give up what is not done; a scheduler that is gone has nothing left to be told."""
