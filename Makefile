@@ -19,6 +19,7 @@ $(VENV)/.installed-docs: $(VENV)/.installed
 	touch $@
 
 demo: $(VENV)/.installed
+	$(BIN)/powersum warmup
 	$(BIN)/python examples/demo.py
 	@echo
 	@echo "Next:  . $(BIN)/activate"

@@ -37,7 +37,7 @@ class Schedule:
     order_search_from: float = 30.0
     """Seconds of a run from which on narrower orders are looked for all the while."""
 
-    first_orders: float = 20.0
+    first_orders: float = 1.0
     first_orders_share: float = 0.02
     """Seconds for that at the beginning, and share of the time that they take at most."""
 
