@@ -27,6 +27,7 @@ from powersum.bounds.buckets.sweeps import LEAST_WEIGHT_SHARE, Sweeps, shares_of
 from powersum.bounds.buckets.wiring import Layout, intersections, products
 from powersum.core.arrays import FloatArray, IntArray, starts_of
 from powersum.core.jit import compiled
+from powersum.prepare.ordering.bounded import members
 
 SAMPLES = 64
 """States drawn for each pair to average its slack."""
@@ -123,7 +124,7 @@ class Forest:
         # The last entry, found under -1, stands for no node.
         number = np.full(len(heirs) + 1, -1, dtype=np.int64)
         number[:-1] = np.searchsorted(kept, heirs)
-        scopes = [_bits(self.scope[node]) for node in kept.tolist()]
+        scopes = [members(self.scope[node]) for node in kept.tolist()]
         ends = np.sort(number[old.edges], axis=1)
         edges = np.unique(ends[ends[:, 0] < ends[:, 1]], axis=0)
         parts = Partition(
@@ -135,15 +136,6 @@ class Forest:
             edges=np.ascontiguousarray(edges),
         )
         return parts, number[:-1]
-
-
-def _bits(scope: int) -> list[int]:
-    found = []
-    while scope:
-        bit = scope & -scope
-        found.append(bit.bit_length() - 1)
-        scope ^= bit
-    return found
 
 
 def grow(
