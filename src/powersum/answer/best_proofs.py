@@ -111,13 +111,17 @@ def best_certificate(
         if number < len(said) and (shorter(lower, said[number][0]) or shorter(-upper, -said[number][1])):
             what = f"number {number + 1}" if number < k else "the next one"
             notes.append(f"The certificate proves less than the answer says of {what}: {lower:.6f} to {upper:.6f}.")
+    # The claim about the whole question rests on a step about all of it, whatever its parts prove together.
+    whole = root.proof.log_upper if root.proof.above is not None else math.inf
+    if shorter(-whole, -listed[0].log_upper):
+        notes.append(f"The certificate proves less than the answer says of the whole: at most {whole:.6f}.")
     observed = {v: s for v, s in question.evidence.states.items() if question.query.weights[v] == 0.0}
     plain = certificate_of(
         question,
         writer.ground,
-        Proof(writer.steps, uppers[0]),
+        Proof(writer.steps, whole),
         log_lower=writer.lowers[0],
-        log_upper=max(uppers[0], listed[0].log_upper),
+        log_upper=max(whole, listed[0].log_upper),
         assignment=observed | dict(zip(variables, listed[0].states, strict=True)),
     )
     arrays = {
