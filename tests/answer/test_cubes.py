@@ -244,8 +244,7 @@ def test_a_slow_worker_costs_time_only(tmp_path: Path, monkeypatch: pytest.Monke
         def stopping(snapshot: ps.Snapshot) -> None:
             seen.append(snapshot)
             if len(seen) == 1:
-                os.kill(here.workers[0].pid, signal.SIGSTOP)
-                threading.Timer(1.0, os.kill, (here.workers[0].pid, signal.SIGCONT)).start()
+                here.pause(here.workers[0], 1.0)
 
         result = ps.solve(model, query, executor=client, schedule=SLOW, time_limit=600.0, callback=stopping)
     assert seen

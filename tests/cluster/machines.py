@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -47,6 +48,7 @@ class Machines:
         self._file = folder / "scheduler.json"
         self.environment = environment()
         self.workers: list[subprocess.Popen[bytes]] = []
+        self._wakers: list[threading.Timer] = []
         self.scheduler = self._start("dask_scheduler", "--port", "0", "--scheduler-file", str(self._file))
         eventually(lambda: self._file.exists() and self._file.read_text().endswith("}"), "a scheduler")
         self.address: str = json.loads(self._file.read_text())["address"]
@@ -80,8 +82,18 @@ class Machines:
         with log:
             return subprocess.Popen(command, stdout=log, stderr=log, env=self.environment, start_new_session=True)
 
+    def pause(self, worker: subprocess.Popen[bytes], seconds: float) -> None:
+        """Let a worker stand still for a while; it may be ended before it goes on."""
+        worker.send_signal(signal.SIGSTOP)
+        waker = threading.Timer(seconds, worker.send_signal, (signal.SIGCONT,))
+        self._wakers.append(waker)
+        waker.start()
+
     def end(self) -> None:
         """End all of them."""
+        for waker in self._wakers:
+            waker.cancel()
+            waker.join()
         for process in (*self.workers, self.scheduler):
             kill(process)
 

@@ -316,8 +316,7 @@ def test_a_slow_worker_is_waited_for(tmp_path: Path) -> None:
 
         def stopping(snapshot: Any) -> None:
             if snapshot.sweep == 2:
-                os.kill(here.workers[0].pid, signal.SIGSTOP)
-                threading.Timer(0.5, os.kill, (here.workers[0].pid, signal.SIGCONT)).start()
+                here.pause(here.workers[0], 0.5)
 
         result = ps.bound(path, grid.query, method="gdd", executor=client, sweeps=6, callback=stopping)
     assert [snapshot.log_upper for snapshot in result.history] == [snapshot.log_upper for snapshot in alone.history]
