@@ -18,9 +18,13 @@ from numpy.typing import NDArray
 
 import powersum as ps
 import powersum_check as pc
+from powersum.answer.best import BestFirst
 from powersum.answer.certificate import value_step
+from powersum.answer.cube_proofs import NOTHING_PROVEN
 from powersum.answer.tuning import DEFAULT_SCHEDULE, Schedule
+from powersum.exact import small
 from powersum.model.certificate import Certificate
+from powersum.model.query import Query
 from powersum_check.__main__ import main
 from tests.answer.test_certificate import network
 from tests.answer.test_certified_answers import TOO_WIDE
@@ -90,6 +94,17 @@ def with_likelihoods(asked: Case, seed: int) -> Likelihoods:
             row = np.where(rng.random(card) < 0.3, 0.0, rng.random(card) + 0.1)
             found[v] = tuple(row.tolist()) if row.any() else (1.0,) * card
     return found
+
+
+def small_case(seed: int) -> Case:
+    """A few variables, all pairs of them in tables, most of them maximised."""
+    rng = np.random.default_rng(seed)
+    cards = rng.integers(2, 4, int(rng.integers(3, 6)))
+    pairs = itertools.combinations(range(len(cards)), 2)
+    factors = [(pair, np.exp(rng.normal(0.0, 2.0, tuple(cards[list(pair)])))) for pair in pairs]
+    weights = (rng.random(len(cards)) < 0.3).astype(np.float64)
+    weights[int(rng.integers(len(cards)))] = 0.0
+    return Case(ps.Model.from_factors(cards.tolist(), factors), Query(weights), {})
 
 
 def question_of(asked: Case, likelihoods: Likelihoods) -> pc.Question:
@@ -188,7 +203,7 @@ def mutated(rng: np.random.Generator, certificate: Certificate) -> Certificate:
     arrays: dict[str, NDArray[Any]] = dict(certificate.arrays)
     for _ in range(int(rng.integers(1, 3))):
         match int(rng.integers(8)):
-            case 0:
+            case 0 if head["best"]["claims"]:
                 claim = head["best"]["claims"][int(rng.integers(len(head["best"]["claims"])))]
                 name = str(rng.choice(["log_lower", "log_upper"]))
                 claim[name] = float(rng.choice([-1e3, 1e3, 0.0, float(claim[name]) + rng.normal()]))
@@ -217,6 +232,32 @@ def mutated(rng: np.random.Generator, certificate: Certificate) -> Certificate:
     return Certificate(head, arrays)
 
 
+def refuse_all_false(
+    rng: np.random.Generator,
+    certificate: Certificate,
+    model: pc.Model,
+    question: pc.Question,
+    world: World,
+    *,
+    rounds: int,
+) -> tuple[int, int]:
+    """Damage a certificate so often, and see that what is accepted is true; how many were accepted, and refused."""
+    accepted = refused = 0
+    truth = max(world.values.values())
+    for _ in range(rounds):
+        try:
+            verified = pc.check(model, question, packed(mutated(rng, certificate)))
+        except pc.CheckError:
+            refused += 1
+            continue
+        accepted += 1
+        assert verified.log_lower <= truth + CLOSE
+        assert verified.log_upper >= truth - CLOSE
+        if verified.best is not None:
+            assert world.wrong(verified.best) == ""
+    return accepted, refused
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_no_mutation_makes_a_false_claim_accepted(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -230,17 +271,7 @@ def test_no_mutation_makes_a_false_claim_accepted(seed: int) -> None:
     certificate = result.certificate
     assert certificate is not None
     model, question, world = to_check(asked.model), question_of(asked, {}), World(asked, {})
-    accepted = refused = 0
-    for _ in range(60):
-        changed = mutated(rng, certificate)
-        try:
-            verified = pc.check(model, question, packed(changed))
-        except pc.CheckError:
-            refused += 1
-            continue
-        accepted += 1
-        if verified.best is not None:
-            assert world.wrong(verified.best) == ""
+    accepted, refused = refuse_all_false(rng, certificate, model, question, world, rounds=60)
     assert refused > accepted / 4
 
 
@@ -332,3 +363,73 @@ def test_proofs_that_do_not_fit_the_memory_are_left_out_and_that_is_said(
     assert verified.best is not None
     assert World(asked, {}).wrong(verified.best) == ""
     assert noted or verified.best.tolerance < 1e-5
+
+
+@pytest.fixture
+def short_road(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small models are done quickly again: the values of assignments then have bounds from above as well."""
+    monkeypatch.setattr(small, "MOST_ENTRIES", 1_000_000)
+
+
+def forget(monkeypatch: pytest.MonkeyPatch, forgotten: Callable[[bool], bool]) -> None:
+    """Leave out proofs of parts as if memory had no room for them; what decides is told whether it is the whole."""
+    kept = BestFirst._keep_proof
+
+    def forgetful(search: BestFirst, division: Any, part: Any, solver: Any, result: Any) -> Any:
+        before = division.proof, division.found
+        answer = kept(search, division, part, solver, result)
+        if forgotten(not part):
+            division.proof, division.found = before
+        return answer
+
+    monkeypatch.setattr(BestFirst, "_keep_proof", forgetful)
+
+
+@pytest.mark.usefixtures("short_road")
+@pytest.mark.parametrize("kind", [case, small_case])
+@pytest.mark.parametrize("seed", range(12))
+def test_claims_stay_within_what_the_proofs_that_were_kept_show(
+    kind: Callable[[int], Case], seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Above all where there was no room for the proof about the whole, but for those of parts, which show more.
+
+    The soak found such certificates (best-204000003963, best-204000005806): the checker refused their claims.
+    """
+    rng = np.random.default_rng(seed)
+    forget(monkeypatch, lambda whole: bool(rng.random() < (0.7 if whole else 0.3)))
+    asked = kind(70 + seed)
+    if asked.query.task == "PR":
+        asked = small_case(80 + seed)
+    road = Schedule(quick=0.0, ibound=1, late_elimination=0.0) if seed % 2 else DEFAULT_SCHEDULE
+    result = ps.solve(
+        asked.model, query=asked.query, evidence=asked.evidence, k=3, certificate=True, work=1.0, schedule=road
+    )
+    assert result.certificate is not None
+    world, model, question = World(asked, {}), to_check(asked.model), question_of(asked, {})
+    verified = pc.check(model, question, packed(result.certificate))
+    truth = max(world.values.values())
+    assert verified.log_lower <= truth + CLOSE
+    assert verified.log_upper >= truth - CLOSE
+    if verified.best is None:
+        assert not result.best
+        return
+    assert world.wrong(verified.best) == ""
+    if not any("certificate proves less" in note for note in result.notes):
+        assert verified.log_upper <= result.log_upper + 1e-5
+    refuse_all_false(rng, result.certificate, model, question, world, rounds=15)
+
+
+@pytest.mark.usefixtures("short_road")
+def test_the_whole_is_claimed_by_a_step_about_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its pieces and the value of what it was divided around must not claim for it, though they show as much."""
+    forget(monkeypatch, lambda whole: whole)
+    asked = small_case(3)
+    result = ps.solve(asked.model, query=asked.query, k=3, certificate=True)
+    assert result.certificate is not None
+    assert float(result.certificate.head["claim"]["log_upper"]) == math.inf
+    assert any("of the whole" in note for note in result.notes)
+    verified = pc.check(to_check(asked.model), question_of(asked, {}), packed(result.certificate))
+    assert verified.best is not None
+    # What is said of the places rests on the parts, and stands.
+    assert verified.best.tolerance < 1e-5
+    assert World(asked, {}).wrong(verified.best) == ""
