@@ -20,7 +20,6 @@ import powersum as ps
 import powersum_check as pc
 from powersum.answer.best import BestFirst
 from powersum.answer.certificate import value_step
-from powersum.answer.cube_proofs import NOTHING_PROVEN
 from powersum.answer.tuning import DEFAULT_SCHEDULE, Schedule
 from powersum.exact import small
 from powersum.model.certificate import Certificate

@@ -45,10 +45,6 @@ class CubeProof:
 
 NOTHING_PROVEN = CubeProof((), math.inf, -math.inf)
 
-BY_FACTOR = frozenset(("tree", "mean-field", "split"))
-"""Kinds of steps of which :func:`_kept_factors` knows what they say of each factor."""
-
-
 def proof_of_cube(certificate: Certificate, n_above: int, cube: Mapping[int, int]) -> CubeProof:
     """What a certificate about the question with a cube as evidence says of the cube as a box.
 
@@ -72,8 +68,6 @@ def proof_in_box(
         Which of its factors the whole question has as well; the others are 1 for all states that are allowed.
     """
     head, arrays = certificate.head, certificate.arrays
-    if kept is not None and not kept.all() and any(entry["kind"] not in BY_FACTOR for entry in head["steps"]):
-        return NOTHING_PROVEN
     steps: list[Step] = []
     place: dict[int, int] = {}
     for number, entry in enumerate(head["steps"]):
@@ -84,7 +78,10 @@ def proof_in_box(
             # One of several cases, of states that are not allowed: nothing is left of it.
             continue
         if kept is not None:
-            own |= _kept_factors(own, kept)
+            left = _kept_factors(own, kept)
+            if left is None:
+                return NOTHING_PROVEN
+            own |= left
         options = {name: value for name, value in entry.items() if name != "kind"}
         if "children" in options:
             options["children"] = [place[child] for child in options["children"] if child in place]
@@ -245,12 +242,19 @@ def _cut(box: Array | None, allowed: Mapping[int, Collection[int]]) -> set[tuple
     return rows | {(v, s) for v, states in allowed.items() if v not in named for s in states}
 
 
-def _kept_factors(arrays: Mapping[str, Array], kept: BoolArray) -> dict[str, Array]:
-    """What a step says of each factor, of those alone that are kept."""
+def _kept_factors(arrays: Mapping[str, Array], kept: BoolArray) -> dict[str, Array] | None:
+    """What a step says of each factor, of those alone that are kept; None where a table of it has none of them.
+
+    The others are 1 throughout the box, so that tables, and all that a step says of them, stay what they are.
+    """
     own = {}
     if "home" in arrays:
         own["home"] = arrays["home"][kept]
     if "groups" in arrays:
         # Groups may have any numbers, as long as there are as many factors.
         own["groups"] = small(np.unique(arrays["groups"][kept], return_inverse=True)[1].astype(np.int64))
+    if "table_of" in arrays:
+        own["table_of"] = arrays["table_of"][kept]
+        if not np.array_equal(np.union1d(own["table_of"], [-1]), np.union1d(arrays["table_of"], [-1])):
+            return None
     return own
