@@ -1,4 +1,4 @@
-"""Proofs of parts, whose states likelihoods forbid, as steps about a box of the whole: conditioning and branching too."""
+"""Proofs of parts, of which likelihoods forbid states, as steps about a box: conditioning and branching too."""
 
 from __future__ import annotations
 
