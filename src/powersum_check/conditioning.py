@@ -33,6 +33,8 @@ Words = NDArray[np.uint64]
 LANES = 512
 """Lanes worked on at once, at most."""
 
+OVERLAP = "a state leaves two nodes that have a variable in common"
+
 
 def packed(bits: Bits) -> Words:
     """Rows of lanes as words; the transposed of a matrix with a row for each lane."""
@@ -48,15 +50,50 @@ def unpacked(words: Words, n_lanes: int) -> Bits:
     return np.ascontiguousarray(flat.T).view(np.bool_)
 
 
-def pieces(starts: IntArray, chosen: IntArray) -> tuple[IntArray, IntArray]:
-    """The numbers from ``starts[k]`` to ``starts[k + 1]`` of all chosen k, and where each piece begins among them."""
-    lengths = starts[chosen + 1] - starts[chosen]
-    begin = np.concatenate([[0], np.cumsum(lengths)])
-    return np.arange(begin[-1]) + np.repeat(starts[chosen] - begin[:-1], lengths), begin
-
-
 def starts_of(lengths: Any) -> IntArray:
     return np.concatenate([[0], np.cumsum(np.asarray(lengths, np.int64))]).astype(np.int64)
+
+
+def runs(first: IntArray, lengths: IntArray) -> tuple[IntArray, IntArray]:
+    """So many numbers from each first one on, one run after another, and where each begins among them."""
+    begin = starts_of(lengths)
+    return np.arange(begin[-1]) + np.repeat(first - begin[:-1], lengths), begin
+
+
+def pieces(starts: IntArray, chosen: IntArray) -> tuple[IntArray, IntArray]:
+    """The numbers from ``starts[k]`` to ``starts[k + 1]`` of all chosen k, and where each piece begins among them."""
+    return runs(starts[chosen], starts[chosen + 1] - starts[chosen])
+
+
+def owners(begin: IntArray) -> IntArray:
+    """Which run each number belongs to, of runs that begin there."""
+    return np.repeat(np.arange(len(begin) - 1), np.diff(begin))
+
+
+class Lists:
+    """A list of numbers for each node that waits to be valued, one after another in one array."""
+
+    def __init__(self, n_nodes: int) -> None:
+        self.first, self.length = np.zeros((2, n_nodes), np.int64)
+        self.flat = np.zeros(0, np.int32)
+
+    def put(self, nodes: IntArray, numbers: IntArray, lengths: IntArray) -> None:
+        """The lists of some nodes that have none yet."""
+        self.first[nodes] = len(self.flat) + starts_of(lengths)[:-1]
+        self.length[nodes] = lengths
+        self.flat = np.concatenate([self.flat, numbers.astype(np.int32)])
+
+    def get(self, nodes: IntArray) -> tuple[IntArray, IntArray]:
+        """The lists of some nodes, one after another, and where each begins."""
+        at, begin = runs(self.first[nodes], self.length[nodes])
+        return self.flat[at].astype(np.int64), begin
+
+    def drop(self, nodes: IntArray) -> None:
+        """Make room: these are done with."""
+        self.length[nodes] = 0
+        left = np.flatnonzero(self.length)
+        self.flat = self.get(left)[0].astype(np.int32)
+        self.first[left] = starts_of(self.length[left])[:-1]
 
 
 class Wiring:
@@ -70,42 +107,30 @@ class Wiring:
         self.places = starts_of([len(scope) for scope, _ in tables])
         self.variable = np.array([v for scope, _ in tables for v in scope], np.int64)
         self.table = np.repeat(np.arange(len(tables)), np.diff(self.places))
-        self.axis = np.arange(len(self.table)) - self.places[self.table]
-        self.by_variable = np.argsort(self.variable, kind="stable")
-        self.incident = starts_of(np.bincount(self.variable, minlength=len(sizes)))
         # Tuples that are not 0, by the states they have; a state that is always there fills up.
         arity = max((len(scope) for scope, _ in tables), default=0)
         needed = 40 * (arity + 2) * sum(table.values.size for _, table in tables)
         if needed > memory:
             raise BadFile(f"tables take {needed} bytes, and --memory allows {memory}")
-        tuples, slot_tuple, slot_state, slot_counts = [], [], [], []
-        counts: list[int] = []
-        slots_of: list[int] = []
-        unsupported = np.zeros(self.n_states, np.bool_)
+        tuples = [np.zeros((0, arity), np.int64)]
         for scope, table in tables:
-            places = np.nonzero(table.values > -math.inf)
-            rows = np.full((len(places[0]), arity), self.n_states, np.int64)
-            n_slots = 0
-            for a, v in enumerate(scope):
-                rows[:, a] = self.states[v] + places[a]
-                order = np.argsort(places[a], kind="stable")
-                number = np.bincount(places[a], minlength=sizes[v])
-                unsupported[self.states[v] : self.states[v + 1]] |= number == 0
-                slot_tuple.append(order + sum(counts))
-                slot_state.append(self.states[v] + np.flatnonzero(number))
-                slot_counts.append(number[number > 0])
-                n_slots += int((number > 0).sum())
-            tuples.append(rows)
-            counts.append(len(rows))
-            slots_of.append(n_slots)
-        self.possible = ~unsupported
-        self.tuple_starts = starts_of(counts)
-        self.tuples = np.concatenate([np.zeros((0, arity), np.int64), *tuples])
-        self.slot_starts = starts_of(slots_of)
-        nothing = np.zeros(0, np.int64)
-        self.slot_state = np.concatenate([nothing, *slot_state])
-        self.slot_tuple_starts = starts_of(np.concatenate([nothing, *slot_counts]))
-        self.slot_tuple = np.concatenate([nothing, *slot_tuple])
+            found = np.argwhere(table.values > -math.inf)
+            tuples.append(np.full((len(found), arity), self.n_states, np.int64))
+            tuples[-1][:, : len(scope)] = self.states[list(scope)] + found
+        self.tuples = np.concatenate(tuples)
+        self.tuple_table = owners(starts_of([len(rows) for rows in tuples[1:]]))
+        self.arity = np.diff(self.places)[self.tuple_table]
+        # The tuples of each slot, one after another; slots are sorted by their states.
+        of, axis = np.nonzero(self.tuples < self.n_states)
+        state, place = self.tuples[of, axis], self.places[self.tuple_table[of]] + axis
+        order = np.lexsort((place, state))
+        self.slot_tuple, state, place = of[order], state[order], place[order]
+        first = np.flatnonzero(np.diff(state, prepend=-1) | np.diff(place, prepend=-1))
+        self.slot_starts = np.append(first, len(state))
+        self.slot_state, self.slot_table = state[first], self.table[place[first]]
+        # A state is possible if it has a slot in each table of its variable.
+        degree = np.bincount(self.variable, minlength=len(sizes))
+        self.possible = np.bincount(self.slot_state, minlength=self.n_states) == degree[self.owner]
         # For keys of contexts: all states of a table's variables, and a random number for each.
         widest = max((sum(sizes[v] for v in scope) for scope, _ in tables), default=0)
         self.scope_states = np.full((len(tables), widest), self.n_states, np.int64)
@@ -114,31 +139,32 @@ class Wiring:
             self.scope_states[t, : len(row)] = row
         self.random = np.random.default_rng(0).integers(1 << 63, size=(len(tables), widest), dtype=np.uint64) * 2 + 1
 
-    def tables_of(self, variables: IntArray) -> IntArray:
-        """All tables that have one of the variables."""
-        return np.unique(self.table[self.by_variable[pieces(self.incident, variables)[0]]])
-
-    def propagate(self, alive: Words, variables: IntArray) -> None:
-        """Remove states without support, in all lanes, beginning with the tables of these variables."""
-        where = np.zeros(len(self.tuples), np.int64)
-        while len(variables):
-            chosen = self.tables_of(variables)
-            rows, _ = pieces(self.tuple_starts, chosen)
-            slots, _ = pieces(self.slot_starts, chosen)
+    def propagate(self, alive: Words, variables: IntArray, used: Bits) -> None:
+        """Remove states without support in tables that are used, in all lanes, beginning with these variables'."""
+        changed = np.zeros(len(self.sizes), np.bool_)
+        changed[variables] = True
+        while changed.any():
+            chosen = np.zeros(len(self.tables), np.bool_)
+            chosen[self.table[changed[self.variable]]] = True
+            chosen &= used
+            slots, inside = np.flatnonzero(chosen[self.slot_table]), chosen[self.tuple_table]
             if not len(slots):
                 return
-            there = alive[self.tuples[rows, 0]]
+            rows = np.flatnonzero(inside)
+            there = np.take(alive, self.tuples[rows, 0], axis=0)
             for a in range(1, self.tuples.shape[1]):
-                there &= alive[self.tuples[rows, a]]
-            where[rows] = np.arange(len(rows))
-            members, begin = pieces(self.slot_tuple_starts, slots)
-            supported = np.bitwise_or.reduceat(there[where[self.slot_tuple[members]]], begin[:-1], axis=0)
-            order = np.argsort(self.slot_state[slots], kind="stable")
-            states, first = np.unique(self.slot_state[slots][order], return_index=True)
-            left = alive[states] & np.bitwise_and.reduceat(supported[order], first, axis=0)
-            changed = (left != alive[states]).any(axis=1)
+                longer = np.flatnonzero(self.arity[rows] > a)
+                there[longer] &= np.take(alive, self.tuples[rows[longer], a], axis=0)
+            members, begin = pieces(self.slot_starts, slots)
+            where = (np.cumsum(inside) - 1)[self.slot_tuple[members]]
+            supported = np.bitwise_or.reduceat(np.take(there, where, axis=0), begin[:-1], axis=0)
+            first = np.flatnonzero(np.diff(self.slot_state[slots], prepend=-1))
+            states = self.slot_state[slots[first]]
+            left = alive[states] & np.bitwise_and.reduceat(supported, first, axis=0)
+            lost = states[(left != alive[states]).any(axis=1)]
             alive[states] = left
-            variables = np.unique(self.owner[states[changed]])
+            changed[:] = False
+            changed[self.owner[lost]] = True
 
 
 @dataclass(slots=True)
@@ -154,8 +180,9 @@ class Contexts:
     bits: Bits = field(default_factory=lambda: np.zeros((0, 0), np.bool_))
     largest: FloatArray = field(default_factory=lambda: np.zeros(0))
     shape: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
-    depends: Bits = field(default_factory=lambda: np.zeros((0, 0), np.bool_))
-    """By axis of the table; the last row, which depends on nothing, is that of no context."""
+    starts: IntArray = field(default_factory=lambda: np.zeros(1, np.int64))
+    places: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
+    """The places on which each depends, one after another."""
     keys: Words = field(default_factory=lambda: np.zeros(0, np.uint64))
     numbers: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
     """Rising keys, and the contexts that they belong to."""
@@ -182,15 +209,16 @@ class Contexts:
     def _add(self, keys: Words, tables: IntArray, bits: Bits) -> None:
         """Look at new contexts."""
         wiring, begin = self.wiring, len(self.table)
-        arity = wiring.tuples.shape[1]
-        depends, largest, shape = np.zeros((len(tables), arity), np.bool_), np.zeros(len(tables)), []
+        largest, shape, counts = np.zeros(len(tables)), [], []
+        places = [self.places]
         for k, t in enumerate(tables.tolist()):
             scope, table = wiring.tables[t]
             left = np.split(bits[k], np.cumsum(wiring.sizes[list(scope)]))[: len(scope)]
             values = table.values[np.ix_(*left)]
             largest[k] = values.max(initial=-math.inf)
             on = [a for a in range(len(scope)) if (values != values.take([0], a)).any()] if values.size else []
-            depends[k, on] = True
+            counts.append(len(on))
+            places.append(wiring.places[t] + np.array(on, np.int64))
             values = np.asarray(values[tuple(slice(None) if a in on else 0 for a in range(len(scope)))])
             seen = [np.array([scope[a] for a in on]).tobytes(), *(left[a].tobytes() for a in on)]
             if largest[k] > -math.inf:
@@ -201,8 +229,8 @@ class Contexts:
         self.bits = np.concatenate([self.bits.reshape(-1, bits.shape[1]), bits])
         self.largest = np.concatenate([self.largest, largest])
         self.shape = np.concatenate([self.shape, np.array(shape, np.int64)])
-        nothing = np.zeros((1, arity), np.bool_)
-        self.depends = np.concatenate([self.depends.reshape(-1, arity)[:begin], depends, nothing])
+        self.starts = np.concatenate([self.starts, self.starts[-1] + np.cumsum(counts)])
+        self.places = np.concatenate(places)
         order = np.argsort(merged := np.concatenate([self.keys, keys]), kind="stable")
         self.keys = merged[order]
         self.numbers = np.concatenate([self.numbers, begin + np.arange(len(tables))])[order]
@@ -233,6 +261,8 @@ def _read_graph(step: Step, rest: Remainder) -> Graph:
     levels = step.archive.starts(f"{step.number}/levels", len(variable))
     if len(counts) != slots[-1] or counts.sum() != len(nodes) or levels[1:2].tolist() != [1]:
         raise BadFile("branching, child_counts, child_nodes and levels do not fit together")
+    if counts.max(initial=0) > len(variables):
+        raise Rejected(OVERLAP)
     children = starts_of(counts)
     level = np.repeat(np.arange(len(levels) - 1), np.diff(levels))
     above = np.repeat(np.repeat(np.arange(len(variable)), np.diff(slots)), counts)
@@ -247,44 +277,42 @@ class Conditioning:
     def __init__(self, wiring: Wiring, graph: Graph, weight: float, memory: int) -> None:
         self.wiring, self.graph, self.weight, self.memory = wiring, graph, weight, memory
         self.contexts = Contexts(wiring)
-        n_slots = int(graph.slots[-1])
+        n_slots, n_nodes = int(graph.slots[-1]), len(graph.variable)
         self.offset = np.full(n_slots, -math.inf)
         self.error = np.zeros(n_slots)
         self.complete = np.ones(n_slots, np.bool_)
-        # What each node is, from when it is met first until it has been valued: rows of pools that are used again.
-        self.row = np.full(len(graph.variable), -1, np.int64)
+        # What each node is, from when it is met first until it has been valued: its variables, the contexts of its
+        # tables, and a row of states (of all variables), which is used again.
+        self.variables, self.held = Lists(n_nodes), Lists(n_nodes)
+        self.row = np.full(n_nodes, -1, np.int64)
         self.states = np.zeros((0, wiring.n_states), np.bool_)
-        self.within = np.zeros((0, len(wiring.sizes)), np.bool_)
-        self.context = np.zeros((0, len(wiring.tables)), np.int32)
         self.free: list[int] = []
-        whole = self._rows(1)
-        self.row[0] = whole[0]
-        self.states[whole] = wiring.possible
-        self.within[whole] = np.diff(wiring.incident) > 0
-        tables = np.arange(len(wiring.tables))
-        self.context[whole] = self.contexts.find(tables, 0 * tables, self.states[whole])
-        self.largest = self.contexts.largest[self.context[whole[0]]].tolist()
+        whole, tables = np.zeros(1, np.int64), np.arange(len(wiring.tables))
+        some = np.unique(wiring.variable)
+        found = self.contexts.find(tables, 0 * tables, wiring.possible[None])
+        self.variables.put(whole, some, np.array([len(some)]))
+        self._meet(whole, wiring.possible[None], found, np.array([len(found)]))
+        self.largest = self.contexts.largest[found].tolist()
 
-    def _rows(self, count: int) -> IntArray:
-        """Rows that are not used."""
-        if len(self.free) < count:
-            have = len(self.states)
-            more = max(count, have, 64)
-            width = self.states.shape[1] + self.within.shape[1] + 4 * self.context.shape[1]
-            if 3 * width * (have + more) > self.memory:
-                raise BadFile(f"nodes take {3 * width * (have + more)} bytes, and --memory allows {self.memory}")
-            self.states, self.within, self.context = (
-                np.concatenate([pool, np.zeros((more, pool.shape[1]), pool.dtype)])
-                for pool in (self.states, self.within, self.context)
-            )
+    def _meet(self, nodes: IntArray, states: Bits, held: IntArray, counts: IntArray) -> None:
+        """Keep what nodes are that are met for the first time; their variables are known."""
+        self.held.put(nodes, held, counts)
+        missing = len(nodes) - len(self.free)
+        if missing > 0:
+            have, more = len(self.states), max(missing, len(self.states), 64)
+            needed = 3 * self.wiring.n_states * (have + more) + 16 * (len(self.variables.flat) + len(self.held.flat))
+            if needed > self.memory:
+                raise BadFile(f"nodes take {needed} bytes, and --memory allows {self.memory}")
+            self.states = np.concatenate([self.states, np.zeros((more, self.wiring.n_states), np.bool_)])
             self.free += range(have, have + more)
-        return np.array([self.free.pop() for _ in range(count)], np.int64)
+        rows = np.array([self.free.pop() for _ in range(len(nodes))], np.int64)
+        self.row[nodes], self.states[rows] = rows, states
 
     def down(self) -> None:
         """All levels."""
         graph, wiring = self.graph, self.wiring
         # Bytes of a lane: bits of tuples and states, numbers of places, and keys of all tables.
-        entry = len(wiring.slot_tuple) // 4 + 8 * len(wiring.variable) + wiring.n_states + 16 * wiring.random.size
+        entry = len(wiring.slot_tuple) // 4 + 64 * len(wiring.variable) + wiring.n_states + 16 * wiring.random.size
         lanes = max(min(LANES, self.memory // (4 * entry)) // 64 * 64, 64)
         for level in range(len(graph.levels) - 1):
             nodes = np.arange(graph.levels[level], graph.levels[level + 1])
@@ -293,23 +321,31 @@ class Conditioning:
             if (self.row[nodes] < 0).any():
                 raise Rejected("a node is led to by nothing that is possible")
             slots, begin = pieces(graph.slots, nodes)
-            node = np.repeat(nodes, np.diff(begin))
+            node = nodes[owners(begin)]
             state = slots - graph.slots[node]
             there = np.ones(len(node), np.bool_)
             if level:
                 there = self.states[self.row[node], wiring.states[graph.variable[node]] + state]
             node, slots, state = node[there], slots[there], state[there]
-            order = np.argsort(graph.variable[node], kind="stable")
+            # Lanes that have much in common are worked on together.
+            held, begin = self.held.get(node)
+            tables = np.append(self.contexts.table[held], 0)
+            order = np.lexsort((tables[begin[1:] - 1], tables[begin[:-1]]))
             for first in range(0, len(order), lanes):
                 at = order[first : first + lanes]
                 self._lanes(node[at], slots[at], state[at])
             self.free += self.row[nodes].tolist()
+            self.variables.drop(nodes)
+            self.held.drop(nodes)
 
     def _lanes(self, node: IntArray, slot: IntArray, state: IntArray) -> None:
         """Some states of some nodes."""
         wiring, graph, contexts = self.wiring, self.graph, self.contexts
-        rows, n_lanes = self.row[node], len(node)
-        states, variable = self.states[rows], graph.variable[node]
+        n_lanes = len(node)
+        held, begin = self.held.get(node)
+        lane, table = owners(begin), contexts.table[held]
+        before = self.states[self.row[node]]
+        states, variable = before.copy(), graph.variable[node]
         if variable[0] >= 0:
             states &= wiring.owner != variable[:, None]
             states[np.arange(n_lanes), wiring.states[variable] + state] = True
@@ -317,107 +353,118 @@ class Conditioning:
         else:
             first = np.arange(len(wiring.sizes))
         words = packed(_and_one(states))
-        wiring.propagate(words, first)
+        wiring.propagate(words, first, np.bincount(table, minlength=len(wiring.tables)) > 0)
         by_variable = np.bitwise_or.reduceat(words[:-1], wiring.states[:-1], axis=0)
         alive = unpacked(np.bitwise_and.reduce(by_variable, axis=0, keepdims=True), n_lanes)[:, 0]
         if not alive.any():
             return
         # Tables of which some variable has lost a state since the node.
-        before = packed(_and_one(self.states[rows]))
-        lost = np.bitwise_or.reduceat((words ^ before)[:-1], wiring.states[:-1], axis=0)
-        changed = unpacked(np.bitwise_or.reduceat(lost[wiring.variable], wiring.places[:-1], axis=0), n_lanes)[alive]
+        lost = np.bitwise_or.reduceat(words[:-1] ^ packed(before), wiring.states[:-1], axis=0)
+        changed = unpacked(np.bitwise_or.reduceat(lost[wiring.variable], wiring.places[:-1], axis=0), n_lanes)
         states = unpacked(words, n_lanes)[alive, :-1]
-        node, slot, rows = node[alive], slot[alive], rows[alive]
-        context = self.context[rows]
-        lane, table = np.nonzero(changed & (context >= 0))
-        new = contexts.find(table, lane, states)
-        change = contexts.largest[new] - contexts.largest[context[lane, table]]
-        context[lane, table] = new
-        reached = self._children(slot, states, context)
-        if (reached & ~self.within[rows]).any():
+        held, table, was = held[alive[lane]], table[alive[lane]], lane[alive[lane]]
+        node, slot, lane = node[alive], slot[alive], (np.cumsum(alive) - 1)[was]
+        at = np.flatnonzero(changed[was, table])
+        new = contexts.find(table[at], lane[at], states)
+        change, owner = contexts.largest[new] - contexts.largest[held[at]], lane[at]
+        held[at] = new
+        depends = contexts.starts[held + 1] > contexts.starts[held]
+        child_of = self._children(slot, states, lane[depends], held[depends])
+        within, begin = self.variables.get(node)
+        alone = owners(begin)
+        inside = child_of[alone, within] > 0
+        if np.count_nonzero(inside) < np.count_nonzero(child_of):
             raise Rejected("a state leaves a variable that its node does not have")
-        free = self.within[rows] & ~reached
         # Variables of the node that nothing depends on any more count with the states that they have left.
-        alone, variable = np.nonzero(free)
-        count = np.zeros(len(alone), np.int64)
-        for k in range(int(wiring.sizes.max())):
-            at = np.minimum(wiring.states[variable] + k, wiring.n_states - 1)
-            count += states[alone, at] & (k < wiring.sizes[variable])
+        alone, within = alone[~inside], within[~inside]
+        left, begin = pieces(wiring.states, within)
+        count = np.bincount(owners(begin), states[alone[owners(begin)], left], len(within)).astype(np.int64)
         logs = [power_sum(Table(np.zeros(max(k, 1))), self.weight) for k in range(int(wiring.sizes.max()) + 1)]
-        counted = np.array([float(log.values) for log in logs])[count]
-        terms = np.concatenate([change, counted])
-        owner = np.concatenate([lane, alone])
+        terms = np.concatenate([change, np.array([float(log.values) for log in logs])[count]])
+        owner = np.concatenate([owner, alone])
         number, size = (np.bincount(owner, weights, len(slot)) for weights in (None, np.abs(terms)))
         self.offset[slot] = np.bincount(owner, terms, len(slot))
         self.error[slot] = 2.0 * U * (number + 1) * size + TINY + number * max(log.up for log in logs)
 
-    def _children(self, slot: IntArray, states: Bits, context: NDArray[np.int32]) -> Bits:
-        """Follow what lanes leave into their children; which variables are in one."""
-        wiring, graph = self.wiring, self.graph
-        depends = self.contexts.depends[context[:, wiring.table], wiring.axis]
-        wanted = unpacked(np.bitwise_or.reduceat(packed(depends), wiring.places[:-1], axis=0), len(slot))
-        places, begin = pieces(graph.children, slot)
-        lanes, children = np.repeat(np.arange(len(slot)), np.diff(begin)), graph.nodes[places]
-        reached = np.zeros((len(slot), len(wiring.sizes)), np.bool_)
-        covered = np.zeros_like(wanted)
-        number, n_variables = np.zeros((2, len(slot)), np.int64)
-        for first in range(0, len(lanes), LANES):
-            lane, child = lanes[first : first + LANES], children[first : first + LANES]
-            # A child that is met for the first time is all that is connected with its variable.
-            fresh, at = np.unique(np.where(self.row[child] < 0, child, 0), return_index=True)
-            fresh, at = fresh[fresh > 0], at[fresh > 0]
-            if len(fresh):
-                seed = np.zeros((len(fresh), len(wiring.sizes)), np.bool_)
-                seed[np.arange(len(fresh)), graph.variable[fresh]] = True
-                inside, held = self._connected(seed, depends[lane[at]], grows=True)
-                rows = self._rows(len(fresh))
-                self.row[fresh] = rows
-                self.states[rows], self.within[rows] = states[lane[at]], inside
-                self.context[rows] = np.where(held, context[lane[at]], -1)
-            rows = self.row[child]
-            inside = self.within[rows]
-            if not inside[np.arange(len(child)), graph.variable[child]].all():
-                raise Rejected("a node does not have the variable that it branches on")
-            _, held = self._connected(inside, depends[lane], grows=False)
-            self._compare(child, rows, states[lane], np.where(held, context[lane], -1))
-            begin = np.flatnonzero(np.diff(lane, prepend=-1))
-            reached[lane[begin]] |= np.logical_or.reduceat(inside, begin, axis=0)
-            covered[lane[begin]] |= np.logical_or.reduceat(held, begin, axis=0)
-            number += np.bincount(lane, held.sum(axis=1), len(slot)).astype(np.int64)
-            n_variables += np.bincount(lane, inside.sum(axis=1), len(slot)).astype(np.int64)
-        # Each table that depends on anything is in one child, and in no other; no variable is in two.
-        self.complete[slot] = (covered == wanted).all(axis=1) & (number == wanted.sum(axis=1))
-        self.complete[slot] &= n_variables == reached.sum(axis=1)
-        return reached
+    def _children(self, slot: IntArray, states: Bits, lane: IntArray, held: IntArray) -> IntArray:
+        """Follow what lanes leave, the contexts ``held``, into their children.
 
-    def _connected(self, inside: Bits, depends: Bits, *, grows: bool) -> tuple[Bits, Bits]:
-        """The variables that are connected with some, and the tables that connect them, in each lane.
-
-        Where these do not grow they must be connected with no others.
+        Children of all lanes are numbered from 1. Returns the one that has each variable in each lane, 0 for none.
         """
-        wiring, words, joins = self.wiring, packed(inside), packed(depends)
-        some = np.flatnonzero(np.diff(wiring.incident))
-        while True:
-            touched = np.bitwise_or.reduceat(words[wiring.variable] & joins, wiring.places[:-1], axis=0)
-            by_place = (touched[wiring.table] & joins)[wiring.by_variable]
-            grown = words.copy()
-            grown[some] |= np.bitwise_or.reduceat(by_place, wiring.incident[some], axis=0)
-            if np.array_equal(grown, words):
-                return unpacked(words, len(inside)), unpacked(touched, len(inside))
-            if not grows:
-                raise Rejected("a node is led to with more variables than before")
-            words = grown
+        wiring, graph, contexts = self.wiring, self.graph, self.contexts
+        at, begin = pieces(graph.children, slot)
+        child, lane_of = graph.nodes[at], owners(begin)
+        # A child that is met for the first time is all that is connected with its variable.
+        fresh, first = np.unique(np.where(self.row[child] < 0, child, 0), return_index=True)
+        fresh, first = fresh[fresh > 0], first[fresh > 0]
+        at, begin = pieces(contexts.starts, held)
+        place, entry = contexts.places[at], owners(begin)
+        for k in range(0, len(fresh) + 1, LANES):
+            some = slice(k, k + LANES)
+            inside = self._connected(graph.variable[fresh[some]], lane_of[first[some]], lane[entry], place)
+            self.variables.put(fresh[some], np.nonzero(inside)[1], inside.sum(axis=1))
+            if (np.bincount(lane_of, self.variables.length[child]) > len(wiring.sizes)).any():
+                raise Rejected(OVERLAP)
+        within, limits = self.variables.get(child)
+        pair = owners(limits)
+        child_of = np.zeros((len(slot), len(wiring.sizes)), np.min_scalar_type(len(child)))
+        child_of[lane_of[pair], within] = pair + 1
+        if np.count_nonzero(child_of) < len(within):
+            raise Rejected(OVERLAP)
+        # A context is in a child with all variables that it depends on, or in none.
+        own = child_of[lane[entry], wiring.variable[place]]
+        owner = own[begin[:-1]]
+        if (own != owner[entry]).any():
+            raise Rejected("a node is led to with more variables than before")
+        self.complete[slot[lane[owner == 0]]] = False
+        counts = np.bincount(owner, minlength=len(child) + 1)[1:]
+        now = held[np.argsort(owner, kind="stable")[len(held) - int(counts.sum()) :]]
+        self._meet(fresh, states[lane_of[first]], now[pieces(starts_of(counts), first)[0]], counts[first])
+        left, begin = pieces(wiring.states, within)
+        of = pair[owners(begin)]
+        if (states[lane_of[of], left] != self.states[self.row[child[of]], left]).any():
+            raise Rejected("a node is led to with other states left than before")
+        self._compare(child, now, counts)
+        return child_of
 
-    def _compare(self, child: IntArray, rows: IntArray, states: Bits, context: NDArray[np.int32]) -> None:
-        """Check that children are the same as when they were met first."""
-        same = ~((self.states[rows] != states) & self.within[rows][:, self.wiring.owner]).any(axis=1)
-        shapes = np.append(self.contexts.shape, -1)
-        before, now = shapes[self.context[rows]], shapes[context]
-        other = np.flatnonzero((before != now).any(axis=1))
-        # The same tables may come from other factors.
-        same[other] &= (np.sort(before[other], axis=1) == np.sort(now[other], axis=1)).all(axis=1)
-        if not same.all():
-            raise Rejected(f"node {child[np.argmin(same)]} is led to with something else left than before")
+    def _connected(self, seeds: IntArray, lanes: IntArray, lane: IntArray, place: IntArray) -> Bits:
+        """All variables connected with some, each in a lane, by places on which contexts depend in lanes."""
+        wiring = self.wiring
+        inside = np.zeros((len(seeds), len(wiring.sizes)), np.bool_)
+        inside[np.arange(len(seeds)), seeds] = True
+        if not len(place) or not len(seeds):
+            return inside
+        seen = np.bincount(place, minlength=len(wiring.variable)) > 0
+        used = np.flatnonzero(seen)
+        depends = np.zeros((max(int(lane.max()), int(lanes.max())) + 1, len(used)), np.bool_)
+        depends[lane, (np.cumsum(seen) - 1)[place]] = True
+        words, joins = packed(inside), packed(depends[lanes])
+        variable, by_variable = wiring.variable[used], np.argsort(wiring.variable[used], kind="stable")
+        tables, of_table = np.unique(wiring.table[used], return_index=True)
+        number = np.searchsorted(tables, wiring.table[used])
+        some, of_variable = np.unique(variable[by_variable], return_index=True)
+        while True:
+            touched = np.bitwise_or.reduceat(words[variable] & joins, of_table, axis=0)
+            by_place = (touched[number] & joins)[by_variable]
+            grown = words[some] | np.bitwise_or.reduceat(by_place, of_variable, axis=0)
+            if np.array_equal(grown, words[some]):
+                return unpacked(words, len(inside))
+            words[some] = grown
+
+    def _compare(self, child: IntArray, now: IntArray, counts: IntArray) -> None:
+        """Check that children have contexts of the same shapes as when they were met first."""
+        held, begin = self.held.get(child)
+        if (np.diff(begin) != counts).any():
+            raise Rejected("a node is led to with other tables left than before")
+        owner = owners(begin)
+        before, after = self.contexts.shape[held], self.contexts.shape[now]
+        # The same tables may come from other factors, in another order.
+        others = np.zeros(len(child), np.bool_)
+        others[owner[before != after]] = True
+        at = others[owner]
+        before, after = (np.sort(owner[at] * len(self.contexts.shape) + shape[at]) for shape in (before, after))
+        if (before != after).any():
+            raise Rejected("a node is led to with something else left than before")
 
     def up(self) -> tuple[float, float]:
         """The value of the first node, and its error: from the last level to the first."""

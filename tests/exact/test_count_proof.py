@@ -21,6 +21,7 @@ from powersum.exact.count_proof import conditioning_arrays
 from powersum.model.certificate import Certificate
 from powersum.model.question import Question
 from powersum.prepare.simplify import simplify
+from powersum_check.conditioning import Conditioning
 from tests.check.helpers import to_check
 from tests.exact.test_counting import counted, structured
 from tests.oracle import exact_value
@@ -150,7 +151,7 @@ def test_children_that_are_not_there_are_refused(seed: int) -> None:
             assert verified.log_upper >= truth - CLOSE
 
 
-def test_a_level_too_large_for_memory_is_refused() -> None:
+def test_more_children_than_variables_are_refused_before_they_take_memory() -> None:
     model = tangled(np.random.default_rng(0))
     certificate = certified(model, {})
     assert certificate is not None
@@ -158,8 +159,39 @@ def test_a_level_too_large_for_memory_is_refused() -> None:
     counts[0] += 20_000
     nodes = np.append(np.ones(20_000, np.int64), certificate.arrays["0/child_nodes"])
     many = replace(certificate, arrays={**certificate.arrays, "0/child_counts": counts, "0/child_nodes": nodes})
-    with pytest.raises(pc.BadFile, match="a level takes"):
+    with pytest.raises(pc.Rejected, match="a variable in common"):
         saved(many, lambda path: pc.check(to_check(model), None, path, memory=500_000))
+
+
+def test_a_level_too_large_for_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = tangled(np.random.default_rng(0))
+    certificate = certified(model, {})
+    assert certificate is not None
+    whole = Conditioning.up
+
+    def poor(walk: Conditioning) -> tuple[float, float]:
+        walk.memory = 100
+        return whole(walk)
+
+    monkeypatch.setattr(Conditioning, "up", poor)
+    with pytest.raises(pc.BadFile, match="a level takes"):
+        checked(model, {}, certificate)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_child_named_twice_is_refused(seed: int) -> None:
+    """Its value would be counted twice."""
+    model = tangled(np.random.default_rng(seed))
+    certificate = certified(model, {})
+    assert certificate is not None
+    counts = certificate.arrays["0/child_counts"].astype(np.int64)
+    nodes = certificate.arrays["0/child_nodes"].astype(np.int64)
+    for slot in np.flatnonzero(counts)[:20].tolist():
+        more, at = counts.copy(), int(counts[:slot].sum())
+        more[slot] += 1
+        arrays = {**certificate.arrays, "0/child_counts": more, "0/child_nodes": np.insert(nodes, at, nodes[at])}
+        with pytest.raises(pc.Rejected, match="a variable in common"):
+            checked(model, {}, replace(certificate, arrays=arrays))
 
 
 def test_a_child_without_tables_counts_once() -> None:
