@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from powersum_check.box import Step
 from powersum_check.errors import BadFile, Rejected
 from powersum_check.model import IntArray
-from powersum_check.numbers import TINY, FloatArray, U, magnitude, outward
+from powersum_check.numbers import FloatArray, Table, add, groups_added, magnitude, outward, rows_added
 from powersum_check.remainder import Remainder, read_remainder
 
 GOES_ON, CLOSED, DIVIDES = 0, 1, 2
@@ -64,7 +64,6 @@ class Walk:
             np.arange(len(rest.tables)), [sum(rest.sizes[v] for v in scope) for scope, _ in rest.tables]
         )
         self.moved = np.zeros(at)
-        self.degree = np.bincount(self.state_of, minlength=len(self.owner))
         self.maxima, self.errors = np.zeros(len(rest.tables)), np.zeros(len(rest.tables))
         self.arrange()
 
@@ -83,7 +82,7 @@ class Walk:
             for t in tables:
                 scope, table = rest.tables[t]
                 values.append(table.values[np.ix_(*(left[v] for v in scope))])
-                error.append(table.up + 2.0 * U * (len(scope) + 1) * magnitude(values[-1]) + TINY)
+                error.append(table.up)
                 places.append([begin + left[v] for begin, v in zip(self.place_starts[t], scope, strict=True)])
                 states.append([self.starts[v] + left[v] for v in scope])
             self.block_of[tables], self.row[tables] = len(self.blocks), np.arange(len(tables))
@@ -104,37 +103,31 @@ class Walk:
         return bool(left.all()) and 2 * int(self.alive.sum()) < self.n_alive
 
     def look_at(self, tables: IntArray) -> None:
-        """The largest entries of some tables, less what was moved, over the states that are there; and their errors.
-
-        The sum of k + 1 numbers errs by 2 (k + 1) u times the sum of their sizes.
-        """
+        """The largest entries of some tables, less what was moved, over the states that are there; and their errors."""
         for number in np.unique(self.block_of[tables]).tolist():
             block = self.blocks[number]
             rows = self.row[tables[self.block_of[tables] == number]]
-            values, error = block.values[rows], block.error[rows]
-            axes = len(block.places)
+            terms, axes = [block.values[rows]], len(block.places)
             for a in range(axes):
                 moved, there = self.moved[block.places[a][rows]], self.alive[block.states[a][rows]]
                 shape = [len(rows), *(moved.shape[1] if b == a else 1 for b in range(axes))]
-                values = values - np.where(there, moved, math.inf).reshape(shape)
-                error = error + 2.0 * U * (axes + 1) * np.where(there, np.abs(moved), 0.0).max(axis=1, initial=0.0)
+                terms.append(np.where(there, -moved, -math.inf).reshape(shape))
+            values, error = rows_added(terms)
             self.maxima[block.tables[rows]] = values.reshape(len(rows), -1).max(axis=1)
-            self.errors[block.tables[rows]] = error
+            self.errors[block.tables[rows]] = block.error[rows] + error
 
     def bounds(self) -> tuple[float, FloatArray]:
         """A bound on everything, and one for each state; both with their rounding."""
-        own = np.bincount(self.state_of, self.moved, len(self.owner))
-        size = np.bincount(self.state_of, np.abs(self.moved), len(self.owner))
-        own = own + 2.0 * U * (self.degree + 1) * size
+        own, error = groups_added(self.state_of, self.moved, len(self.owner))
+        own = np.nextafter(own + error, math.inf)
         left = np.where(self.alive, own, -math.inf)
         best = np.maximum.reduceat(left, self.starts[:-1]) if len(left) else left
         if -math.inf in best or -math.inf in self.maxima:
             return -math.inf, np.full(len(own), -math.inf)
         _, total = outward([*self.maxima.tolist(), *best.tolist()], math.fsum(self.errors), 0.0)
-        # Three operations: each errs by u times its result.
-        single = total - best[self.owner] + own
         # A state that went before has a bound all the same, which nobody needs.
-        return total, single + 4.0 * U * (np.abs(single) + np.abs(own) + np.abs(best[self.owner]) + abs(total))
+        single = add(own.shape, [Table(np.array(total)), Table(-best[self.owner]), Table(own)])
+        return total, np.nextafter(single.values + single.up, math.inf)
 
 
 def branching(step: Step) -> tuple[float, float]:

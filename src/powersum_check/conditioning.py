@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from powersum_check.box import Located, Step
 from powersum_check.errors import BadFile, Rejected
 from powersum_check.model import IntArray
-from powersum_check.numbers import TINY, FloatArray, Table, U, add, magnitude, outward, power_sum
+from powersum_check.numbers import FloatArray, Table, add, groups_added, normalised, outward, power_sum
 from powersum_check.remainder import Remainder, as_written, read_remainder
 
 Bits = NDArray[np.bool_]
@@ -187,6 +187,8 @@ class Contexts:
     numbers: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
     """Rising keys, and the contexts that they belong to."""
     shapes: dict[bytes, int] = field(default_factory=dict)
+    rounding: float = 0.0
+    """How far a shape is from the table less its largest entry, at most."""
 
     def find(self, tables: IntArray, lanes: IntArray, states: Bits) -> IntArray:
         """The contexts of tables, each in a lane; ``states`` has a row for each lane."""
@@ -222,8 +224,10 @@ class Contexts:
             values = np.asarray(values[tuple(slice(None) if a in on else 0 for a in range(len(scope)))])
             seen = [np.array([scope[a] for a in on]).tobytes(), *(left[a].tobytes() for a in on)]
             if largest[k] > -math.inf:
+                less, _ = normalised(Table(values))
+                self.rounding = max(self.rounding, less.up)
                 # Minus zero is another number to bytes, but not to us.
-                seen.append((values - largest[k] + 0.0).tobytes())
+                seen.append((less.values + 0.0).tobytes())
             shape.append(self.shapes.setdefault(b"|".join([str(len(on)).encode(), *seen]), len(self.shapes)))
         self.table = np.concatenate([self.table, tables])
         self.bits = np.concatenate([self.bits.reshape(-1, bits.shape[1]), bits])
@@ -366,8 +370,8 @@ class Conditioning:
         node, slot, lane = node[alive], slot[alive], (np.cumsum(alive) - 1)[was]
         at = np.flatnonzero(changed[was, table])
         new = contexts.find(table[at], lane[at], states)
-        change, owner = contexts.largest[new] - contexts.largest[held[at]], lane[at]
-        held[at] = new
+        changes = [contexts.largest[new], -contexts.largest[held[at]]]
+        owner, held[at] = lane[at], new
         depends = contexts.starts[held + 1] > contexts.starts[held]
         child_of = self._children(slot, states, lane[depends], held[depends])
         within, begin = self.variables.get(node)
@@ -380,11 +384,9 @@ class Conditioning:
         left, begin = pieces(wiring.states, within)
         count = np.bincount(owners(begin), states[alone[owners(begin)], left], len(within)).astype(np.int64)
         logs = [power_sum(Table(np.zeros(max(k, 1))), self.weight) for k in range(int(wiring.sizes.max()) + 1)]
-        terms = np.concatenate([change, np.array([float(log.values) for log in logs])[count]])
-        owner = np.concatenate([owner, alone])
-        number, size = (np.bincount(owner, weights, len(slot)) for weights in (None, np.abs(terms)))
-        self.offset[slot] = np.bincount(owner, terms, len(slot))
-        self.error[slot] = 2.0 * U * (number + 1) * size + TINY + number * max(log.up for log in logs)
+        terms = np.concatenate([*changes, np.array([float(log.values) for log in logs])[count]])
+        self.offset[slot], error = groups_added(np.concatenate([owner, owner, alone]), terms, len(slot))
+        self.error[slot] = error + np.bincount(alone, minlength=len(slot)) * max(log.up for log in logs)
 
     def _children(self, slot: IntArray, states: Bits, lane: IntArray, held: IntArray) -> IntArray:
         """Follow what lanes leave, the contexts ``held``, into their children.
@@ -518,10 +520,11 @@ def conditioning(step: Step) -> tuple[float, float]:
         walk.down()
         value, own = walk.up()
         constants += [value, *walk.largest]
-        # Where a table changes, it is looked at less another largest entry: three roundings of numbers of twice its
-        # size at most. Each change takes a state from a variable that the table depends on, and a shape knows these.
+        # Nodes have shapes for tables. Where a table changes, the new shape is compared with the old one less what the
+        # largest entry has changed: each is rounded once. A change takes a state from a variable that the table depends
+        # on, and a shape knows these, so that there are no more changes than states to lose.
         changes = int((wiring.sizes[wiring.variable] - 1).sum())
-        error += own + 8.0 * U * changes * max(magnitude(table.values) for _, table in tables)
+        error += own + 2.0 * changes * walk.contexts.rounding
     low, high = outward(constants, up + error, down + error)
     if high == -math.inf:
         return -math.inf, -math.inf

@@ -17,7 +17,7 @@ import numpy as np
 from powersum_check.box import Located, Step, local, placed, product
 from powersum_check.errors import BadFile, Rejected
 from powersum_check.model import Factor, Model
-from powersum_check.numbers import Table, magnitude, power_sum, without
+from powersum_check.numbers import Table, distance, magnitude, power_sum, without
 from powersum_check.tree import read_tree, value, without_flat
 
 
@@ -113,8 +113,7 @@ def as_written(step: Step, rest: Remainder) -> tuple[list[Located], float, float
         alive = own.values > -math.inf
         if ((wide > -math.inf) != alive).any():
             raise Rejected("a table is written with other zeros than the model has")
-        # One subtraction errs by a unit of the difference, which is small where it matters.
-        error = float(np.max(np.abs(wide[alive] - own.values[alive]), initial=0.0)) * (1.0 + 1e-15)
+        error = distance(wide[alive], own.values[alive])
         up, down = up + own.up + error, down + own.down + error
         magnitude(values)
         written.append((shown, table))

@@ -13,7 +13,19 @@ pytest.importorskip("flint", reason="python-flint is not installed")
 import powersum_check as pc
 from powersum_check.__main__ import main
 from powersum_check.balls import Balls
-from powersum_check.numbers import FloatArray, Table, add, logs_of, normalised, outward, power_sum, without
+from powersum_check.numbers import (
+    FloatArray,
+    Table,
+    add,
+    distance,
+    groups_added,
+    logs_of,
+    normalised,
+    outward,
+    power_sum,
+    rows_added,
+    without,
+)
 from tests.check.helpers import question_of, random_draft, to_check, truth
 from tests.check.test_alone import files_of, plain_draft
 from tests.check.test_mutations import sound_draft
@@ -47,6 +59,22 @@ def test_proven_errors_are_not_below_measured_ones(seed: int) -> None:
     probabilities = np.exp(rng.normal(0.0, rng.choice([0.1, 10.0, 100.0]), 20))
     logs, error = logs_of(probabilities)
     assert balls.of_logs(probabilities, logs) <= error
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_proven_errors_of_rows_and_groups_are_not_below_measured_ones(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    balls = Balls()
+    terms = [random_values(rng, (4, 3, 2)), random_values(rng, (4, 1, 2)), random_values(rng, (4, 3, 1))]
+    totals, errors = rows_added(terms)
+    for k in range(4):
+        assert balls.of_sum([term[k] for term in terms], totals[k]) <= errors[k]
+    numbers = rng.normal(0.0, 1.0, 30) * rng.choice(SIZES, 30)
+    owner = rng.integers(0, 7, 30)
+    sums, errors = groups_added(owner, numbers, 9)
+    assert (balls.of_groups(owner, numbers, sums) <= errors).all()
+    others = numbers + rng.normal(0.0, 1.0, 30) * rng.choice([1e-16, 1.0], 30)
+    assert balls.of_sum([numbers, -others], np.zeros(30)) <= distance(numbers, others)
 
 
 def test_many_states_at_once() -> None:

@@ -75,6 +75,18 @@ def test_the_checker_finds_the_bound(seed: int) -> None:
     assert verified.log_upper <= log_upper + CLOSE
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_the_slow_mode_agrees(seed: int) -> None:
+    pytest.importorskip("flint")
+    model = random_costs(np.random.default_rng(seed))
+    found = certified(model, seconds=100.0, dives=100.0)
+    if found is not None:
+        quick = checked(model, found[0])
+        slow = saved(found[0], lambda path: pc.check(to_check(model), None, path, exact=True))
+        truth = exact_value(model, np.zeros(model.n_variables))
+        assert truth - CLOSE <= slow.log_upper <= quick.log_upper
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_a_walk_that_is_cut_short_proves_its_root(seed: int) -> None:
     model = random_costs(np.random.default_rng(seed))
