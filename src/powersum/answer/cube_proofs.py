@@ -45,6 +45,7 @@ class CubeProof:
 
 NOTHING_PROVEN = CubeProof((), math.inf, -math.inf)
 
+
 def proof_of_cube(certificate: Certificate, n_above: int, cube: Mapping[int, int]) -> CubeProof:
     """What a certificate about the question with a cube as evidence says of the cube as a box.
 

@@ -13,13 +13,17 @@ from powersum.search.costs.branching import new_path
 from powersum.search.costs.cells import BEST, FULL, WAITS, new_cells
 from powersum.search.costs.consistency import sweep
 from powersum.search.costs.hybrid import SMALLEST_RISE, CostSearch
-from powersum.search.costs.rounds import go_back, go_down, one_round
+from powersum.search.costs.rounds import go_back, go_down, one_round, remove_dear
 
 GOES_ON, CLOSED, BRANCHES = 0, 1, 2
 """How a round ends: another follows at the same node, nothing is left there, or a variable is set."""
 
 MOST_SWEEPS = 60
 """Pairs of sweeps at the root at most."""
+
+REMOVING = (2, 16)
+"""Pairs after which states go that cost too much: sweeps are quicker without them, but what was moved until then must
+be written down."""
 
 
 class CostProof:
@@ -57,14 +61,15 @@ class CostProof:
         self._removed: list[IntArray] = []
         self._branches: list[tuple[int, int]] = []
         self._last = self._moved()
-        self._at_root = 0
+        self._at_root = self._root_rounds = 0
 
     def run(self, deadline: float) -> bool:
         """Search and write down; False where time or memory is not enough: then the root alone is proven."""
         if not self._walk(deadline):
+            last = self._root_rounds - 1
             self.cost = min(self._at_root, self.cost)
-            self._kinds, self._branches = [CLOSED], []
-            self._moves, self._removed = self._moves[:1], [self._gone[:0]]
+            self._kinds, self._branches = [GOES_ON] * last + [CLOSED], []
+            self._moves, self._removed = self._moves[: last + 1], [*self._removed[:last], self._gone[:0]]
             return False
         return True
 
@@ -77,9 +82,9 @@ class CostProof:
         while True:
             number = int(one_round(self._gone, tables, now)) if possible else -1
             time.spend(COST_NODE * len(now.rank))
-            if not self._moves:
-                self._at_root = int(now.cells[0])
             self._note_moves(self._gone[: max(number, 0)])
+            if not self._branches:
+                self._at_root, self._root_rounds = int(now.cells[0]), len(self._moves)
             if now.counts[FULL] or self._bytes > self._most or time.monotonic() >= deadline:
                 return False
             if number > 0:
@@ -126,15 +131,18 @@ class CostProof:
         }
 
     def _sweep(self, deadline: float) -> None:
-        """Sweeps at the root, as long as they help."""
+        """Sweeps at the root, as long as they help; now and then what costs too much goes, so that there is less to do."""
         now, tables = self._now, self._tables
-        for _ in range(MOST_SWEEPS):
+        for number in range(1, MOST_SWEEPS + 1):
             before = int(now.cells[0])
             time.spend(2.0 * COST_SWEEP * len(tables.tables))
             if not (sweep(False, tables, now) and sweep(True, tables, now)) or time.monotonic() >= deadline:
                 return
             if now.cells[0] - before <= max(SMALLEST_RISE * min(self.cost - now.cells[0], now.cells[0]), 1.0):
                 return
+            if number in REMOVING and (gone := int(remove_dear(self._gone, tables, now))):
+                self._note_moves(self._gone[:gone])
+                self._kinds.append(GOES_ON)
 
     def _moved(self) -> IntArray:
         return self._now.cells[self._now.delta : self._now.alive].copy()

@@ -25,6 +25,12 @@ def one_round(gone: IntArray, tables: CostTables, now: Cells) -> int:
     if not propagate(tables, now):
         clean(now)
         return -1
+    return int(remove_dear(gone, tables, now))
+
+
+@compiled
+def remove_dear(gone: IntArray, tables: CostTables, now: Cells) -> int:
+    """Remove all states that cost too much, which ``gone`` then names; how many."""
     room = now.counts[BEST] - now.cells[0]
     n = 0
     for v in range(len(now.rank)):
