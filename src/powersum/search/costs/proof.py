@@ -131,7 +131,7 @@ class CostProof:
         }
 
     def _sweep(self, deadline: float) -> None:
-        """Sweeps at the root, as long as they help; now and then what costs too much goes, so that there is less to do."""
+        """Sweeps at the root, as long as they help; now and then what costs too much goes: less is left to do."""
         now, tables = self._now, self._tables
         for number in range(1, MOST_SWEEPS + 1):
             before = int(now.cells[0])
