@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from powersum_check.archive import Archive
-from powersum_check.box import Domains
+from powersum_check.box import Domains, within
 from powersum_check.claims import refuse_if_more
 from powersum_check.errors import BadFile, Rejected
 from powersum_check.model import IntArray, Question
@@ -147,7 +147,7 @@ class _Parts:
             box, near = (whole, -1) if above < 0 else self._piece(whole, center, at)
             upper = self._upper[above] if above >= 0 else math.inf
             if step >= 0:
-                if not _within(box, proven[step].box):
+                if not within(box, proven[step].box):
                     raise Rejected(f"part {number} of the best is not within the box of step {step}")
                 upper = min(upper, proven[step].log_upper)
             self._above.append(above)
@@ -198,10 +198,3 @@ class _Parts:
             box[v] = np.setdiff1d(whole[v], [self._states[around][at]])
             return box, -1
         return box, around if apart < self._distinct else -1
-
-
-def _within(inner: Domains, outer: Domains) -> bool:
-    """Whether a box lies within another."""
-    return all(
-        a is b or a.tobytes() == b.tobytes() or not len(np.setdiff1d(a, b)) for a, b in zip(inner, outer, strict=True)
-    )

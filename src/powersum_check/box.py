@@ -108,6 +108,14 @@ def is_empty(domains: Domains) -> bool:
     return any(len(d) == 0 for d in domains)
 
 
+def within(inner: Domains, outer: Domains, but: int | None = None) -> bool:
+    """Whether a box lies within another, of one variable apart."""
+    return all(
+        a is b or v == but or a.tobytes() == b.tobytes() or not len(np.setdiff1d(a, b))
+        for v, (a, b) in enumerate(zip(inner, outer, strict=True))
+    )
+
+
 def local(factor: Factor, domains: Domains, position: dict[int, int]) -> Located:
     """A factor over the states of a box. Axes are in the order given; variables of one state without a place leave."""
     values = np.asarray(factor.table.values[np.ix_(*(domains[v] for v in factor.scope))])

@@ -23,7 +23,7 @@ from powersum_check.box import Step
 from powersum_check.errors import BadFile, Rejected
 from powersum_check.model import IntArray
 from powersum_check.numbers import FloatArray, Table, add, groups_added, magnitude, outward, rows_added
-from powersum_check.remainder import Remainder, read_remainder
+from powersum_check.remainder import Remainder, read_remainder, written_scopes
 
 GOES_ON, CLOSED, DIVIDES = 0, 1, 2
 
@@ -186,19 +186,9 @@ def branching(step: Step) -> tuple[float, float]:
 def _places(step: Step, walk: Walk) -> IntArray:
     """Where the places are that the certificate numbers: tables over variables as it lists them, state by state."""
     rest = walk.rest
-    scopes = step.pieces("table_starts", step.integers("table_variables", high=len(step.domains)).tolist())
-    number = {v: k for k, v in enumerate(rest.variables)}
-    if len(scopes) != len(rest.tables):
-        raise BadFile("there are not as many tables as table_of names")
     found = [np.zeros(0, np.int64)]
-    for named, (scope, _), starts in zip(scopes, rest.tables, walk.place_starts, strict=True):
-        if len(set(named)) < len(named):
-            raise BadFile("a table has a variable twice")
-        for v in named:
-            if number.get(v, -1) not in scope:
-                raise Rejected(f"variable {v} is in no such table")
-            a = scope.index(number[v])
-            found.append(starts[a] + np.arange(rest.sizes[scope[a]]))
+    for named, (scope, _), starts in zip(written_scopes(step, rest), rest.tables, walk.place_starts, strict=True):
+        found += [starts[scope.index(v)] + np.arange(rest.sizes[v]) for v in named]
     return np.concatenate(found)
 
 

@@ -107,7 +107,7 @@ class Wiring:
         self.places = starts_of([len(scope) for scope, _ in tables])
         self.variable = np.array([v for scope, _ in tables for v in scope], np.int64)
         self.table = np.repeat(np.arange(len(tables)), np.diff(self.places))
-        # Tuples that are not 0, by the states they have; a state that is always there fills up.
+        # Tuples that are not 0, by the states they have; shorter ones are filled up.
         arity = max((len(scope) for scope, _ in tables), default=0)
         needed = 40 * (arity + 2) * sum(table.values.size for _, table in tables)
         if needed > memory:
@@ -133,10 +133,11 @@ class Wiring:
         self.possible = np.bincount(self.slot_state, minlength=self.n_states) == degree[self.owner]
         # For keys of contexts: all states of a table's variables, and a random number for each.
         widest = max((sum(sizes[v] for v in scope) for scope, _ in tables), default=0)
-        self.scope_states = np.full((len(tables), widest), self.n_states, np.int64)
+        self.scope_states = np.zeros((len(tables), widest), np.int64)
+        self.in_scope = np.zeros((len(tables), widest), np.bool_)
         for t, (scope, _) in enumerate(tables):
             row = [s for v in scope for s in range(self.states[v], self.states[v + 1])]
-            self.scope_states[t, : len(row)] = row
+            self.scope_states[t, : len(row)], self.in_scope[t, : len(row)] = row, True
         self.random = np.random.default_rng(0).integers(1 << 63, size=(len(tables), widest), dtype=np.uint64) * 2 + 1
 
     def propagate(self, alive: Words, variables: IntArray, used: Bits) -> None:
@@ -193,7 +194,7 @@ class Contexts:
     def find(self, tables: IntArray, lanes: IntArray, states: Bits) -> IntArray:
         """The contexts of tables, each in a lane; ``states`` has a row for each lane."""
         wiring = self.wiring
-        bits = _and_one(states)[lanes[:, None], wiring.scope_states[tables]]
+        bits = states[lanes[:, None], wiring.scope_states[tables]] & wiring.in_scope[tables]
         keys = (bits * wiring.random[tables]).sum(axis=1, dtype=np.uint64) + tables.astype(np.uint64)
         found, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
         place = np.minimum(np.searchsorted(self.keys, found), max(len(self.keys) - 1, 0))
@@ -356,16 +357,16 @@ class Conditioning:
             first = np.unique(variable)
         else:
             first = np.arange(len(wiring.sizes))
-        words = packed(_and_one(states))
+        words = packed(states)
         wiring.propagate(words, first, np.bincount(table, minlength=len(wiring.tables)) > 0)
-        by_variable = np.bitwise_or.reduceat(words[:-1], wiring.states[:-1], axis=0)
+        by_variable = np.bitwise_or.reduceat(words, wiring.states[:-1], axis=0)
         alive = unpacked(np.bitwise_and.reduce(by_variable, axis=0, keepdims=True), n_lanes)[:, 0]
         if not alive.any():
             return
         # Tables of which some variable has lost a state since the node.
-        lost = np.bitwise_or.reduceat(words[:-1] ^ packed(before), wiring.states[:-1], axis=0)
+        lost = np.bitwise_or.reduceat(words ^ packed(before), wiring.states[:-1], axis=0)
         changed = unpacked(np.bitwise_or.reduceat(lost[wiring.variable], wiring.places[:-1], axis=0), n_lanes)
-        states = unpacked(words, n_lanes)[alive, :-1]
+        states = unpacked(words, n_lanes)[alive]
         held, table, was = held[alive[lane]], table[alive[lane]], lane[alive[lane]]
         node, slot, lane = node[alive], slot[alive], (np.cumsum(alive) - 1)[was]
         at = np.flatnonzero(changed[was, table])
@@ -499,11 +500,6 @@ class Conditioning:
         return float(values[0]), float(errors[0])
 
 
-def _and_one(states: Bits) -> Bits:
-    """One more state that is always there."""
-    return np.concatenate([states, np.ones((len(states), 1), np.bool_)], axis=1)
-
-
 def conditioning(step: Step) -> tuple[float, float]:
     """Bounds on the value of a box: a tree, and the tables that it leaves by conditioning."""
     rest = read_remainder(step)
@@ -528,8 +524,4 @@ def conditioning(step: Step) -> tuple[float, float]:
     low, high = outward(constants, up + error, down + error)
     if high == -math.inf:
         return -math.inf, -math.inf
-    return _plus(low, rest.low, -math.inf), _plus(high, rest.high, math.inf)
-
-
-def _plus(a: float, b: float, direction: float) -> float:
-    return math.nextafter(a + b, direction)
+    return math.nextafter(low + rest.low, -math.inf), math.nextafter(high + rest.high, math.inf)

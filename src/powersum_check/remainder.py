@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from powersum_check.box import Located, Step, local, placed, product
+from powersum_check.box import Located, Scope, Step, local, placed, product
 from powersum_check.errors import BadFile, Rejected
 from powersum_check.model import Factor, Model
 from powersum_check.numbers import Table, distance, magnitude, power_sum, without
@@ -87,24 +87,32 @@ def read_remainder(step: Step) -> Remainder:
     )
 
 
+def written_scopes(step: Step, rest: Remainder) -> list[Scope]:
+    """The variables over which the certificate writes of each table, as it lists them: each is one of the table's."""
+    scopes = step.pieces("table_starts", step.integers("table_variables", high=len(step.domains)).tolist())
+    number = {v: k for k, v in enumerate(rest.variables)}
+    if len(scopes) != len(rest.tables):
+        raise BadFile("there are not as many tables as table_of names")
+    result = []
+    for named, (whole, _) in zip(scopes, rest.tables, strict=True):
+        scope = tuple(number.get(v, -1) for v in named)
+        if len(set(scope)) < len(scope) or not set(scope) <= set(whole):
+            raise Rejected("table_variables names a variable that a table does not have, or one twice")
+        result.append(scope)
+    return result
+
+
 def as_written(step: Step, rest: Remainder) -> tuple[list[Located], float, float]:
     """The tables as the certificate writes them out, and how far above and below all of them the true ones can be.
 
     Zeros must be where they are in the model. Axes along which a table is written once must be flat but for an error.
     """
-    scopes = step.pieces("table_starts", step.integers("table_variables", high=len(step.domains)).tolist())
     numbers, at, up, down = step.archive.floats(f"{step.number}/tables", infinite=True), 0, 0.0, 0.0
-    place = {v: k for k, v in enumerate(rest.variables)}
     written = []
-    if len(scopes) != len(rest.tables):
-        raise BadFile("there are not as many tables as table_of names")
-    for named, (whole, own) in zip(scopes, rest.tables, strict=True):
-        if not all(v in place for v in named):
-            raise Rejected("a table is written over a variable that it does not have")
-        scope = [place[v] for v in named]
+    for scope, (whole, own) in zip(written_scopes(step, rest), rest.tables, strict=True):
         size = math.prod(rest.sizes[v] for v in scope)
-        if len(set(scope)) < len(scope) or not set(scope) <= set(whole) or at + size > len(numbers):
-            raise BadFile("a table is written over variables that it does not have, or tables end too early")
+        if at + size > len(numbers):
+            raise BadFile("tables end too early")
         axes = sorted(range(len(scope)), key=lambda a: scope[a])
         values = numbers[at : at + size].reshape([rest.sizes[v] for v in scope]).transpose(axes)
         at += size

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from powersum_check.box import Domains, Step, is_empty, without_removed
+from powersum_check.box import Domains, Step, is_empty, within, without_removed
 from powersum_check.branching import branching
 from powersum_check.conditioning import conditioning
 from powersum_check.contexts import evaluate
@@ -67,21 +67,14 @@ def _split(step: Step, head: dict[str, Any], earlier: Sequence[Proven]) -> tuple
     ranks, weights = step.question.ranks(), step.question.weights
     later = [u for u, d in enumerate(box) if len(d) > 1 and ranks[u] > ranks[v]]
     states = np.concatenate([part.box[v] for part in parts])
-    covers = all(_within(box, part.box, but=v) for part in parts) and not len(np.setdiff1d(box[v], states))
-    divides = all(_within(part.box, box) for part in parts) and len(np.unique(states)) == len(states)
+    covers = all(within(box, part.box, but=v) for part in parts) and not len(np.setdiff1d(box[v], states))
+    divides = all(within(part.box, box) for part in parts) and len(np.unique(states)) == len(states)
     lower, upper = -math.inf, math.inf
     if covers and all(weights[u] <= weights[v] for u in later):
         upper = _joined([part.log_upper for part in parts], weights[v])[1]
     if divides and not later:
         lower = _joined([part.log_lower for part in parts], weights[v])[0]
     return lower, upper
-
-
-def _within(inner: Domains, outer: Domains, but: int | None = None) -> bool:
-    """Whether a box lies within another, of one variable apart."""
-    return all(
-        a is b or v == but or not len(np.setdiff1d(a, b)) for v, (a, b) in enumerate(zip(inner, outer, strict=True))
-    )
 
 
 def _joined(values: list[float], weight: float) -> tuple[float, float]:

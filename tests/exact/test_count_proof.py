@@ -251,3 +251,48 @@ def test_damaged_ones_prove_nothing_false(seed: int) -> None:
         assert verified.log_lower <= truth + CLOSE, name
         assert verified.log_upper >= truth - CLOSE, name
     assert accepted < 150
+
+
+def verified_or_none(model: ps.Model, certificate: Certificate, arrays: dict[str, np.ndarray]) -> pc.Verified | None:
+    """What is proven with other arrays, whatever is claimed; None where it is refused."""
+    head = dict(certificate.head) | {"claim": {"log_lower": None, "log_upper": None}}
+    try:
+        return checked(model, {}, replace(certificate, head=head, arrays={**certificate.arrays, **arrays}))
+    except pc.CheckError:
+        return None
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_nodes_taken_for_others_prove_nothing_false(seed: int) -> None:
+    """One that branches on the same variable, in all places or in one; or a child left out, or put elsewhere."""
+    rng = np.random.default_rng(100 + seed)
+    model = tangled(rng)
+    certificate = certified(model, {})
+    assert certificate is not None
+    truth = exact_value(model, np.ones(model.n_variables))
+    nodes = certificate.arrays["0/child_nodes"].astype(np.int64)
+    counts = certificate.arrays["0/child_counts"].astype(np.int64)
+    branching = np.append(-1, certificate.arrays["0/branching"].astype(np.int64))
+    refused = 0
+    for _ in range(100):
+        place = int(rng.integers(len(nodes)))
+        changed, less = nodes.copy(), counts.copy()
+        alike = np.flatnonzero(branching == branching[nodes[place]])
+        match int(rng.integers(4)):
+            case 0:
+                changed[nodes == nodes[place]] = rng.choice(alike)
+            case 1:
+                changed[place] = rng.choice(alike)
+            case 2:
+                changed = np.delete(nodes, place)
+                less[np.searchsorted(np.cumsum(counts), place, side="right")] -= 1
+            case _:
+                other = int(rng.integers(len(nodes)))
+                changed[[place, other]] = nodes[[other, place]]
+        verified = verified_or_none(model, certificate, {"0/child_nodes": changed, "0/child_counts": less})
+        if verified is None:
+            refused += 1
+            continue
+        assert verified.log_lower <= truth + CLOSE
+        assert verified.log_upper >= truth - CLOSE
+    assert refused > 10
