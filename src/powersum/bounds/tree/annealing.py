@@ -9,8 +9,8 @@ from __future__ import annotations
 LEAST_COST = 1e-4
 """A temperature is taken to cost at least this, in nats: below it, what single precision shows of gains is rounding."""
 
-LAST_TEMPERATURE = 0.005
-"""Where it ends."""
+FIRST_TEMPERATURE, LAST_TEMPERATURE = 0.5, 0.005
+"""Where it begins and ends."""
 
 
 class Annealing:
@@ -30,7 +30,12 @@ class Annealing:
     """
 
     def __init__(
-        self, *, first: float = 0.5, last: float = LAST_TEMPERATURE, factor: float = 0.5, patience: float = 0.05
+        self,
+        *,
+        first: float = FIRST_TEMPERATURE,
+        last: float = LAST_TEMPERATURE,
+        factor: float = 0.5,
+        patience: float = 0.05,
     ) -> None:
         self.temperature = first
         self._first, self._last, self._factor, self._patience = first, last, factor, patience

@@ -34,11 +34,13 @@ TRIAL_ENTRIES = 1.6e6
 """Entries of trees on trial where time does not say."""
 GROWTH, LAST_GROWTH, LEAST_GROWTH = 1.75, 2.5, 1.2
 """How much larger a tree grows at once, at most in the last step, and at least for it to be worth while."""
-GROWN_ROUNDS, PASSES = 35, 210.0
+MOST_GROWTH = 16.0
+"""How much larger it may grow at once where no smaller step leads anywhere."""
+GROWN_ROUNDS, PASSES = 18, 105.0
 """Rounds of a grown tree before it grows again, and the passes that these take."""
 STALLED = 2e-6
 """A cold tree that gains less than this share of its bound in a round makes room for a larger one."""
-SCREENING_SHARE, SCREENING_PASSES = 0.25, 100.0
+SCREENING_SHARE, SCREENING_PASSES = 0.15, 100.0
 """Share of the time for a first look at many elimination orders, and the passes over a small tree for each of them."""
 ORDERS, SCREENED_ORDERS = 6, 3
 """Elimination orders tried on smaller trees; orders differ by 1 to 2 nats, and smaller trees tell which are good. Fewer
@@ -52,9 +54,22 @@ FINAL_TRIALS = 3.0
 """How much longer than the others the best of them goes on before a larger tree."""
 LEAST_SECONDS = 3.0
 """With less time than this only the order given is used."""
+MOST_SCREENED_ENTRIES, MOST_SCREENED_ORDERS = 6e5, 12
+"""Entries of trees on trial for the best of many orders, at most: from there on a tree that grows where it is loose is
+better than one made at once, so that larger ones made longer runs end looser than shorter ones. Time that this leaves
+is for more of these orders, up to so many."""
+LARGER_PACE = 0.7
+"""What an entry of a tree on trial takes as a share of what one of a small tree does."""
+LEAST_PACE = TREE_PASS / 4.0
+"""A clock may be too coarse to see a small tree's round."""
 MOST_VARIABLES = 20_000
 """With more variables than this an order costs too much to try several, and merges cost too much to plan: a larger
 tree is then built afresh."""
+
+
+def pace_of(tree: FixedTree) -> float:
+    """Seconds that a pass of a tree's descent takes for each entry: what it has shown so far, or else a guess."""
+    return max(tree.seconds_per_entry, LEAST_PACE) if tree.seconds_per_entry else TREE_PASS
 
 
 class CoveringTree:
@@ -124,12 +139,13 @@ class CoveringTree:
         self._orders_left = 0
         if commute and len(self._order) <= MOST_VARIABLES:
             self._orders_left = SCREENED_ORDERS if self._orders.screened else ORDERS
-        self._screening_ends = -math.inf
+        self._screening_ends = self._turn_began = -math.inf
         self._winner: tuple[FixedTree, IntArray] | None = None
         self._haste = HASTE_OF_SUMS if (problem.tau > 0.0).all() else 1.0
         self._turn = Turn()
         self._trial_seconds: float | None = None
         """Seconds for each order tried; None before the trial has begun, infinity where rounds alone count."""
+        self._trial_entries = TRIAL_ENTRIES
         self.log_upper, self.log_error = self._tree.log_upper, self._tree.log_error
         self.exact = self._tree.exact
 
@@ -163,6 +179,8 @@ class CoveringTree:
                     return False
                 self._turn.deadline = time.monotonic()
             self._turn.rounds_left -= 1
+            if time.monotonic() < self._screening_ends and self._phase in (Phase.FIRST, Phase.SCREENING):
+                self._plan_screening()
         if tree.log_upper < self.log_upper or tree.exact:
             self.log_upper = min(tree.log_upper, self.log_upper)
             self._best, self.exact, self.log_error = tree, tree.exact, tree.log_error
@@ -188,12 +206,17 @@ class CoveringTree:
         self._turn = self._trial_turn()
         if left < math.inf and self._orders.screened:
             self._screening_ends = now + SCREENING_SHARE * left
-            self._turn = self._screening_turn(TREE_PASS)
+            self._begin_screening()
 
-    def _screening_turn(self, pace: float) -> Turn:
-        """The turn of a small tree that an order is judged by, beginning now; ``pace`` is of an entry in a pass."""
-        seconds = SCREENING_PASSES / self._haste * max(pace, TREE_PASS / 4.0) * self._tree.layout.n_entries
-        return Turn(time.monotonic() + seconds)
+    def _begin_screening(self) -> None:
+        """Begin the turn of a small tree that an order is judged by."""
+        self._turn_began = time.monotonic()
+        self._plan_screening()
+
+    def _plan_screening(self) -> None:
+        """Let its turn end after equally many passes for all orders, by the pace that the tree itself shows."""
+        seconds = SCREENING_PASSES / self._haste * pace_of(self._tree) * self._tree.layout.n_entries
+        self._turn = Turn(self._turn_began + seconds)
 
     def _trial_turn(self, times: float = 1.0) -> Turn:
         """The turn of a tree on trial, beginning now."""
@@ -223,19 +246,27 @@ class CoveringTree:
         self._tree.rest()
         self._phase, self._order = Phase.SCREENING, order
         self._tree = self._tree_within(order, self._small_entries)
-        self._turn = self._screening_turn(pace)
+        self._tree.seconds_per_entry = pace
+        self._begin_screening()
 
     def _try_order(self) -> None:
         """Go on with a tree on trial: for the best orders so far, or for others."""
         tree = self._tree
-        entries = TRIAL_ENTRIES
-        if self._trial_seconds is not None and self._trial_seconds < math.inf:
-            entries = self._haste * self._trial_seconds / (TRIAL_PASSES * max(tree.seconds_per_entry, TREE_PASS))
+        if self._phase is not Phase.ORDERS and self._trial_seconds is not None and self._trial_seconds < math.inf:
+            # Once for all of them: trees of unequal sizes tell nothing about their orders.
+            seconds_per_entry = TRIAL_PASSES / self._haste * LARGER_PACE * pace_of(tree)
+            self._trial_entries = self._trial_seconds / seconds_per_entry
+            if self._trial_entries > MOST_SCREENED_ENTRIES and self._orders.screened:
+                # More orders in the same time.
+                times = self._trial_entries / MOST_SCREENED_ENTRIES
+                self._orders_left = min(int(times * SCREENED_ORDERS), MOST_SCREENED_ORDERS)
+                self._trial_entries = MOST_SCREENED_ENTRIES
+                self._trial_seconds /= times
         tree.rest()
         self._order = self._orders.best()
         self._orders_left -= 1
         self._phase = Phase.ORDERS
-        self._tree = self._tree_within(self._order, entries)
+        self._tree = self._tree_within(self._order, self._trial_entries)
         self._turn = self._trial_turn()
 
     def _go_on_with_winner(self, winner: tuple[FixedTree, IntArray]) -> None:
@@ -315,24 +346,27 @@ class CoveringTree:
         """Go on with a larger tree, as far as memory and the time left allow; False where it would gain nothing."""
         tree, left = self._tree, deadline - time.monotonic()
         self._orders_left, self._turn = 0, Turn()
-        exact = self._exact_tree(0.5 * left / max(EXACT_SLOWNESS * tree.seconds_per_entry, TREE_PASS))
+        exact = self._exact_tree(0.5 * left / (EXACT_SLOWNESS * pace_of(tree)))
         if exact is not None:
             tree.rest()
             self._tree = exact
             return True
-        factor = GROWTH
+        factor, times = GROWTH, math.inf
         if deadline < np.inf:
             # How many times its entries the time is enough for.
-            times = (
-                self._haste * left / (PASSES * max(tree.seconds_per_entry, TREE_PASS) * max(tree.layout.n_entries, 1))
-            )
+            times = self._haste * left / (PASSES * pace_of(tree) * max(tree.layout.n_entries, 1))
             if times < LEAST_GROWTH:
                 return False
             if times < GROWTH + GROWTH**2:
                 factor = min(times, LAST_GROWTH)
         larger: FixedTree | None
         if len(self._order) <= MOST_VARIABLES:
+            most = min(times, MOST_GROWTH, self._bytes / tree.n_bytes)
             larger = tree.grown(factor, self._bytes, self._seed)
+            while larger is None and factor * GROWTH <= most:
+                # Every merge that is left takes more entries than that.
+                factor *= GROWTH
+                larger = tree.grown(factor, self._bytes, self._seed)
         else:
             tree.rest()
             larger = self._tree_within(self._order, factor * GROWTH * tree.layout.n_entries)

@@ -60,7 +60,7 @@ class Descent:
         self.value = np.inf
         self.seconds = 0.0
         """What the latest evaluation took."""
-        self.quickest = np.inf
+        self.evaluations = 0
 
     def restart(self, *, forget: bool) -> None:
         """Take up the point as it is now, for a function that has changed; ``forget`` drops the curvature too."""
@@ -88,7 +88,7 @@ class Descent:
         start = time.monotonic()
         value = self._evaluate()
         self.seconds = time.monotonic() - start
-        self.quickest = min(self.quickest, self.seconds)
+        self.evaluations += 1
         return value
 
     def _try_direction(self, deadline: float) -> bool:

@@ -16,7 +16,7 @@ from powersum.bounds.buckets.scopes import Scopes
 from powersum.bounds.buckets.single import SinglePasses
 from powersum.bounds.buckets.sweeps import shares_of
 from powersum.bounds.buckets.wiring import lay_out
-from powersum.bounds.tree.annealing import LAST_TEMPERATURE, Annealing
+from powersum.bounds.tree.annealing import FIRST_TEMPERATURE, LAST_TEMPERATURE, Annealing
 from powersum.bounds.tree.budget import cost_of
 from powersum.bounds.tree.descent import Descent
 from powersum.bounds.tree.growth import carry, grow
@@ -35,6 +35,10 @@ FITTINGS = 4
 
 FARTHEST = 1e3
 """No shift grows beyond this many times the largest number in the model's tables."""
+
+REWARMED = 4.0
+"""How much warmer a grown tree goes on than the one before it: where that one was stuck between kinks, a cold one stays
+stuck however much it grows."""
 
 CONVERGED = 1e-7
 """A round that gains less than this share of the bound, at the last temperature, is the last one."""
@@ -81,6 +85,9 @@ class FixedTree:
         self._start = np.inf
         self.last_gain = np.inf
         """What the latest round gained, as a share of the bound."""
+        self.seconds_per_entry = 0.0
+        """What a pass takes for each table entry, with its share of all else that a round does, in the quickest round;
+        0 before the first."""
 
     def step(self, deadline: float) -> bool:
         """A round of iterations at the present temperature; False when not even one fits before the deadline."""
@@ -92,8 +99,8 @@ class FixedTree:
             self._descent = self._new_descent()
             self._descent.restart(forget=True)
         descent = self._descent
-        before = descent.value
-        if time.monotonic() + descent.seconds > deadline:
+        before, begun, passes = descent.value, time.monotonic(), descent.evaluations
+        if begun + descent.seconds > deadline:
             return False
         for _ in range(ROUND):
             if time.monotonic() + descent.seconds > deadline or not descent.iterate(deadline):
@@ -101,6 +108,7 @@ class FixedTree:
         self.passes.parameters[:] = self._guided().parameters
         value = self._claim()
         now = time.monotonic()
+        self._note_pace(now - begun, descent.evaluations - passes)
         if now + descent.seconds > deadline:
             return True
         gain = before - descent.value
@@ -119,6 +127,16 @@ class FixedTree:
         elif self.last_gain < CONVERGED and self.cold:
             self.done = True
         return True
+
+    @property
+    def n_bytes(self) -> int:
+        """What the tree takes while it is optimised."""
+        return cost_of(self.parts, self._scopes, self._problem.model.cardinalities[self.order]).bytes
+
+    def _note_pace(self, seconds: float, passes: int) -> None:
+        if passes:
+            pace = seconds / (passes * max(self.layout.n_entries, 1))
+            self.seconds_per_entry = min(pace, self.seconds_per_entry or pace)
 
     @property
     def _may_be_fine(self) -> bool:
@@ -189,18 +207,13 @@ class FixedTree:
             self.layout, self.parts.edges, self._best, tree.layout, parts.edges, number, cardinalities
         )
         tree._claim()
-        tree._annealing = Annealing(first=temperature)
+        tree._annealing = Annealing(first=min(REWARMED * temperature, FIRST_TEMPERATURE))
         return tree
 
     @property
     def cold(self) -> bool:
         """True when max variables have reached their last temperature."""
         return not self.passes.has_max or self._annealing.finished
-
-    @property
-    def seconds_per_entry(self) -> float:
-        """What the quickest pass took for each table entry; 0 before the first."""
-        return 0.0 if self._descent is None else self._descent.quickest / max(self.layout.n_entries, 1)
 
     def rest(self) -> None:
         """Give back all memory that is not needed to evaluate and decode the best point."""
