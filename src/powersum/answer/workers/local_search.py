@@ -92,6 +92,11 @@ class LocalSearch:
         """States that a bound likes now: one kind of beginning among others."""
         self.portfolio.look_at(decoded)
 
+    def value_of(self, states: IntArray) -> float:
+        """The value of the states of its max variables; infinity where that is too wide."""
+        schedule = self._task.schedule
+        return self._evaluator.value(states, schedule.longest_evaluation / schedule.evaluation_cost)
+
     def hold(self, states: IntArray) -> None:
         """Go on with a cutset of sum variables held, so that what is left fits tables of the present limit."""
         task = self._task
