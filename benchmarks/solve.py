@@ -86,6 +86,7 @@ def main() -> None:
     """Run all rows, or those asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--time", type=float, default=20.0, help="seconds for each row")
+    parser.add_argument("--work", type=float, help="limit counted in work, the same on a busy machine, instead of time")
     parser.add_argument("--memory", type=float, default=2e9, help="bytes for each row")
     parser.add_argument("--match", default="", help="only rows whose family/instance contains this")
     parser.add_argument("--task", default="", help="only this task")
@@ -108,7 +109,8 @@ def main() -> None:
             model,
             maximize,
             evidence,
-            time_limit=arguments.time,
+            time_limit=arguments.time if arguments.work is None else None,
+            work=arguments.work,
             memory=arguments.memory,
             threads=arguments.threads,
             seed=arguments.seed,

@@ -45,7 +45,7 @@ class Scripted:
         self.begun: list[float] = []
         self.ended = 0
         self.lengths: list[float] = []
-        self.idle = self.beside = self.closed = False
+        self.idle = self.beside = self.closed = self.wide = False
 
     def run(self, deadline: float) -> Progress:
         self.lengths.append(deadline - self._time.now)
@@ -226,16 +226,38 @@ def test_with_threads_the_companion_works_beside_the_others() -> None:
 
 
 def test_a_companion_that_finds_nothing_has_short_turns_and_long_ones_where_nothing_else_helps() -> None:
-    schedule = replace(SCHEDULE, idle_share=0.4, hopeless_share=2.0, hopeless_gap=1.0)
+    schedule = replace(SCHEDULE, active_share=0.8, idle_share=0.4, hopeless_share=2.0, hopeless_gap=1.0)
     run = Run(schedule=schedule)
     run.until(60.0)
-    assert run.local.lengths[0] == pytest.approx(0.25)
+    assert run.local.lengths[0] == pytest.approx(0.8 * 0.25)
     assert run.local.lengths[-1] == pytest.approx(0.4)
     run = Run(schedule=schedule)
     run.board.offer_upper(PLAIN, 20.0, 0.0)
     run.board.offer_lower(PLAIN, 1.0, 0.0, np.zeros(PLAIN.model.n_variables, dtype=np.int64))
     run.until(60.0)
     assert run.local.lengths[-1] == pytest.approx(2.0)
+
+
+def test_a_companion_has_longer_turns_again_once_it_has_found_something() -> None:
+    run = Run(schedule=replace(SCHEDULE, active_share=0.8, idle_share=0.4))
+    run.until(60.0)
+    assert run.local.lengths[-1] == pytest.approx(0.4)
+    run.local.last_gain = run.clock.spent
+    turns = len(run.local.lengths)
+    while len(run.local.lengths) == turns:
+        with run.clock.running():
+            next(run.left)
+    assert run.local.lengths[-1] == pytest.approx(0.8)
+
+
+def test_a_companion_on_a_wide_sum_has_longer_turns() -> None:
+    lengths = []
+    for wide in (False, True):
+        run = Run(schedule=replace(SCHEDULE, active_share=0.5, idle_share=0.2, wide_share=2.0))
+        run.local.wide = wide
+        run.until(60.0)
+        lengths.append((run.local.lengths[0], run.local.lengths[-1]))
+    assert lengths == [pytest.approx((0.125, 0.2)), pytest.approx((0.25, 0.4))]
 
 
 def test_a_companion_that_takes_longer_than_its_turn_starves_nobody() -> None:

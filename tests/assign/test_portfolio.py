@@ -9,7 +9,7 @@ import pytest
 
 from powersum.assign.blocks import LocalSearch
 from powersum.assign.evaluator import Evaluator
-from powersum.assign.portfolio import BLOCKS_REMEMBERED, NEAR, Merit, Portfolio
+from powersum.assign.portfolio import AFRESH, BLOCKS_REMEMBERED, NEAR, RACES_REMEMBERED, Merit, Portfolio, Start
 from tests.cases import hard_case
 from tests.clock import Ticks
 from tests.oracle import exact_value
@@ -80,3 +80,36 @@ def test_merit_forgets_by_the_work_done_and_not_by_the_number_of_runs() -> None:
     assert short.rate > 2.0 * before
     short.add(0.0, 10.0 * BLOCKS_REMEMBERED)
     assert short.rate < before
+
+
+@pytest.mark.parametrize("best", AFRESH)
+def test_time_for_starts_afresh_goes_to_the_kind_that_ends_highest(best: Start) -> None:
+    portfolio = Portfolio(Evaluator(hard_case(4).problem(), memory=2e7), seed=1)
+
+    def drawn() -> dict[Start, int]:
+        kinds = []
+        for _ in range(600):
+            portfolio.look_at(portfolio.assignment)
+            kinds.append(portfolio._drawn_kind())
+        return {kind: kinds.count(kind) for kind in AFRESH}
+
+    before = drawn()
+    for _ in range(30):
+        for kind in AFRESH:
+            portfolio._compare(kind, 0.0 if kind is best else -1.0)
+    after = drawn()
+    assert after[best] > 1.5 * before[best]
+    # Problems change under way, as where a better bound is decoded: no kind is given up.
+    assert all(0 < after[kind] < before[kind] for kind in AFRESH if kind is not best)
+
+
+def test_kinds_that_end_equally_high_share_alike_and_the_past_fades() -> None:
+    first, second = Merit(), Merit()
+    for _ in range(int(20 * RACES_REMEMBERED)):
+        first.race(won=True)
+    assert first.chance > 0.9
+    for _ in range(int(10 * RACES_REMEMBERED)):
+        first.race(won=False)
+        second.race(won=False)
+    assert first.chance == pytest.approx(second.chance, rel=1e-3)
+    assert 0.0 < first.chance < 0.1

@@ -231,7 +231,9 @@ class Scheduler:
             return
         schedule, board = self.schedule, self.board
         active = self.clock.spent < 2.0 * crew.companion.last_gain + 1.0
-        seconds = self._slice if active else schedule.idle_share * self._slice
+        seconds = (schedule.active_share if active else schedule.idle_share) * self._slice
+        if crew.companion.wide:
+            seconds *= schedule.wide_share
         if self._stage and schedule.hopeless_gap * abs(board.log_lower) < board.gap < math.inf:
             seconds = schedule.hopeless_share * self._slice
         if schedule.companion_share:

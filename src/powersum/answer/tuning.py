@@ -109,8 +109,12 @@ class Schedule:
     companion_share: float = 1.0
     """Share of the usual turns for local search beside other work; with 0 it has none but the first."""
 
-    idle_share: float = 0.4
-    """Share of the usual turn for a local search that has not found anything for long."""
+    active_share: float = 0.6
+    idle_share: float = 0.25
+    """Share of the usual turn for a local search that finds something now and then, and that has not for long."""
+
+    wide_share: float = 1.6
+    """How many times that it has where sums stay in one piece: there time finds more than what bounds would like."""
 
     hopeless_gap: float = 1.0
     """A gap larger than this share of the value will not be closed."""

@@ -42,6 +42,9 @@ NEXT_BEST = 0.2
 LEAST_TIME_SHARE = 0.1
 """Share of the time that each kind of start has at least, about."""
 
+RACES_REMEMBERED = 10.0
+"""Runs after which what was seen of how a kind of start compares with others has mostly faded."""
+
 
 class Start(enum.Enum):
     """Where a local search begins: where it is told to, where the upper bound would like it, at random, annealed, or
@@ -56,6 +59,10 @@ class Start(enum.Enum):
     NOISED = enum.auto()
 
 
+AFRESH = (Start.DECODED, Start.RANDOM, Start.ANNEALED)
+"""Kinds of starts that owe nothing to a good assignment: where they end tells which of them suits the problem."""
+
+
 @dataclass(slots=True)
 class Merit:
     """How often a kind of start led to one of the best assignments, and how many blocks that took; the past fades."""
@@ -63,6 +70,8 @@ class Merit:
     good: float = 0.0
     blocks: float = 0.0
     runs: float = 0.0
+    won: float = 0.0
+    races: float = 0.0
 
     @property
     def rate(self) -> float:
@@ -73,6 +82,17 @@ class Merit:
     def cost(self) -> float:
         """Blocks of a run, about."""
         return (self.blocks + 100.0) / (self.runs + 1.0)
+
+    @property
+    def chance(self) -> float:
+        """That a run ends higher than one of each other kind that starts afresh; a guess as long as little is known."""
+        return (self.won + 1.0) / (self.races + 2.0)
+
+    def race(self, *, won: bool) -> None:
+        """Count a comparison with the latest runs of others."""
+        kept = math.exp(-1.0 / RACES_REMEMBERED)
+        self.won = kept * self.won + won
+        self.races = kept * self.races + 1.0
 
     def add(self, good: float, blocks: float) -> None:
         """Count another run."""
@@ -85,8 +105,9 @@ class Merit:
 class Portfolio:
     """Local search from many starts; the best assignments are kept and crossed with each new one.
 
-    Which kind of start is taken is drawn by how often it has led to one of the best for the time it took. The best are
-    kept apart from one another: crossing finds nothing among variants of one.
+    Which kind of start is taken is drawn by how often it has led to one of the best for the time it took. That is
+    seldom, so kinds that start afresh are compared by where they end as well: what they have of the time goes to those
+    that end highest. The best are kept apart from one another: crossing finds nothing among variants of one.
 
     Parameters
     ----------
@@ -113,7 +134,9 @@ class Portfolio:
         self._waiting: list[IntArray] = []
         self._decoded: IntArray | None = None
         self._kind = Start.GIVEN
-        self._merits = {kind: Merit() for kind in Start if kind is not Start.GIVEN}
+        self._merits: dict[Start, Merit] = {kind: Merit() for kind in Start if kind is not Start.GIVEN}
+        self._ends: dict[Start, float] = {}
+        """Where the latest run of each kind that starts afresh has ended, by itself."""
         self.log_value = -np.inf
         self.assignment: IntArray = np.full(len(evaluator.is_max), -1, dtype=np.int64)
 
@@ -191,8 +214,11 @@ class Portfolio:
         kinds = [kind for kind in self._merits if kind not in missing]
         rates = np.array([self._merits[kind].rate for kind in kinds])
         shares = np.maximum(rates / rates.sum(), LEAST_TIME_SHARE)
-        chances = shares / np.array([self._merits[kind].cost for kind in kinds])
-        return kinds[int(self._rng.choice(len(kinds), p=chances / chances.sum()))]
+        afresh = np.array([kind in AFRESH for kind in kinds])
+        chances = np.array([self._merits[kind].chance for kind in kinds])[afresh]
+        shares[afresh] = shares[afresh].sum() * chances / chances.sum()
+        starts = shares / np.array([self._merits[kind].cost for kind in kinds])
+        return kinds[int(self._rng.choice(len(kinds), p=starts / starts.sum()))]
 
     def _begin_noised(self) -> None:
         """Leave a good assignment for what is best nearby under tables with noise, and search around there."""
@@ -220,6 +246,8 @@ class Portfolio:
         if search is None:
             return
         others = [states for _, states in self._elite]
+        if self._kind in AFRESH:
+            self._compare(self._kind, search.log_value)
         good = self._keep(search)
         for other in others:
             search.cross(other)
@@ -229,6 +257,13 @@ class Portfolio:
         if self._kind in self._merits:
             extra = self._annealer.cost if self._kind is Start.ANNEALED else 0.0
             self._merits[self._kind].add(good, search.blocks + extra)
+
+    def _compare(self, kind: Start, end: float) -> None:
+        """Compare where a run that began afresh has ended with the latest runs of the other kinds."""
+        others = [value for other, value in self._ends.items() if other is not kind]
+        if others:
+            self._merits[kind].race(won=end >= max(others))
+        self._ends[kind] = end
 
     def _keep(self, search: LocalSearch) -> float:
         """Keep where a search stands, if it is among the best; what that counts for its start, 1 for the very best."""

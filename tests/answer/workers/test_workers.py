@@ -315,6 +315,24 @@ def test_full_search_is_a_start_where_sums_can_be_had(monkeypatch: pytest.Monkey
     assert [states.tolist() for states in told] == [worker.configuration.tolist()]
 
 
+def test_full_search_ends_where_its_starts_lie_below_what_is_known() -> None:
+    """Its configurations are starts for local search; where that is ahead already, time is better spent elsewhere."""
+    for ahead in (False, True):
+        desk = Desk(hard_case(3))
+        worker = FullSearch(desk.task)
+        worker.local = desk.local
+        assert worker.begin(math.inf)
+        while worker.configuration is None:
+            worker.run(-math.inf)
+        assert not worker.done
+        value = desk.local.value_of(worker.configuration)
+        known = value + (0.5 if ahead else -0.5)
+        states = np.where(desk.task.is_max, worker.configuration, -1)
+        desk.board.offer_lower(desk.task.problem, known, 0.0, states)
+        worker.end()
+        assert worker.begin(math.inf) is not ahead
+
+
 def test_full_search_proves_its_bound_where_a_certificate_is_wanted() -> None:
     model = hard_case(0).model
     query = Query.of(model, "all")

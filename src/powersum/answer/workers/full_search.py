@@ -42,7 +42,7 @@ class FullSearch:
         self._task = task
         self._search: CostSearch | None = None
         self._reported: float = math.inf
-        self._found = False
+        self._found = self._behind = False
         self.configuration: IntArray | None = None
         self.maximises_all = bool(task.is_max.all())
         self.local: LocalSearch | None = None
@@ -90,15 +90,19 @@ class FullSearch:
 
     def end(self) -> None:
         """It is kept, and the next stage goes on with it; local search begins from what was found."""
-        if self._found and self.local is not None and self.configuration is not None:
-            self.local.suggest(self.configuration)
+        if not self._found or self.local is None or self.configuration is None:
+            return
+        self.local.suggest(self.configuration)
+        if not self.local.holds:
+            board, problem = self._task.board, self._task.problem
+            self._behind = self.local.value_of(self.configuration) < board.best_known(problem)
 
     def _hopeless(self) -> bool:
-        """Whether others have left it behind; where it only gives a start, whether it has found nothing of late."""
+        """Whether others have left it behind; where it gives a start only, whether it found no better one of late."""
         search, board, problem = self._search, self._task.board, self._task.problem
         assert search is not None
         if not self.maximises_all:
-            return self.configuration is not None and not self._found
+            return self.configuration is not None and (self._behind or not self._found)
         behind = search.costs.log_upper(search.bound) + problem.log_constant - board.log_upper
         return behind > board.gap
 

@@ -54,6 +54,8 @@ class LocalSearch:
         The searches: a portfolio, or what is used like one.
     holds
         True where a cutset is held.
+    wide
+        True where the sum stays in one piece, and messages are kept.
     last_gain
         Moment of the clock at which something better was found for the last time, or at which it began.
     """
@@ -64,6 +66,7 @@ class LocalSearch:
         self._evaluator = Evaluator(task.problem, memory=task.shares.local_search) if beside else evaluator
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="powersum-local") if beside else None
         self.portfolio = self._searcher(messages)
+        self.wide = messages is not None
         self.holds = False
         self.last_gain = task.clock.spent
         self._held_table, self._most_held_table = task.schedule.held_table, math.inf
@@ -92,6 +95,11 @@ class LocalSearch:
         """States that a bound likes now: one kind of beginning among others."""
         self.portfolio.look_at(decoded)
 
+    def value_of(self, states: IntArray) -> float:
+        """The value of the states of its max variables; infinity where that is too wide."""
+        schedule = self._task.schedule
+        return self._evaluator.value(states, schedule.longest_evaluation / schedule.evaluation_cost)
+
     def hold(self, states: IntArray) -> None:
         """Go on with a cutset of sum variables held, so that what is left fits tables of the present limit."""
         task = self._task
@@ -103,6 +111,7 @@ class LocalSearch:
         messages = sum_tree_for(held, memory=0.5 * task.shares.held, seed=task.seed)
         self._evaluator = Evaluator(held, memory=(1.0 if messages is None else 0.5) * task.shares.held)
         self.portfolio = self._searcher(messages)
+        self.wide = messages is not None
         self.portfolio.suggest(states)
 
     def _searcher(self, messages: SumTree | None) -> Portfolio | WideSearch:

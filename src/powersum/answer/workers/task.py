@@ -67,6 +67,9 @@ class Companion(Worker, Protocol):
     last_gain: float
     """Moment of the clock at which it found something for the last time, or began."""
 
+    wide: bool
+    """True where moves are slow, because they keep a sum that stays in one piece."""
+
     @property
     def idle(self) -> bool:
         """True where there is nothing to do for it at all."""
