@@ -232,7 +232,8 @@ class BestFirst:
             return
         left = max(self._end - working_time(), 0.0)
         part.seconds = min(max(share * left, LEAST_SECONDS, LONGER * part.seconds), max(left, LEAST_SECONDS))
-        solver = self._solver(evidence, part)
+        solver = self._solver(evidence, part.seconds, certificate=part.division is not None)
+        solver.watch(self._interrupt)
         whole = not part.allowed and self._whole_solved is None
         floor = -math.inf if whole or listed else self._floor
         solver.aim_above(floor)
@@ -263,20 +264,20 @@ class BestFirst:
         if part.allowed and part.log_upper == -math.inf:
             self._parts.remove(part)
 
-    def _solver(self, evidence: dict[int, Any], part: Part) -> Solver:
-        """A run on a part, for the seconds that it has."""
+    def _solver(self, evidence: dict[int, Any], seconds: float, *, certificate: bool = False) -> Solver:
+        """A run on a part for so many seconds."""
         question, limits = self._question, self._question.limits
         return Solver(
             question.model,
             evidence=evidence,
             query=question.query,
-            time_limit=part.seconds if part.seconds < math.inf else None,
+            time_limit=seconds if seconds < math.inf else None,
             memory=limits.bytes,
             # Where they must be distinct, only what is proven may be taken.
             gap=limits.gap if self._distinct == 1 else 0.0,
             threads=limits.threads,
             seed=limits.seed,
-            certificate=part.division is not None,
+            certificate=certificate,
             schedule=self._schedule,
         )
 
@@ -343,8 +344,21 @@ class BestFirst:
             self._stuck = result.seconds < 0.5 * part.seconds
             part.result = result if self._stuck else None
         else:
-            self._taken.append(part.found)
+            self._taken.append(part.found if part.log_upper - result.log_lower <= SAME else self._alone(part))
             self._split(part, part.states)
+
+    def _alone(self, part: Part) -> Found:
+        """The best known of a part that may hold better ones, with bounds on its own value."""
+        found = part.found
+        evidence = restricted(self._question, {v: (s,) for v, s in zip(self._variables, part.states, strict=True)})
+        assert evidence is not None
+        solver = self._solver(evidence, max(min(part.seconds, self._end - working_time()), LEAST_SECONDS))
+        solver.watch(self._interrupt)
+        for _ in solver:
+            pass
+        own = solver.result()
+        result = own if own.log_lower > found.result.log_lower else found.result
+        return replace(found, result=result, log_upper=min(part.log_upper, own.log_upper))
 
     def _too_near(self, states: tuple[int, ...], others: tuple[int, ...]) -> bool:
         return sum(a != b for a, b in zip(states, others, strict=True)) < self._distinct
