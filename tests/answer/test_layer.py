@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import powersum as ps
-from powersum.answer.layer import bounds_and_slopes, check_numbers
+from powersum.answer.layer import bounds_and_slopes, check_gradient, check_numbers
 
 COIN = ps.Model.from_tables({"side": [1.0, 3.0]})
 
@@ -41,3 +41,10 @@ def test_other_shapes_and_types_are_refused() -> None:
         check_numbers(gradient, (3,), "float64")
     with pytest.raises(ps.InputError, match="log_values are of type int64: give single or double precision"):
         check_numbers(gradient, (2,), "int64")
+
+
+@pytest.mark.parametrize("given", [3, None, COIN])
+def test_what_is_no_gradient_is_refused_at_once(given: object) -> None:
+    with pytest.raises(ps.InputError, match=r"gradient is .*: give a powersum.Gradient"):
+        check_gradient(given)
+    check_gradient(ps.Gradient(COIN))

@@ -192,3 +192,51 @@ def test_labels_that_python_writes_as_such_are_matched_by_their_text() -> None:
             model.evidence({"level": key})
     with pytest.raises(ps.InputError, match="is no state of variable level"):
         model.evidence({"level": True})
+
+
+SHIFTED = ps.Model.from_tables(
+    {"dose": {"1": 0.2, "2": 0.3, "3": 0.5}, "side": {"0": 0.4, "1": 0.6}, "pair": {"20": 0.5, "4": 0.5}}
+)
+"""Labels that are whole numbers: the second variable's count from 0 as states do, those of the others do not."""
+
+
+def test_whole_numbers_among_labels_that_are_numbers_are_taken_only_where_they_mean_one_state() -> None:
+    assert SHIFTED.evidence({"dose": "1", "side": "1", "pair": "4"}) == {0: 0, 1: 1, 2: 1}
+    assert SHIFTED.evidence({"side": 1}) == {1: 1}
+    # There is no state number 3, or 20: only the label can be meant.
+    assert SHIFTED.evidence({"dose": 3, "pair": 20}) == {0: 2, 2: 0}
+    refused(["dose", "state 1, which is '2'", "the label '1'", "as text"], SHIFTED.evidence, {"dose": 1})
+    refused(["dose", "state 2, which is '3'", "the label '2'"], SHIFTED.evidence, [("dose", np.int64(2))])
+    refused(["dose", "state 0, which is '1'; write"], SHIFTED.evidence, {"dose": 0})
+    refused(["variable dose has no state '0'", "'1', '2', '3'"], SHIFTED.evidence, {"dose": "0"})
+    refused(["variable side has no state 5"], SHIFTED.evidence, {"side": 5})
+    refused(["dose", "may mean"], ps.solve, SHIFTED, ["side"], {"dose": {1: 0.5, 2: 0.5, 3: 0.1}})
+    refused(["dose", "may mean"], lambda: ps.marginals(SHIFTED)["dose"][1])
+    assert ps.marginals(SHIFTED)["dose"]["1"].lower == pytest.approx(0.2)
+
+
+def test_every_entry_knows_which_state_was_meant_once_it_is_resolved(tmp_path: Path) -> None:
+    """Inside, states are numbers; labels that are other numbers must not be mixed up with them, nor refused."""
+    rng = np.random.default_rng(5)
+    plain = ps.Model.from_factors([3] * 6, [((v, (v + 1) % 6), rng.random((3, 3)) + 0.1) for v in range(6)])
+    names = [f"v{n}" for n in range(6)]
+    worded = plain.with_names(names, [["one", "two", "three"]] * 6)
+    counted = plain.with_names(names, [["2", "3", "1"]] * 6)
+    word = {"2": "one", "3": "two", "1": "three"}
+    for options in ({}, {"k": 3}, {"k": 2, "distinct": 2}, {"certificate": True}, {"executor": 1}):
+        one = ps.solve(worded, names[:3], {"v4": "two"}, **options)
+        other = ps.solve(counted, names[:3], {"v4": "3"}, **options)
+        assert other.log_lower == one.log_lower
+        assert {name: word[str(state)] for name, state in other.assignment.items()} == dict(one.assignment)
+        assert len(other.best) == len(one.best)
+        if not options:
+            assert [a.other for a in other.explain(counted).alternatives] != []
+            assert word[str(other.explain(counted).alternatives[0].other)] == one.explain(worded).alternatives[0].other
+    write_evidence({4: 1}, tmp_path / "case.evid")
+    read = ps.read_evidence(tmp_path / "case.evid", counted)
+    engine = ps.Engine(counted)
+    assert ps.solve(counted, names[:3], read).assignment == engine.solve(names[:3], {"v4": "3"}).assignment
+    same = ps.marginals(worded, {"v4": "two"})["v0"]
+    for label, share in ps.marginals(counted, read)["v0"].items():
+        assert share == same[word[str(label)]]
+    assert ps.bound_and_gradient(counted, evidence=read)[0] == ps.bound_and_gradient(worded, evidence={"v4": "two"})[0]

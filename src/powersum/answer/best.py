@@ -4,6 +4,11 @@ All assignments that are left are divided into parts, each of which allows only 
 of a part comes from ``solve``; a part whose best is taken is split by the first variable in which another assignment
 differs from it (Lawler 1972, Nilsson 1998). The part with the largest upper bound is always next, so that what has been
 taken is proven to be the best once no part that is left can hold a better one.
+
+Parts share what the first run has learned. Variables are taken in the order in which the tables of an elimination, or
+of the best tree, tell what every state costs (:mod:`powersum.answer.ranking`): that bounds all parts at once, and where
+no bucket is split it tells the best of each. Other parts begin with the tree and the assignment of the whole, and look
+only for what is better than the assignments that are known already.
 """
 
 from __future__ import annotations
@@ -11,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from powersum.answer.probability import log_sum_of, probability_of
 from powersum.answer.restriction import restricted
@@ -26,6 +31,8 @@ from powersum.model.result import Result, Snapshot, Status
 
 if TYPE_CHECKING:
     from powersum.answer.best_proofs import Division
+    from powersum.answer.ranking import Ranking
+    from powersum.bounds.tree.rebuilding import Saved
     from powersum.model.certificate import Certificate
 
 FIRST_SHARE = 0.5
@@ -36,6 +43,16 @@ LEAST_SECONDS = 0.05
 
 LONGER = 2.0
 """How many times as long a part has that is tried once more."""
+
+TREE_SHARE, TREE_SECONDS = 0.1, 5.0
+"""Share of the time left, and seconds at most, for a tree that tells what states cost, where the first run has left
+none."""
+
+TREE_MEMORY = 0.2
+"""Share of the memory for such a tree; its tables are kept as long as there are parts."""
+
+CLOSED = 0.5 * SAME
+"""A part whose bound is no further above the value that it has to beat is done with."""
 
 PROOF_SHARE = 0.25
 """Share of the memory for proofs of parts; those that no longer fit are not kept, and less is proven."""
@@ -48,7 +65,8 @@ Allowed = dict[int, frozenset[int]]
 class Part:
     """Some of the assignments. ``log_upper`` holds for all of them, also before the part's own best is known.
 
-    ``division`` is what a certificate is made of, where one is wanted.
+    ``division`` is what a certificate is made of, where one is wanted. Of a part that is ``ranked``, some first
+    variables are set, the next one is restricted and all others are free: tables tell its bound.
     """
 
     allowed: Allowed
@@ -57,6 +75,7 @@ class Part:
     states: tuple[int, ...] = ()
     seconds: float = 0.0
     division: Division | None = None
+    ranked: bool = False
 
     @property
     def found(self) -> Found:
@@ -141,9 +160,12 @@ class BestFirst:
 
             self._root = Division()
         self._parts: list[Part] = [Part({}, math.inf, division=self._root)]
+        self._ranking: Ranking | None = None
+        self._tree: Saved | None = None
         self._taken: list[Found] = []
         self._stuck = False
         self._log_sum: tuple[float, float] | None = None
+        self._whole_solved: Result | None = None
 
     def run(self) -> Result:
         """Search until the k best are proven or time is over."""
@@ -151,16 +173,38 @@ class BestFirst:
         self._solve(root, FIRST_SHARE)
         first = root.result
         assert first is not None
+        if self._ranking is not None and self._ranking.exact and first.log_upper - first.log_lower > SAME:
+            # The run had no time for what tables tell.
+            root.result = None
         while self._parts and not self._stuck and working_time() < self._end and self._interrupt.cause is None:
-            top = max(self._parts, key=lambda part: part.log_upper)
+            top = self._top()
             if top.result is None:
-                waiting = sum(part.result is None for part in self._parts)
+                floor = self._floor
+                waiting = sum(part.result is None and part.log_upper > floor for part in self._parts)
                 self._solve(top, 1.0 / (waiting + 1))
             elif self._enough(top.log_upper):
                 break
             else:
                 self._take(top)
         return self._answer(first)
+
+    def _top(self) -> Part:
+        """The part with the largest bound; one whose best is known to be as good, if there is one."""
+        top = max(self._parts, key=lambda part: part.log_upper)
+        if self._distinct > 1:
+            return top
+        least = top.log_upper - SAME
+        known = [part for part in self._parts if part.result is not None and part.result.log_lower >= least]
+        return max(known, key=lambda part: part.found.result.log_lower, default=top)
+
+    @property
+    def _floor(self) -> float:
+        """What is worth looking for is better than this: the value of the one after the k best known."""
+        values = [found.result.log_lower for found in self._taken]
+        values += [part.result.log_lower for part in self._parts if part.result is not None]
+        if self._distinct > 1 or len(values) <= self._k:
+            return -math.inf
+        return sorted(values, reverse=True)[self._k]
 
     @property
     def _left(self) -> float:
@@ -173,8 +217,12 @@ class BestFirst:
 
     def _solve(self, part: Part, share: float) -> None:
         """Ask for the best of a part in this share of the time left; a part without any is done with."""
-        question, limits = self._question, self._question.limits
-        evidence = restricted(question, part.allowed)
+        evidence, listed = restricted(self._question, part.allowed), False
+        if evidence is not None and part.ranked and self._ranking is not None and self._ranking.exact:
+            # Tables have told which one it is, and what it is worth; what is left is its own value.
+            states = self._ranking.best(part.allowed)
+            single = restricted(self._question, {v: (s,) for v, s in zip(self._variables, states, strict=True)})
+            evidence, listed = (evidence, False) if single is None else (single, True)
         if evidence is None:
             self._parts.remove(part)
             if part.division is not None:
@@ -184,34 +232,81 @@ class BestFirst:
             return
         left = max(self._end - working_time(), 0.0)
         part.seconds = min(max(share * left, LEAST_SECONDS, LONGER * part.seconds), max(left, LEAST_SECONDS))
-        solver = Solver(
+        solver = self._solver(evidence, part.seconds, certificate=part.division is not None)
+        solver.watch(self._interrupt)
+        whole = not part.allowed and self._whole_solved is None
+        floor = -math.inf if whole or listed else self._floor
+        solver.aim_above(floor)
+        if whole:
+            solver.keep_tree()
+        elif solver.small is None:
+            from powersum.answer.inheritance import Inherited
+
+            best = self._taken[0].states if self._taken else ()
+            solver.begin_with(Inherited(self._tree, list(zip(self._variables, best, strict=False))))
+        for snapshot in solver:
+            if whole and self._callback is not None:
+                self._callback(snapshot)
+            if snapshot.log_upper <= floor + CLOSED:
+                solver.interrupt("Nothing better is left in this part.")
+        result = solver.result()
+        if part.division is not None:
+            result = self._keep_proof(part.division, part.allowed, solver, result)
+        if not listed:
+            part.log_upper = min(part.log_upper, result.log_upper)
+        if whole:
+            self._whole_solved = result
+            self._log_sum = log_sum_of(solver, result, left=self._end - working_time())
+            self._learn(part, solver, result)
+        states_of_all = solver.states()
+        part.states = tuple(int(states_of_all[v]) for v in self._variables)
+        part.result = result
+        if part.allowed and part.log_upper == -math.inf:
+            self._parts.remove(part)
+
+    def _solver(self, evidence: dict[int, Any], seconds: float, *, certificate: bool = False) -> Solver:
+        """A run on a part for so many seconds."""
+        question, limits = self._question, self._question.limits
+        return Solver(
             question.model,
             evidence=evidence,
             query=question.query,
-            time_limit=part.seconds if part.seconds < math.inf else None,
+            time_limit=seconds if seconds < math.inf else None,
             memory=limits.bytes,
             # Where they must be distinct, only what is proven may be taken.
             gap=limits.gap if self._distinct == 1 else 0.0,
             threads=limits.threads,
             seed=limits.seed,
-            certificate=part.division is not None,
+            certificate=certificate,
             schedule=self._schedule,
         )
-        solver.watch(self._interrupt)
-        for snapshot in solver:
-            if self._callback is not None and not part.allowed:
-                self._callback(snapshot)
-        result = solver.result()
-        if part.division is not None:
-            result = self._keep_proof(part.division, part.allowed, solver, result)
-        part.log_upper = min(part.log_upper, result.log_upper)
-        states = solver.states()
-        part.states = tuple(int(states[v]) for v in self._variables)
-        part.result = result
-        if not part.allowed:
-            self._log_sum = log_sum_of(solver, result, left=self._end - working_time())
-        elif part.log_upper == -math.inf:
-            self._parts.remove(part)
+
+    def _learn(self, part: Part, solver: Solver, result: Result) -> None:
+        """Keep of the run on everything what helps with its parts, and the order in which they are divided."""
+        from powersum.answer.ranking import ranking_of, small_ranking
+
+        self._tree = solver.tree_left
+        # What tables tell is not proven to others: where a certificate is wanted every part is asked about.
+        if self._root is not None or result.log_upper == -math.inf:
+            return
+        if solver.small is not None:
+            self._ranking = small_ranking(solver.small)
+        elif self._variables and self._schedule.tighten:
+            left = max(self._end - working_time(), 0.0)
+            self._ranking, self._tree = ranking_of(
+                self._question,
+                self._tree,
+                log_lower=result.log_lower,
+                memory=TREE_MEMORY * min(self._question.limits.bytes, self._schedule.most_bytes),
+                seconds=min(TREE_SHARE * left, TREE_SECONDS),
+                ibound=self._schedule.ibound,
+                interrupt=self._interrupt,
+            )
+        if self._ranking is not None:
+            part.ranked = True
+            part.log_upper = min(part.log_upper, self._ranking.log_upper)
+            self._variables = self._ranking.variables
+            self._sizes = [int(self._question.model.cardinalities[v]) for v in self._variables]
 
     def _keep_proof(self, division: Division, part: Allowed, solver: Solver, result: Result) -> Result:
         """Keep what the certificate of a part proves, and take it off the part's result, where it has no place."""
@@ -249,8 +344,21 @@ class BestFirst:
             self._stuck = result.seconds < 0.5 * part.seconds
             part.result = result if self._stuck else None
         else:
-            self._taken.append(part.found)
+            self._taken.append(part.found if part.log_upper - result.log_lower <= SAME else self._alone(part))
             self._split(part, part.states)
+
+    def _alone(self, part: Part) -> Found:
+        """The best known of a part that may hold better ones, with bounds on its own value."""
+        found = part.found
+        evidence = restricted(self._question, {v: (s,) for v, s in zip(self._variables, part.states, strict=True)})
+        assert evidence is not None
+        solver = self._solver(evidence, max(min(part.seconds, self._end - working_time()), LEAST_SECONDS))
+        solver.watch(self._interrupt)
+        for _ in solver:
+            pass
+        own = solver.result()
+        result = own if own.log_lower > found.result.log_lower else found.result
+        return replace(found, result=result, log_upper=min(part.log_upper, own.log_upper))
 
     def _too_near(self, states: tuple[int, ...], others: tuple[int, ...]) -> bool:
         return sum(a != b for a, b in zip(states, others, strict=True)) < self._distinct
@@ -261,7 +369,7 @@ class BestFirst:
         What differs in too few variables is left out.
         """
         self._parts.remove(part)
-        pieces = [Part(allowed, part.log_upper) for allowed in self._pieces(part.allowed, states)]
+        pieces = list(self._pieces(part, states))
         *_, rest = pieces
         apart = sum(s not in rest.allowed.get(v, (s,)) for v, s in zip(self._variables, states, strict=True))
         if part.division is not None:
@@ -271,17 +379,30 @@ class BestFirst:
                 piece.division = Division(apart=apart if piece is rest else -1)
                 part.division.pieces.append(piece.division)
             part.division.around = states
-        self._parts += pieces if apart >= self._distinct else pieces[:-1]
+        kept = pieces if apart >= self._distinct else pieces[:-1]
+        self._parts += [piece for piece in kept if piece.log_upper > -math.inf]
 
-    def _pieces(self, allowed: Allowed, states: tuple[int, ...]) -> Iterator[Allowed]:
+    def _pieces(self, part: Part, states: tuple[int, ...]) -> Iterator[Part]:
         """The pieces by one variable after another, and the rest, which differs from the states as little as may be."""
-        same = dict(allowed)
-        for variable, size, state in zip(self._variables, self._sizes, states, strict=True):
-            kept = allowed.get(variable, frozenset(range(size)))
-            if state in kept and len(kept) > 1:
-                yield {**same, variable: kept - {state}}
+        same = dict(part.allowed)
+        ranking = self._ranking if part.ranked else None
+        losses = None if ranking is None else ranking.losses(states)
+        log_path = math.inf if ranking is None else ranking.log_upper
+        for depth, (variable, size, state) in enumerate(zip(self._variables, self._sizes, states, strict=True)):
+            kept = part.allowed.get(variable, frozenset(range(size)))
+            if state not in kept:
+                # The path that tables tell about ends here.
+                losses, log_path = None, math.inf
+            elif len(kept) > 1:
+                other = kept - {state}
+                log_upper = part.log_upper
+                if losses is not None:
+                    log_upper = min(log_upper, log_path - min(float(losses[depth][s]) for s in other))
+                yield Part({**same, variable: other}, log_upper, ranked=losses is not None)
                 same[variable] = frozenset((state,))
-        yield same
+            if losses is not None:
+                log_path -= float(losses[depth][state])
+        yield Part(same, part.log_upper)
 
     def _answer(self, first: Result) -> Result:
         """The first result, with those that follow and the bound on the next."""

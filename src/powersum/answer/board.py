@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from powersum.model.result import Snapshot
 from powersum.model.rounding import certain
 from powersum.prepare.problem import Problem
 from powersum.prepare.proof import Ground, Proof, Prover, Step
+
+if TYPE_CHECKING:
+    from powersum.bounds.tree.rebuilding import Saved
 
 IMPOSSIBLE_REASON = "Nothing has positive probability: zeros and evidence exclude every state."
 
@@ -93,6 +96,8 @@ class Board:
     log_floor
         The value of an assignment that is known elsewhere: upper bounds are not wanted below it, and what cannot be
         better need not be searched. It is no lower bound of this question.
+    keeps_tree, tree_left
+        Whether the best tree is wanted when the run is over, and what tells it then; None where there is none.
     """
 
     def __init__(self, n_variables: int) -> None:
@@ -111,6 +116,8 @@ class Board:
         self.given: IntArray | None = None
         self.below = NOTHING_BELOW
         self.log_floor = -math.inf
+        self.keeps_tree = False
+        self.tree_left: Callable[[], Saved] | None = None
         self._proof, self._provable = Proof((), math.inf), math.inf
         self._draft: Prover | None = None
         self._draftable = math.inf

@@ -8,8 +8,15 @@ import numpy as np
 
 from powersum.answer.gradient import Gradient
 from powersum.core.errors import InputError
+from powersum.model.keys import as_text
 from powersum.model.log_values import check_shape
 from powersum.model.rounding import rounded_up
+
+
+def check_gradient(gradient: object) -> None:
+    """Refuse what is no :class:`powersum.Gradient`, such as a model."""
+    if not isinstance(gradient, Gradient):
+        raise InputError(f"gradient is {as_text(gradient)}: give a powersum.Gradient")
 
 
 def check_numbers(gradient: Gradient, shape: tuple[int, ...], dtype: str) -> None:

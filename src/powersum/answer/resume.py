@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from powersum.answer.board import Board
+from powersum.answer.inheritance import states_within
 from powersum.bounds.tree.fixed_tree import FixedTree
 from powersum.bounds.tree.rebuilding import Edge, Saved, rebuilt
 from powersum.core.arrays import IntArray
@@ -91,16 +92,11 @@ class Resumed:
     def states(self, problem: Problem) -> IntArray | None:
         """The assignment in the problem's variables, -1 where it says nothing; None where there is none."""
         pairs = self._head.get("assignment")
-        found = np.full(len(problem.variables), -1, dtype=np.int64)
-        for pair in pairs if isinstance(pairs, list) else []:
+        given = pairs if isinstance(pairs, list) else []
+        for pair in given:
             if not (isinstance(pair, list) and len(pair) == 2 and all(type(x) is int for x in pair)):
                 raise InputError(f"{os.fspath(self._path)}: the assignment is not a list of pairs (variable, state)")
-            variable = np.flatnonzero(problem.variables == pair[0])
-            if len(variable) and problem.tau[variable[0]] == 0.0:
-                low, high = problem.kept_state_starts[variable[0] : variable[0] + 2].tolist()
-                place = np.flatnonzero(problem.kept_states[low:high] == pair[1])
-                found[variable[0]] = place[0] if len(place) else -1
-        return found if (found >= 0).any() else None
+        return states_within(problem, [(v, state) for v, state in given])
 
     @property
     def proves_more(self) -> bool:

@@ -29,7 +29,9 @@ from powersum.model.question import EvidenceLike, ModelLike, Question, function_
 from powersum.model.result import Result, Snapshot, Status
 
 if TYPE_CHECKING:
-    from powersum.answer.resume import Resumed
+    from powersum.answer.inheritance import Legacy
+    from powersum.bounds.tree.rebuilding import Saved
+    from powersum.exact.small import SmallElimination
 
 _OVER = object()
 """What stands for the end of the work."""
@@ -169,7 +171,7 @@ def solve(
                 callback=callback,
             )
         solver.watch(interrupt)
-        if executor is not None and not solver.small:
+        if executor is not None and solver.small is None:
             from powersum.answer.cubes import solve_by_cubes
 
             return solve_by_cubes(solver, executor, callback=callback)
@@ -232,7 +234,7 @@ class Solver:
             self._small = small_elimination(*self.question.observed, self.question.query.weights)
         if self._small is not None and self._small.entries * schedule.elimination_cost >= schedule.quick:
             self._small = None
-        self._resumed: Resumed | None = None
+        self._resumed: Legacy | None = None
         if resume is not None:
             from powersum.answer.resume import Resumed
 
@@ -251,6 +253,7 @@ class Solver:
         self._finished = False
         self._interrupted: str | None = None
         self.flag: Interrupt | None = None
+        self.tree_left: Saved | None = None
 
     def __iter__(self) -> Iterator[Snapshot]:
         """Snapshots, one whenever a bound has moved and one at the end."""
@@ -282,13 +285,21 @@ class Solver:
         return len(self._board.proof().steps)
 
     @property
-    def small(self) -> bool:
-        """True where plain NumPy has the answer at once."""
-        return self._small is not None
+    def small(self) -> SmallElimination | None:
+        """What has the answer at once in plain NumPy; None where the question is too large for that."""
+        return self._small
 
     def aim_above(self, log_floor: float) -> None:
         """Look only for what is better than a value that is known elsewhere; ``log_upper`` may stop there."""
         self._board.log_floor = log_floor
+
+    def begin_with(self, legacy: Legacy) -> None:
+        """Begin with what a run on a larger question has left; small questions have no use for it."""
+        self._resumed = legacy
+
+    def keep_tree(self) -> None:
+        """Leave the best tree behind when the run is over: ``tree_left``, None where there was none."""
+        self._board.keeps_tree = True
 
     def interrupt(self, reason: str) -> None:
         """End here; ``reason`` is the sentence that the result gives for it."""
@@ -306,6 +317,8 @@ class Solver:
             if self._work is not None:
                 self._work.close()
                 self._work = None
+            if self._board.tree_left is not None:
+                self.tree_left, self._board.tree_left = self._board.tree_left(), None
             # What is reported has been computed from scratch, at a point that is given up by that.
             self._board.confirm()
 

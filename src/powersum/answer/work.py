@@ -11,9 +11,9 @@ import numpy as np
 
 from powersum.answer.board import Board
 from powersum.answer.certificate import ground_of
+from powersum.answer.inheritance import Legacy
 from powersum.answer.memory_shares import MemoryShares
 from powersum.answer.proofs import by_contradiction, by_elimination
-from powersum.answer.resume import Resumed
 from powersum.answer.scheduler import Crew, Scheduler, Spell, exhaust
 from powersum.answer.tuning import Schedule
 from powersum.answer.workers.branch_and_bound import BranchAndBound
@@ -53,7 +53,7 @@ def work(
     threads: int,
     seed: int,
     certificate: bool = False,
-    resumed: Resumed | None = None,
+    resumed: Legacy | None = None,
 ) -> Generator[None]:
     """Work on a question; at each pause the board says what is known, with ``certificate`` also how it is proven.
 

@@ -89,6 +89,20 @@ class SmallElimination:
         components = sum(len(bucket.scope) == 1 for bucket in buckets)
         return SmallAnswer(log_value, self.tables.log_error, states, components)
 
+    def max_buckets(self) -> tuple[float, list[tuple[int, FloatArray, tuple[int, ...]]]]:
+        """The value, and the table of each max variable, from the last eliminated to the first.
+
+        Each comes with its variable, whose axis is the first, and with the places in this list of the other axes.
+        """
+        log_value, buckets = self._eliminate()
+        last = len(buckets) - 1
+        found = [
+            (self._order[p], buckets[p].table, tuple(last - q for q in buckets[p].scope[1:]))
+            for p in range(last, -1, -1)
+            if self._is_max[p]
+        ]
+        return log_value, found
+
     def marginals(self) -> tuple[FloatArray, BoolArray] | None:
         """Probabilities of all states of all variables, all of which must be summed over, and which may be possible.
 

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from powersum.answer.gradient import Gradient
-from powersum.answer.layer import bounds_and_slopes, check_numbers
+from powersum.answer.layer import bounds_and_slopes, check_gradient, check_numbers
 
 __all__ = ["differentiable"]
 
@@ -42,6 +42,7 @@ def differentiable(gradient: Gradient) -> Callable[[Any], Any]:
     >>> [round(float(s), 3) for s in slopes]
     [0.125, 0.25, 0.375, 0.25]
     """
+    check_gradient(gradient)
 
     def forward(numbers: Any) -> tuple[Any, Any]:
         shapes = (

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from powersum.answer.gradient import Gradient
-from powersum.answer.layer import bounds_and_slopes, check_numbers
+from powersum.answer.layer import bounds_and_slopes, check_gradient, check_numbers
 
 __all__ = ["differentiable"]
 
@@ -54,6 +54,7 @@ def differentiable(gradient: Gradient) -> Callable[[Any], Any]:
         theta = torch.tensor(model.log_values, requires_grad=True)
         log_sum(theta).backward()
     """
+    check_gradient(gradient)
 
     def function(log_values: Any) -> Any:
         return _Bound.apply(torch.as_tensor(log_values), gradient)

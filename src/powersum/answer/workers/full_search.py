@@ -84,6 +84,9 @@ class FullSearch:
         incumbent = task.board.incumbent
         if self.maximises_all and incumbent is not None:
             search.offer(incumbent.states)
+        if self.maximises_all and task.board.log_floor > -math.inf and task.board.ground is None:
+            # Proofs walk the search once more, with the configuration that it has found.
+            search.only_below(search.costs.cost_at(task.board.log_floor - task.problem.log_constant))
         progress = search.run(deadline)
         self._report(search)
         return progress

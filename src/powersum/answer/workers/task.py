@@ -9,8 +9,8 @@ from typing import Protocol
 import numpy as np
 
 from powersum.answer.board import Board
+from powersum.answer.inheritance import Legacy
 from powersum.answer.memory_shares import MemoryShares
-from powersum.answer.resume import Resumed
 from powersum.answer.tuning import Schedule
 from powersum.core.arrays import BoolArray, IntArray
 from powersum.core.clock import Clock
@@ -101,7 +101,7 @@ class Task:
     shares: MemoryShares
     threads: int
     seed: int
-    resumed: Resumed | None = None
+    resumed: Legacy | None = None
     """What an earlier run has left."""
 
     @property

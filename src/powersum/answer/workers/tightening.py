@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import math
 
+from powersum.answer.inheritance import Legacy
 from powersum.answer.proofs import by_forest, by_tree
-from powersum.answer.resume import Resumed
 from powersum.answer.workers.local_search import LocalSearch
 from powersum.answer.workers.task import Task
 from powersum.bounds.affordable import affordable, decomposed_bytes, decomposed_first, in_time
 from powersum.bounds.gdd import GDD
 from powersum.bounds.protocol import Provable, Tightener
 from powersum.bounds.tree.covering_tree import CoveringTree
+from powersum.bounds.tree.rebuilding import saved_of
 from powersum.core import work_time as time
 from powersum.core.arrays import IntArray
 from powersum.core.errors import TooLittleMemoryError
@@ -55,6 +56,8 @@ class Tightening:
         self._begun = self._own = 0.0
         self._alone = False
         self._tree: CoveringTree | None = None
+        self._left = math.inf
+        """The bound of the tree that is left to others."""
 
     @property
     def tree(self) -> CoveringTree | None:
@@ -112,7 +115,7 @@ class Tightening:
         size = int(task.shares.alone)
         self._present = affordable(problem, order, threads=threads, seed=seed, ibound=ibound, memory=size, seconds=left)
 
-    def _of_checkpoint(self, resumed: Resumed) -> CoveringTree | None:
+    def _of_checkpoint(self, resumed: Legacy) -> CoveringTree | None:
         """The tree that an earlier run has left, if it fits."""
         task = self._task
         threads, memory = task.threads - task.shares.beside, int(task.shares.tree)
@@ -164,7 +167,10 @@ class Tightening:
 
     def _report(self, bound: Tightener) -> None:
         """The bound counts its own rounding, and can be computed again at its point."""
-        problem = self._task.problem
+        problem, board = self._task.problem, self._task.board
+        if board.keeps_tree and isinstance(bound, CoveringTree) and bound.log_upper < self._left:
+            self._left = bound.log_upper
+            board.tree_left = lambda: saved_of(bound.best_tree, problem)
 
         def prover(ground: Ground) -> Proof:
             if isinstance(bound, CoveringTree):
@@ -176,7 +182,7 @@ class Tightening:
             assert isinstance(bound, CoveringTree)
             return by_tree(ground, bound.best_tree, problem, evaluate=False)
 
-        self._task.board.offer_upper(
+        board.offer_upper(
             problem,
             bound.log_upper,
             0.0,

@@ -1,4 +1,6 @@
-"""A covering tree from what a certificate says of an earlier one, for the same question or for another.
+"""A covering tree from what is left of an earlier one, for the same question or for another.
+
+What is left comes from a certificate, or from a tree at hand.
 
 Nothing of it is trusted. The order and the mini-buckets are wishes, of which a partition is made that is valid by the
 way it is made: a factor, or a message, goes to a mini-bucket of its first variable that has all its variables, the one
@@ -8,7 +10,9 @@ are shares that sum to the question's. So any file makes a valid bound, and that
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +25,7 @@ from powersum.bounds.tree.budget import cost_of
 from powersum.bounds.tree.fixed_tree import FixedTree
 from powersum.core.arrays import FloatArray, IntArray, positions_of, starts_of
 from powersum.prepare.problem import Problem
+from powersum.prepare.proof import homes_of
 
 
 class Edge(NamedTuple):
@@ -46,6 +51,39 @@ class Saved:
     edges: list[Edge]
     states: list[IntArray]
     """The states of each variable that the shifts are about."""
+
+
+def saved_of(tree: FixedTree, problem: Problem) -> Saved:
+    """What a tree leaves at its best point; it goes on undisturbed."""
+    shifts, weights = tree.point()
+    parts, variables = tree.parts, problem.variables[tree.order]
+    low, high = problem.kept_state_starts[:-1].tolist(), problem.kept_state_starts[1:].tolist()
+    states = [np.zeros(0, dtype=np.int64)] * len(problem.original_tau)
+    for v, a, b in zip(problem.variables.tolist(), low, high, strict=True):
+        states[v] = problem.kept_states[a:b]
+    edge_starts, edge_positions = intersections(parts.edges, parts.starts, parts.positions)
+    edges, at = [], 0
+    for (first, second), scope in zip(
+        parts.edges.tolist(), _scopes(edge_starts, variables[edge_positions]), strict=True
+    ):
+        shape = [len(states[v]) for v in scope]
+        edges.append(Edge(first, second, scope, shifts[at : at + math.prod(shape)].reshape(shape)))
+        at += math.prod(shape)
+    return Saved(
+        variables.tolist(),
+        _scopes(parts.starts, variables[parts.positions]),
+        parts.parent.tolist(),
+        weights.tolist(),
+        homes_of(problem, parts.factor_home).tolist(),
+        edges,
+        states,
+    )
+
+
+def _scopes(starts: IntArray, variables: IntArray) -> list[tuple[int, ...]]:
+    """Stretches of an array as tuples."""
+    numbers = variables.tolist()
+    return [tuple(numbers[a:b]) for a, b in pairwise(starts.tolist())]
 
 
 @dataclass(slots=True)

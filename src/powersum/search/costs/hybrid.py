@@ -125,6 +125,12 @@ class CostSearch:
             self.now.counts[BEST] = cost
             self.now.best_states[:] = states
 
+    def only_below(self, cost: int) -> None:
+        """Look only for what costs less than this; if there is nothing, that is what the search proves."""
+        if cost < self.best:
+            self.now.counts[BEST] = cost
+            self.now.best_states[:] = -1
+
     def run(self, deadline: float) -> Progress:
         """Search until the deadline, for one step at least."""
         while not self.done:

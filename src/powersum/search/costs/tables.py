@@ -117,6 +117,10 @@ class Costs:
             return -math.inf
         return self._log_best - cost / self.scale
 
+    def cost_at(self, log_value: float) -> int:
+        """A cost such that :meth:`log_upper` of it is about this value."""
+        return int(min(max((self._log_best - log_value) * self.scale, 0.0), float(self.hard)))
+
     @property
     def log_error(self) -> float:
         """How far rounding can have moved :meth:`log_upper` downwards: the cost itself is rounded in the other way."""
