@@ -93,6 +93,10 @@ class Board:
     log_floor
         The value of an assignment that is known elsewhere: upper bounds are not wanted below it, and what cannot be
         better need not be searched. It is no lower bound of this question.
+    heard
+        Original states of an assignment that was found elsewhere, until somebody has evaluated it here.
+    stage
+        How many stages of work have ended.
     """
 
     def __init__(self, n_variables: int) -> None:
@@ -111,6 +115,8 @@ class Board:
         self.given: IntArray | None = None
         self.below = NOTHING_BELOW
         self.log_floor = -math.inf
+        self.heard: IntArray | None = None
+        self.stage = 0
         self._proof, self._provable = Proof((), math.inf), math.inf
         self._draft: Prover | None = None
         self._draftable = math.inf

@@ -91,15 +91,13 @@ class Resumed:
     def states(self, problem: Problem) -> IntArray | None:
         """The assignment in the problem's variables, -1 where it says nothing; None where there is none."""
         pairs = self._head.get("assignment")
-        found = np.full(len(problem.variables), -1, dtype=np.int64)
+        stated = np.full(len(problem.original_tau), -1, dtype=np.int64)
         for pair in pairs if isinstance(pairs, list) else []:
             if not (isinstance(pair, list) and len(pair) == 2 and all(type(x) is int for x in pair)):
                 raise InputError(f"{os.fspath(self._path)}: the assignment is not a list of pairs (variable, state)")
-            variable = np.flatnonzero(problem.variables == pair[0])
-            if len(variable) and problem.tau[variable[0]] == 0.0:
-                low, high = problem.kept_state_starts[variable[0] : variable[0] + 2].tolist()
-                place = np.flatnonzero(problem.kept_states[low:high] == pair[1])
-                found[variable[0]] = place[0] if len(place) else -1
+            if 0 <= pair[0] < len(stated) and 0 <= pair[1] < 2**62:
+                stated[pair[0]] = pair[1]
+        found = problem.reduced_states(stated)
         return found if (found >= 0).any() else None
 
     @property

@@ -169,7 +169,8 @@ def solve(
                 callback=callback,
             )
         solver.watch(interrupt)
-        if executor is not None and not solver.small:
+        # One process is this one.
+        if executor is not None and executor != 1 and not solver.small:
             from powersum.answer.cubes import solve_by_cubes
 
             return solve_by_cubes(solver, executor, callback=callback)
@@ -262,6 +263,12 @@ class Solver:
                 self.interrupt(f"Interrupted by {self.flag.cause}: the best answer until then.")
                 yield self._board.history[-1]
 
+    def turn(self) -> bool:
+        """One turn of work, for whoever has something else to do in between; False once the work has ended."""
+        if not self._finished:
+            self._advance()
+        return not self._finished
+
     def watch(self, flag: Interrupt) -> None:
         """End after the present slice of work once the flag of :func:`~powersum.core.interrupt.interruptible` is up."""
         self.flag = flag
@@ -289,6 +296,15 @@ class Solver:
     def aim_above(self, log_floor: float) -> None:
         """Look only for what is better than a value that is known elsewhere; ``log_upper`` may stop there."""
         self._board.log_floor = log_floor
+
+    def hear(self, states: IntArray) -> None:
+        """States of all original variables in an assignment found elsewhere: it is evaluated, and gone on from."""
+        self._board.heard = states
+
+    @property
+    def stage(self) -> int:
+        """How many stages of work have ended; what was tightened in them is not gone on with."""
+        return self._board.stage
 
     def interrupt(self, reason: str) -> None:
         """End here; ``reason`` is the sentence that the result gives for it."""
