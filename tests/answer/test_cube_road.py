@@ -19,6 +19,7 @@ from powersum.answer.cube_road import Road
 from powersum.answer.cube_tree import Node, lifted
 from powersum.answer.cubes import Conquest
 from powersum.answer.solver import Solver
+from powersum.answer.tuning import Schedule
 from powersum.cluster.executor import Workers
 from powersum.core.arrays import IntArray
 from powersum.model.question import Question
@@ -143,7 +144,7 @@ def test_one_certificate_of_road_and_cubes(
     asked = grid(maximize)
     monkeypatch.setattr(cubes, "bound_cube", Doubtful(1, silent=silent))
     chosen = [int(v) for v in asked.query.max_variables]
-    result, _ = conquered(asked.model, chosen, {}, seen=[], schedule=SLOW, certificate=True)
+    result, _ = conquered(asked.model, chosen, {}, seen=[], schedule=Schedule(quick=0.0), certificate=True)
     assert result.status is ps.Status.OPTIMAL, result.reason
     checked(result, asked, tmp_path)
 

@@ -73,13 +73,17 @@ def solve_by_cubes(
 ) -> Result:
     """The answer to the question of a solver that has not begun, by many workers."""
     limits = solver.question.limits
-    # A number of processes: this one is among them, and works as the others do.
-    road = hasattr(executor, "__index__")
-    with workers_of(int(executor) - 1 if road else executor) as workers:
+    others, road = others_of(executor)
+    with workers_of(others) as workers:
         spare = 0.0 if solver.question.query.task == "PR" else reserved(limits.seconds)
         result = Conquest(solver, workers, callback, seconds=limits.seconds - spare, road=road).run()
     log_sum = log_sum_of(solver, result, left=limits.seconds - result.seconds)
     return result if log_sum is None else replace(result, probability=probability_of(result, log_sum))
+
+
+def others_of(executor: ExecutorLike) -> tuple[ExecutorLike, bool]:
+    """Who works on cubes beside this process, and whether this one works, too: it is one of a number of processes."""
+    return (int(executor) - 1, True) if hasattr(executor, "__index__") else (executor, False)
 
 
 class Conquest:
