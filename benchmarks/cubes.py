@@ -7,11 +7,13 @@ of all processes together in brackets, the gap where one is left.
 On a busy machine the seconds of the clock say nothing. With ``--simulate`` processor seconds take their place: slices
 are computed one after another in this process, and each ends on the clock of its own imaginary worker when its
 processor seconds are over. Incumbents, bounds and splits come in the order in which real workers would bring them.
+With ``--waiting`` as well, the first process only waits for the others, as it does for an executor of somebody else's.
 """
 
 from __future__ import annotations
 
 import argparse
+import concurrent.futures as cf
 import gc
 import resource
 import time
@@ -38,17 +40,26 @@ def processor_seconds() -> float:
 
 
 class Imaginary(Workers):
-    """Workers whose tasks are computed here, when they are handed in; their results come when they would have come."""
+    """Workers whose tasks are computed here, when they are handed in; their results come when they would have come.
 
-    def __init__(self, size: int) -> None:
-        self._size = size
+    The clock is this process's own, without their tasks, and with the time that it would have waited for them.
+    """
+
+    def __init__(self, size: int, *, told: bool = False) -> None:
+        self._told = told
+        self._free = [0.0] * size
         self._results: list[tuple[float, Any, Any]] = []
-        self.now = 0.0
+        self._begun, self._theirs, self._waited = time.process_time(), 0.0, 0.0
+
+    @property
+    def now(self) -> float:
+        """Seconds since the beginning."""
+        return time.process_time() - self._begun - self._theirs + self._waited
 
     @property
     def size(self) -> int:
         """How many there are."""
-        return self._size
+        return len(self._free)
 
     @property
     def pending(self) -> int:
@@ -60,18 +71,26 @@ class Imaginary(Workers):
         return Shared("", value)
 
     def submit(self, tag: Any, function: Any, shared: Shared, *arguments: Any) -> None:
-        """Compute a task."""
-        begun = time.process_time()
+        """Compute a task, for whoever is free first."""
+        handed_in, begun = self.now, time.process_time()
         result = function(shared.value, *arguments)
-        self._results.append((self.now + time.process_time() - begun, tag, result))
+        seconds = time.process_time() - begun
+        self._theirs += seconds
+        who = min(range(self.size), key=self._free.__getitem__)
+        self._free[who] = max(self._free[who], handed_in) + seconds
+        self._results.append((self._free[who], tag, result))
+        if self._told:
+            print(f"    {handed_in:7.2f} to {self._free[who]:7.2f} s: {function.__name__}{arguments}", flush=True)
 
     def finished(self, timeout: float = 0.0) -> list[tuple[Any, Any]]:
         """The result that comes first, or none where that is later than somebody wants to wait."""
         self._results.sort(key=lambda entry: entry[0])
-        if self._results[0][0] > self.now + timeout:
-            self.now += timeout
+        if not self._results:
             return []
-        self.now, tag, result = self._results.pop(0)
+        self._waited += max(min(self._results[0][0] - self.now, timeout), 0.0)
+        if self._results[0][0] > self.now:
+            return []
+        _, tag, result = self._results.pop(0)
         return [(tag, result)]
 
     def close(self) -> None:
@@ -105,6 +124,7 @@ def main() -> None:
     parser.add_argument("--time", type=float, default=120.0)
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--simulate", action="store_true")
+    parser.add_argument("--waiting", action="store_true")
     parser.add_argument("--curve", action="store_true")
     options = parser.parse_args()
     if options.simulate:
@@ -149,7 +169,8 @@ def gaps(options: argparse.Namespace) -> None:
 def solved(name: str, workers: int, seconds: float, options: argparse.Namespace) -> Run:
     """Solve a question."""
     model, maximize, evidence = load(next(row for row in rows() if row.instance == name))
-    crew = Imaginary(workers)
+    crew = Imaginary(workers if options.waiting else max(workers - 1, 0), told=options.curve)
+    executor: Any = (cf.Executor() if options.waiting else workers) if workers else None
     if options.simulate and workers:
         vars(cubes).update(working_time=lambda: crew.now, workers_of=lambda executor: nullcontext(crew))
 
@@ -158,7 +179,7 @@ def solved(name: str, workers: int, seconds: float, options: argparse.Namespace)
             print(f"    {snapshot.seconds:7.2f} s  {snapshot.log_lower:.6f} … {snapshot.log_upper:.6f}", flush=True)
 
     wall, cpu = time.monotonic(), processor_seconds()
-    result = solve(model, maximize, evidence, time_limit=seconds, executor=workers or None, callback=curve)
+    result = solve(model, maximize, evidence, time_limit=seconds, executor=executor, callback=curve)
     wall = crew.now if options.simulate and workers else time.monotonic() - wall
     if workers and not options.simulate:
         # Processes of our own end, and are waited for, a moment later.

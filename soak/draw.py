@@ -261,7 +261,8 @@ def _options(rng: Rng, entry: str, road: str) -> dict[str, Any]:
     if entry == "cubes":
         limit = options["time_limit"] or 1.0
         slices = {"seconds": limit * 10.0 ** rng.uniform(-3.0, -0.5), "doubt": one_of(rng, [0.0, 0.3, 0.8])}
-        options |= {"executor": drawn_executor(rng), "slices": {**slices, "seed": int(rng.integers(1 << 30))}}
+        slices |= {"seed": int(rng.integers(1 << 30)), "caller_works": bool(rng.random() < 0.5)}
+        options |= {"executor": drawn_executor(rng), "slices": slices}
     if entry == "best":
         options |= {"k": int(rng.integers(2, 7)), "distinct": one_of(rng, [1, 1, 1, 2, 3])}
     return options

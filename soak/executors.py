@@ -116,16 +116,18 @@ def executor_of(spec: Mapping[str, Any]) -> Iterator[Unkind]:
 
 
 @contextmanager
-def small_slices(seconds: float, doubt: float, seed: int) -> Iterator[None]:
+def small_slices(seconds: float, doubt: float, seed: int, caller_works: bool = False) -> Iterator[None]:
     """Cubes have so many seconds each, and workers often keep the bound they have found to themselves.
 
-    Models are small here, and most cubes would be closed at once.
+    Models are small here, and most cubes would be closed at once. ``caller_works``: as with a number of processes.
     """
     cubes = import_module("powersum.answer.cubes")
     names = ("FIRST_SECONDS", "CUBE_SECONDS", "SUM_SECONDS", "LONG_SECONDS", "LEAST_SECONDS")
     with ExitStack() as stack:
         for name in names:
             stack.enter_context(patch.object(cubes, name, seconds))
+        if caller_works:
+            stack.enter_context(patch.object(cubes, "others_of", lambda executor: (executor, True)))
         stack.enter_context(patch.object(cubes, "bound_cube", _doubtful(cubes.bound_cube, doubt, seed)))
         yield
 

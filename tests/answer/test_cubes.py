@@ -26,7 +26,7 @@ from powersum.answer.tuning import Schedule
 from powersum.cluster.executor import Workers
 from powersum.exact import small
 from powersum.model.question import Question
-from tests.cluster.machines import environment, kill, machines, own_workers
+from tests.cluster.machines import environment, eventually, kill, machines, own_workers
 from tests.oracle import assignment_value, exact_value
 from tests.strategies import random_model
 
@@ -217,6 +217,8 @@ def test_a_killed_process_costs_one_slice(monkeypatch: pytest.MonkeyPatch) -> No
 
     def killing(snapshot: ps.Snapshot) -> None:
         if not killed:
+            # It may not have begun: this process has bounds before others are there.
+            eventually(own_workers, "a worker")
             killed.append(min(own_workers()))
             os.kill(killed[0], signal.SIGKILL)
 

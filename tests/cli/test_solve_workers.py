@@ -14,7 +14,7 @@ import powersum as ps
 from powersum.formats import write_query
 from powersum_check.__main__ import main
 from tests.cli.conftest import Command
-from tests.cluster.machines import environment, eventually, kill, machines
+from tests.cluster.machines import environment, eventually, kill, machines, own_workers, runs
 from tests.oracle import exact_value
 
 
@@ -83,13 +83,10 @@ def test_a_killed_client_leaves_no_process(tmp_path: Path) -> None:
         [*command, "--time", "3600", "--quiet"], env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )
 
-    def workers() -> list[str]:
-        children = Path(f"/proc/{client.pid}/task/{client.pid}/children").read_text().split()
-        return [pid for pid in children if "spawn_main" in Path(f"/proc/{pid}/cmdline").read_text()]
-
-    eventually(lambda: len(workers()) == 2, "two workers")
-    left = workers()
+    # The client is the second of the two processes.
+    eventually(lambda: own_workers(client.pid), "a worker")
+    left = own_workers(client.pid)
     kill(client)
     assert client.stdout is not None
     client.stdout.close()
-    eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in left), "the workers' end")
+    eventually(lambda: not any(runs(pid) for pid in left), "the worker's end")

@@ -105,16 +105,24 @@ def kill(process: subprocess.Popen[Any]) -> None:
     process.wait(SECONDS)
 
 
-def own_workers() -> list[int]:
-    """Processes that this one has spawned as workers."""
-    found = []
+def runs(process: int) -> bool:
+    """True unless the process has ended; whoever it belongs to may not have asked for its code yet."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def own_workers(process: int | None = None) -> list[int]:
+    """Processes that a process has spawned as workers; this one, if no other is named."""
+    process, found = process or os.getpid(), []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
-            parent = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
+            parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
             line = (entry / "cmdline").read_bytes()
         except OSError:
             continue
-        if parent == os.getpid() and b"spawn_main" in line:
+        if parent == process and b"spawn_main" in line:
             found.append(int(entry.name))
     return found
 

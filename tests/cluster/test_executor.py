@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import concurrent.futures as cf
-import os
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,7 +16,7 @@ from powersum.cluster.errors import ClusterError
 from powersum.cluster.executor import ExecutorLike, Shared, Workers, check_executor, workers_of
 from powersum.core.errors import InputError
 from tests.cluster.jobs import add, die_once, number_of_process, slow
-from tests.cluster.machines import Machines, environment, eventually, kill, machines
+from tests.cluster.machines import Machines, environment, eventually, kill, machines, runs
 
 
 @pytest.fixture(scope="module")
@@ -113,9 +111,9 @@ def test_processes_end_with_whoever_started_them(tmp_path: Path) -> None:
     assert client.stdout is not None
     with client.stdout as said:
         worker = int(said.readline())
-    assert Path(f"/proc/{worker}").exists()
+    assert runs(worker)
     kill(client)
-    eventually(lambda: not Path(f"/proc/{worker}").exists(), "the worker's end")
+    eventually(lambda: not runs(worker), "the worker's end")
 
 
 def test_processes_end_with_the_block() -> None:
@@ -126,15 +124,7 @@ def test_processes_end_with_the_block() -> None:
             pass
         workers.submit(1, slow, shared, 0)
     worker = found[0][1]
-    eventually(lambda: not _runs(worker), "the worker's end")
-
-
-def _runs(process: int) -> bool:
-    """True unless the process has ended; whoever started it may not have asked for its code yet."""
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
+    eventually(lambda: not runs(worker), "the worker's end")
 
 
 def test_a_killed_worker_of_dask_costs_only_what_it_was_at(tmp_path: Path) -> None:
@@ -155,12 +145,10 @@ def test_a_slow_worker_is_waited_for(tmp_path: Path) -> None:
         client.wait_for_workers(2, timeout=60)
         with workers_of(client) as workers:
             shared = workers.share(10)
-            os.kill(here.workers[0].pid, signal.SIGSTOP)
+            here.pause(here.workers[0], 1.0)
             for number in range(20):
                 workers.submit(number, slow, shared, number)
-            found = dict(workers.finished(60.0))
-            os.kill(here.workers[0].pid, signal.SIGCONT)
-            found |= taken(workers)
+            found = taken(workers)
     assert found == EXPECTED
 
 

@@ -98,6 +98,10 @@ class Board:
         better need not be searched. It is no lower bound of this question.
     keeps_tree, tree_left
         Whether the best tree is wanted when the run is over, and what tells it then; None where there is none.
+    heard
+        Original states of an assignment that was found elsewhere, until somebody has evaluated it here.
+    stage
+        How many stages of work have ended.
     """
 
     def __init__(self, n_variables: int) -> None:
@@ -118,6 +122,8 @@ class Board:
         self.log_floor = -math.inf
         self.keeps_tree = False
         self.tree_left: Callable[[], Saved] | None = None
+        self.heard: IntArray | None = None
+        self.stage = 0
         self._proof, self._provable = Proof((), math.inf), math.inf
         self._draft: Prover | None = None
         self._draftable = math.inf

@@ -111,30 +111,18 @@ def bound_cube(
     looking
         Whether to look for assignments rather than for bounds (more than 0), and for which time: each draws otherwise.
     """
-    question = asked.question()
-    evidence = restricted(question, {v: (s,) for v, s in cube.items()})
-    if evidence is None:
-        return Report(
-            -math.inf, -math.inf, None, None, 0.0, proof=empty_cube(cube) if asked.certificate else NOTHING_PROVEN
-        )
     schedule = asked.schedule
     if looking:
         schedule = replace(schedule, tighten=False)
     elif log_floor > -math.inf:
         # Somebody has found what there is to find.
         schedule = replace(schedule, companion_share=FEW_ASSIGNMENTS)
-    solver = Solver(
-        asked.model,
-        evidence=evidence,
-        query=asked.query,
-        time_limit=seconds,
-        memory=asked.memory,
-        threads=asked.threads,
-        # Cubes and those that look for assignments shall not all draw the same.
-        seed=asked.seed + looking,
-        certificate=asked.certificate,
-        schedule=schedule,
-    )
+    # Cubes and those that look for assignments shall not all draw the same.
+    solver = solver_of(asked, cube, seconds, schedule=schedule, seed=asked.seed + looking)
+    if solver is None:
+        return Report(
+            -math.inf, -math.inf, None, None, 0.0, proof=empty_cube(cube) if asked.certificate else NOTHING_PROVEN
+        )
     solver.aim_above(log_floor)
     log_gap_early = math.inf
     for snapshot in solver:
@@ -145,6 +133,37 @@ def bound_cube(
             # Before any value is known there is nothing to judge by.
             if hopeless < log_gap_early < math.inf:
                 solver.interrupt("This cube will not be closed.")
+    report = report_of(asked, cube, solver)
+    if report.log_upper <= max(report.log_lower, log_floor) + CLOSE:
+        return replace(report, log_gap_early=log_gap_early)
+    return replace(
+        report,
+        branch=branch_of(asked, cube).branch,
+        log_gap_early=log_gap_early,
+        given_up=hopeless < log_gap_early < math.inf,
+    )
+
+
+def solver_of(asked: Asked, cube: Mapping[int, int], seconds: float, *, schedule: Schedule, seed: int) -> Solver | None:
+    """A solver of a cube that has not begun; None where evidence leaves nothing of the cube."""
+    evidence = restricted(asked.question(), {v: (s,) for v, s in cube.items()})
+    if evidence is None:
+        return None
+    return Solver(
+        asked.model,
+        evidence=evidence,
+        query=asked.query,
+        time_limit=seconds if seconds < math.inf else None,
+        memory=asked.memory,
+        threads=asked.threads,
+        seed=seed,
+        certificate=asked.certificate,
+        schedule=schedule,
+    )
+
+
+def report_of(asked: Asked, cube: Mapping[int, int], solver: Solver) -> Report:
+    """What a solver of a cube has found by its end, without how to go on from there."""
     # At the point it comes from, once more.
     result = solver.result()
     log_lower, log_upper, proof = result.log_lower, result.log_upper, NOTHING_PROVEN
@@ -155,17 +174,14 @@ def bound_cube(
             log_upper = proof.log_upper
         if asked.query.task == "PR" and shorter(proof.log_lower, log_lower):
             log_lower = proof.log_lower
-    closed = log_upper <= max(log_lower, log_floor) + CLOSE
     return Report(
         log_upper,
         log_lower,
         solver.states() if log_lower > -math.inf else None,
-        None if closed else branch_variable(Question.of(asked.model, evidence=evidence, query=asked.query), asked.seed),
+        None,
         result.seconds,
-        log_gap_early,
-        not closed and hopeless < log_gap_early < math.inf,
-        proof,
-        solver.notes,
+        proof=proof,
+        notes=solver.notes,
     )
 
 

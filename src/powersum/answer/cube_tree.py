@@ -82,6 +82,18 @@ class Node:
             above = above.parent
 
 
+def lifted(node: Node, log_upper: float, log_lower: float, *, sums: bool) -> tuple[float, float]:
+    """Bounds on the whole, upper and lower, if these were known of a cube: nothing is kept of it."""
+    bounds = min(node.log_upper, log_upper), max(node.log_lower, log_lower)
+    while node.parent is not None:
+        siblings = [part for part in node.parent.children if part is not node]
+        node = node.parent
+        upper = joined([bounds[0], *(part.log_upper for part in siblings)], 1, sums=sums)
+        lower = joined([bounds[1], *(part.log_lower for part in siblings)], -1, sums=sums)
+        bounds = min(node.log_upper, upper), max(node.log_lower, lower)
+    return bounds
+
+
 def joined(logs: list[float], sign: int, *, sums: bool) -> float:
     """Bounds on cubes as one on what they are parts of: the largest, or the log of their sum rounded outward."""
     return log_sum_outward(logs, sign) if sums else max(logs)

@@ -19,8 +19,9 @@ import numpy as np
 from powersum.answer.board import IMPOSSIBLE_REASON, Board, proven
 from powersum.answer.certificate import certificate_of, ground_of, shortfall
 from powersum.answer.cube import CLOSE, Asked, Report, bound_cube, branch_of
-from powersum.answer.cube_proofs import NOTHING_PROVEN, Joint
-from powersum.answer.cube_tree import Node, joined
+from powersum.answer.cube_proofs import NOTHING_PROVEN, CubeProof, Joint
+from powersum.answer.cube_road import Road
+from powersum.answer.cube_tree import Node, joined, lifted
 from powersum.answer.probability import log_sum_of, probability_of, reserved
 from powersum.answer.solver import SAME, Solver
 from powersum.cluster.errors import ClusterError
@@ -57,6 +58,9 @@ without work splits it."""
 LEAST_SECONDS = 0.2
 """And at least."""
 
+AHEAD = 1
+"""Cubes that wait for the next free worker while this process is busy itself, and looks up once a turn only."""
+
 SEARCHERS = 4
 """With so many workers or more, one of them looks for assignments only."""
 
@@ -69,11 +73,17 @@ def solve_by_cubes(
 ) -> Result:
     """The answer to the question of a solver that has not begun, by many workers."""
     limits = solver.question.limits
-    with workers_of(executor) as workers:
+    others, road = others_of(executor)
+    with workers_of(others) as workers:
         spare = 0.0 if solver.question.query.task == "PR" else reserved(limits.seconds)
-        result = Conquest(solver, workers, callback, seconds=limits.seconds - spare).run()
+        result = Conquest(solver, workers, callback, seconds=limits.seconds - spare, road=road).run()
     log_sum = log_sum_of(solver, result, left=limits.seconds - result.seconds)
     return result if log_sum is None else replace(result, probability=probability_of(result, log_sum))
+
+
+def others_of(executor: ExecutorLike) -> tuple[ExecutorLike, bool]:
+    """Who works on cubes beside this process, and whether this one works, too: it is one of a number of processes."""
+    return (int(executor) - 1, True) if hasattr(executor, "__index__") else (executor, False)
 
 
 class Conquest:
@@ -89,6 +99,8 @@ class Conquest:
         Hears of every snapshot.
     seconds
         The time for it.
+    road
+        Whether this process works, too: on what is left of the question, without slices. Otherwise it waits.
     """
 
     def __init__(
@@ -98,6 +110,7 @@ class Conquest:
         callback: Callable[[Snapshot], None] | None = None,
         *,
         seconds: float = math.inf,
+        road: bool = False,
     ) -> None:
         question = solver.question
         self._question, self._workers = question, workers
@@ -115,7 +128,8 @@ class Conquest:
         self._running: list[Node] = []
         self._given_up: list[Node] = []
         self._hopeless = HOPELESS_GAP
-        self._best_proof = NOTHING_PROVEN
+        # None as long as the best value is the road's, which is proven when that ends.
+        self._best_proof: CubeProof | None = NOTHING_PROVEN
         self._asked = Asked(
             question.model,
             question.query,
@@ -126,19 +140,25 @@ class Conquest:
             question.limits.seed,
             solver.certified,
         )
+        self._road: Road | None = None
+        self._trunk, self._on_road = self._root, road
+        if road:
+            self._follow(self._root, 0)
 
     def run(self) -> Result:
         """Split and bound until the bounds meet, time is over, or nothing is left to split."""
         workers = self._workers
         shared = workers.share(self._asked)
         # Asked now: a cluster that is gone at the end cannot tell.
-        self._n_workers = workers.size
+        self._n_workers = workers.size + self._on_road
         while not self._ended():
             try:
                 self._hand_out(shared)
-                if not workers.pending:
+                if not workers.pending and self._road is None:
                     break
-                found = workers.finished(min(HEARTBEAT, max(self._left, 0.0)))
+                self._go_on()
+                patience = HEARTBEAT if self._road is None else 0.0
+                found = workers.finished(min(patience, max(self._left, 0.0)))
             except ClusterError as error:
                 if self._board.log_upper == math.inf:
                     raise
@@ -159,16 +179,69 @@ class Conquest:
         return self._limit - self._spent
 
     def _ended(self) -> bool:
-        gap = self._board.gap
-        met = gap <= max(self._question.limits.gap, SAME) or self._board.log_upper == -math.inf
-        return met or self._left <= 0.0 or self._interrupt.cause is not None
+        if self._met:
+            # What the road has claimed is computed from scratch, and may be a little more.
+            self._leave()
+        return self._met or self._left <= 0.0 or self._interrupt.cause is not None
+
+    @property
+    def _met(self) -> bool:
+        board = self._board
+        return board.gap <= max(self._question.limits.gap, SAME) or board.log_upper == -math.inf
+
+    def _follow(self, node: Node, stage: int) -> None:
+        """Work on a cube in this process from now on."""
+        road = Road.into(self._asked, node.cube, self._left, stage)
+        if road is not None:
+            self._road, self._trunk = road, node
+            # There is nothing to wait for: whoever is free may split it.
+            node.asked = node.running = True
+            node.since = -math.inf
+            self._running.append(node)
+            if self._floor > -math.inf:
+                road.hear(self._floor, self._board.states)
+
+    def _go_on(self) -> None:
+        """A turn on the road; where a stage of it ends and only a part of its cube is left, it goes on in that part."""
+        road = self._road
+        if road is None:
+            return
+        stage = road.stage
+        if not road.turn(self._floor):
+            self._leave()
+            return
+        if not self._sums and road.log_lower > self._board.log_lower:
+            self._board.offer_lower(self._whole, road.log_lower, 0.0, road.states)
+            self._board.notes, self._best_proof = road.notes, None
+        if road.stage > stage and (left := self._left_of(self._trunk)) is not self._trunk:
+            self._leave()
+            self._follow(left, road.stage)
+
+    def _left_of(self, node: Node) -> Node:
+        """What is left of a cube once all that is closed is taken away, if nobody has it for himself already."""
+        while True:
+            left = [part for part in node.children if not self._closed(part)]
+            if self._sums or len(left) != 1 or left[0].running:
+                return node
+            node = left[0]
+
+    def _leave(self) -> None:
+        """End the work of this process on its cube."""
+        road, self._road = self._road, None
+        if road is not None:
+            report = road.end()
+            if self._best_proof is None:
+                self._best_proof, self._board.notes = report.proof, report.notes
+            self._take(self._trunk, report)
+            self._report()
+            self._board.confirm()
 
     def _hand_out(self, shared: Shared) -> None:
         """Give every free worker the open cube that matters most; one may look for assignments."""
         workers = self._workers
         self._settle()
-        while workers.pending < workers.size:
-            if self._worth_looking():
+        while (free := workers.size - workers.pending) > 0 or (self._road is not None and free + AHEAD > 0):
+            if free > 0 and self._worth_looking():
                 self._looking = True
                 self._looks += 1
                 seconds = self._look_seconds
@@ -179,7 +252,7 @@ class Conquest:
                 self._running.append(node)
                 hopeless = WHOLE if node is self._root or node.long or self._sums else self._hopeless
                 workers.submit(node, bound_cube, shared, node.cube, self._floor, self._slice(node), hopeless, 0)
-            elif (node := self._to_part()) is not None:
+            elif free > 0 and (node := self._to_part()) is not None:
                 node.parted = True
                 workers.submit(node, branch_of, shared, node.cube)
             else:
@@ -192,17 +265,17 @@ class Conquest:
         """
         if self._sums or self._looking or not self._root.asked:
             return False
-        if self._workers.size >= SEARCHERS or not self._root.children:
+        if self._n_workers >= SEARCHERS or not (self._root.children or self._looks):
             return True
         # In one piece: each time begins anew, and short ones find the same.
-        return self._board.gap > LOOKING_GAP and self._looks < 2
+        return LOOKING_GAP < self._board.gap < math.inf and self._looks < 2
 
     @property
     def _look_seconds(self) -> float:
         """Seconds for whoever looks for assignments."""
         if self._looks == 1:
             return self._slice(self._root)
-        share = LOOKING_SHARE * min(self._workers.size, SEARCHERS)
+        share = LOOKING_SHARE * min(self._n_workers, SEARCHERS)
         return max(min(share * self._left, LONG_SECONDS), LEAST_SECONDS)
 
     def _to_part(self) -> Node | None:
@@ -232,7 +305,7 @@ class Conquest:
     @property
     def _long_share(self) -> float:
         """Share of the time left for a cube that splitting does not help: all that are as far get their turn."""
-        half = 0.5 * (self._root.log_upper + self._board.log_lower)
+        half = 0.5 * (self._board.log_upper + self._board.log_lower)
         waiting = [node for node in (*self._open, *self._given_up) if not node.running and node.log_upper >= half]
         rounds = math.ceil((1 + sum(not self._closed(node) for node in waiting)) / self._workers.size)
         return 1.0 / (1.0 + rounds)
@@ -263,6 +336,8 @@ class Conquest:
         # Its rounding is counted.
         if wanted is not None and self._board.offer_lower(self._whole, report.log_lower, 0.0, wanted):
             self._best_proof, self._board.notes = report.proof, report.notes
+            if self._road is not None:
+                self._road.hear(self._floor, self._board.states)
         if node is None:
             # Whoever looked for assignments has bounds of the whole, too.
             self._looking = False
@@ -332,13 +407,19 @@ class Conquest:
 
     def _report(self) -> None:
         """Both bounds of the whole to the board, and whoever wants to know."""
-        root, board = self._root, self._board
+        root, board, road = self._root, self._board, self._road
+        log_upper, log_lower = root.log_upper, root.log_lower
+        if road is not None and road.log_upper > -math.inf:
+            log_upper, live = lifted(self._trunk, road.log_upper, road.log_lower, sums=self._sums)
+            # A sum that a certificate is wanted of counts as far as it is proven, which is known at the end.
+            log_lower = log_lower if self._asked.certificate else live
         if root.log_upper == -math.inf:
             board.impossible()
         else:
-            board.offer_upper(self._whole, root.log_upper, 0.0)
+            again = (lambda: root.log_upper) if log_upper < root.log_upper else None
+            board.offer_upper(self._whole, log_upper, 0.0, again)
         if self._sums:
-            board.offer_lower(self._whole, root.log_lower, 0.0, np.full(len(board.states), -1, dtype=np.int64))
+            board.offer_lower(self._whole, log_lower, 0.0, np.full(len(board.states), -1, dtype=np.int64))
         snapshot = board.snapshot(self._spent)
         if snapshot is not None and self._callback is not None:
             self._callback(snapshot)
@@ -347,6 +428,7 @@ class Conquest:
         from powersum import __version__
 
         board, limits = self._board, self._question.limits
+        self._leave()
         board.snapshot(self._spent, always=True)
         status, reason = self._status()
         cubes = sum(1 for _ in self._root.leaves())
@@ -381,6 +463,7 @@ class Conquest:
         if self._sums:
             log_lower = joint.lower()
         else:
+            assert self._best_proof is not None
             log_lower = self._best_proof.log_lower
             joint.add(self._best_proof)
         found = not self._sums and log_lower > -math.inf

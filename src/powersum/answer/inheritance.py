@@ -74,11 +74,9 @@ class Inherited:
 
 def states_within(problem: Problem, pairs: Sequence[tuple[int, int]]) -> IntArray | None:
     """States of max variables in a problem's own numbers, -1 where it has others; None where none is left."""
-    found = np.full(len(problem.variables), -1, dtype=np.int64)
+    stated = np.full(len(problem.original_tau), -1, dtype=np.int64)
     for v, state in pairs:
-        variable = np.flatnonzero(problem.variables == v)
-        if len(variable) and problem.tau[variable[0]] == 0.0:
-            low, high = problem.kept_state_starts[variable[0] : variable[0] + 2].tolist()
-            place = np.flatnonzero(problem.kept_states[low:high] == state)
-            found[variable[0]] = place[0] if len(place) else -1
+        if 0 <= v < len(stated) and 0 <= state < 2**62:
+            stated[v] = state
+    found = problem.reduced_states(stated)
     return found if (found >= 0).any() else None

@@ -145,6 +145,7 @@ class Scheduler:
                 self._accompany(crew)
                 yield
             self._stage += 1
+            board.stage = self._stage
 
     def _next_stage(self, crew: Crew) -> Stage:
         """The next stage; a last one takes all the time left, so that none is spent on what cannot be finished."""
@@ -236,8 +237,9 @@ class Scheduler:
             seconds *= schedule.wide_share
         if self._stage and schedule.hopeless_gap * abs(board.log_lower) < board.gap < math.inf:
             seconds = schedule.hopeless_share * self._slice
-        if schedule.companion_share:
-            crew.companion.run(self.clock.deadline(schedule.companion_share * seconds))
+        share = schedule.companion_share * (schedule.later_companion_share if self._stage else 1.0)
+        if share:
+            crew.companion.run(self.clock.deadline(share * seconds))
 
     @property
     def _slice(self) -> float:

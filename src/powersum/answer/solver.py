@@ -171,7 +171,8 @@ def solve(
                 callback=callback,
             )
         solver.watch(interrupt)
-        if executor is not None and solver.small is None:
+        # One process is this one.
+        if executor is not None and executor != 1 and solver.small is None:
             from powersum.answer.cubes import solve_by_cubes
 
             return solve_by_cubes(solver, executor, callback=callback)
@@ -265,6 +266,12 @@ class Solver:
                 self.interrupt(f"Interrupted by {self.flag.cause}: the best answer until then.")
                 yield self._board.history[-1]
 
+    def turn(self) -> bool:
+        """One turn of work, for whoever has something else to do in between; False once the work has ended."""
+        if not self._finished:
+            self._advance()
+        return not self._finished
+
     def watch(self, flag: Interrupt) -> None:
         """End after the present slice of work once the flag of :func:`~powersum.core.interrupt.interruptible` is up."""
         self.flag = flag
@@ -300,6 +307,15 @@ class Solver:
     def keep_tree(self) -> None:
         """Leave the best tree behind when the run is over: ``tree_left``, None where there was none."""
         self._board.keeps_tree = True
+
+    def hear(self, states: IntArray) -> None:
+        """States of all original variables in an assignment found elsewhere: it is evaluated, and gone on from."""
+        self._board.heard = states
+
+    @property
+    def stage(self) -> int:
+        """How many stages of work have ended; what was tightened in them is not gone on with."""
+        return self._board.stage
 
     def interrupt(self, reason: str) -> None:
         """End here; ``reason`` is the sentence that the result gives for it."""

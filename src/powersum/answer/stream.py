@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from itertools import chain, islice
@@ -98,7 +99,7 @@ def _answers(
     number = 0
     with ExitStack() as open_things:
         file = None if checkpoint is None else open_things.enter_context(AnswerFile(checkpoint, model.digest))
-        prints: list[str] = []
+        prints: deque[str] = deque()
         if file is not None:
             for line in file.lines():
                 question = next(coming, None)
@@ -106,12 +107,11 @@ def _answers(
                     raise InputError(f"{file.name}: answer {number} is to another question than number {number} now")
                 yield Answer(number, line.result, line.error)
                 number += 1
-            coming = _noted(coming, prints)
-        items = ((fingerprint(question), question) for question in coming)
+        items = _printed(coming, None if file is None else prints)
         for found in answered(model, answers_of, options, items, executor):
             answer = Answer(number, None, found) if isinstance(found, str) else Answer(number, found, None)
             if file is not None:
-                file.write(prints.pop(0), answer.result, answer.error)
+                file.write(prints.popleft(), answer.result, answer.error)
             yield answer
             number += 1
 
@@ -176,8 +176,10 @@ def check_question(question: Any) -> None:
             raise InputError(f"{as_text(name)} is none of {', '.join(ASKED)}")
 
 
-def _noted(questions: Iterable[Any], prints: list[str]) -> Iterator[Any]:
-    """The questions, each with its fingerprint left behind; there are as many as are on their way."""
+def _printed(questions: Iterable[Any], prints: deque[str] | None) -> Iterator[tuple[str, Any]]:
+    """Each question with its fingerprint, which is left behind, too; there are as many as are on their way."""
     for question in questions:
-        prints.append(fingerprint(question))
-        yield question
+        own = fingerprint(question)
+        if prints is not None:
+            prints.append(own)
+        yield own, question

@@ -109,6 +109,9 @@ class Schedule:
     companion_share: float = 1.0
     """Share of the usual turns for local search beside other work; with 0 it has none but the first."""
 
+    later_companion_share: float = 1.0
+    """The same once the first stage has ended, as a share of that share: less where somebody else searches, too."""
+
     active_share: float = 0.6
     idle_share: float = 0.25
     """Share of the usual turn for a local search that finds something now and then, and that has not for long."""

@@ -100,6 +100,17 @@ class Problem:
         restored[self.variables[known]] = self.kept_states[self.kept_state_starts[:-1][known] + states[known]]
         return restored
 
+    def reduced_states(self, states: IntArray) -> IntArray:
+        """Reduced states of max variables from original ones, the other way round than :meth:`restore`.
+
+        -1 where a variable has none, or one that is not possible.
+        """
+        reduced = np.full(len(self.variables), -1, dtype=np.int64)
+        owner = np.repeat(np.arange(len(self.variables)), np.diff(self.kept_state_starts))
+        places = np.flatnonzero(self.kept_states == states[self.variables[owner]])
+        reduced[owner[places]] = places - self.kept_state_starts[:-1][owner[places]]
+        return np.where(self.tau == 0.0, reduced, -1)
+
     def reduced_order(self, order: IntArray) -> IntArray:
         """An elimination order of the original variables as one of the reduced variables."""
         position = positions_of(self.variables, len(self.original_tau))

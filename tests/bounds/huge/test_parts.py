@@ -31,7 +31,7 @@ from powersum.model.model import Model
 from powersum.model.query import Query
 from powersum.prepare.problem import Problem
 from powersum.prepare.simplify import simplify
-from tests.cluster.machines import environment, eventually, kill, machines, own_workers
+from tests.cluster.machines import environment, eventually, kill, machines, own_workers, runs
 from tests.oracle import exact_value
 from tests.strategies import random_model, weighted_models
 
@@ -280,9 +280,14 @@ def test_a_killed_scheduler_is_one_line(tmp_path: Path, monkeypatch: pytest.Monk
     assert not list(folder.iterdir())
 
 
-def test_a_killed_client_leaves_no_process(tmp_path: Path) -> None:
+def test_a_killed_client_leaves_no_process_and_its_files_go_with_the_next_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     grid = ps.generate.grid(20, 20, seed=1)
-    path = tmp_path / "grid.psm"
+    path, folder = tmp_path / "grid.psm", tmp_path / "run"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    monkeypatch.setenv("TMPDIR", str(folder))
     ps.write(grid.model, path)
     program = tmp_path / "client.py"
     program.write_text(
@@ -299,7 +304,11 @@ def test_a_killed_client_leaves_no_process(tmp_path: Path) -> None:
         workers = [int(number) for number in said.readline().split()]
     assert len(workers) == 2
     kill(client)
-    eventually(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers), "the workers' end")
+    eventually(lambda: not any(runs(worker) for worker in workers), "the workers' end")
+    assert list(folder.iterdir())
+    with ThreadPoolExecutor(2) as pool:
+        ps.bound(path, [0], method="gdd", executor=pool, sweeps=1)
+    assert not list(folder.iterdir())
 
 
 def test_a_slow_worker_is_waited_for(tmp_path: Path) -> None:

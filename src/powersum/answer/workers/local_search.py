@@ -123,6 +123,7 @@ class LocalSearch:
         """Search until the deadline."""
         if self.idle:
             return Progress.DONE
+        self._hear()
         self._report(gained=self.portfolio.improve(deadline))
         return Progress.MORE
 
@@ -130,6 +131,7 @@ class LocalSearch:
     def alongside(self, seconds: float) -> Iterator[None]:
         """Search in a thread while the block runs, to end within so many seconds after it."""
         assert self._pool is not None
+        self._hear()
         ended = threading.Event()
         portfolio = self.portfolio
 
@@ -151,6 +153,13 @@ class LocalSearch:
         """End the thread."""
         if self._pool is not None:
             self._pool.shutdown()
+
+    def _hear(self) -> None:
+        """Go on from an assignment that was found elsewhere, if there is one."""
+        task = self._task
+        heard, task.board.heard = task.board.heard, None
+        if heard is not None:
+            self.suggest(task.problem.reduced_states(heard))
 
     def _report(self, *, gained: bool) -> None:
         """Report what was found, or hold fewer variables where nothing more is found."""

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import secrets
-import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +14,7 @@ from powersum.bounds.gdd import DIRECTIONS, STARTS
 from powersum.bounds.huge.crew import Crew, crew_of
 from powersum.bounds.huge.cut import cut_factors
 from powersum.bounds.huge.part import Plan, decode, end, evaluate, sweep
+from powersum.bounds.huge.run_folder import RunFolder
 from powersum.bounds.huge.seam import Ledger, total_of
 from powersum.cluster.errors import ClusterError
 from powersum.cluster.executor import ExecutorLike
@@ -82,7 +80,8 @@ class PartedGDD:
             raise InputError(f"start is {start!r}, direction {direction!r}: give {STARTS} and {DIRECTIONS}")
         model, tau = problem.model, problem.tau
         self._problem, self._crew = problem, crew
-        self._folder = Path(tempfile.mkdtemp(prefix="powersum-parts-", dir=folder))
+        self._run_folder = RunFolder(folder)
+        self._folder = self._run_folder.path
         try:
             self._n = min(crew.size if parts is None else parts, max(1, model.n_factors))
             if model_file is None:
@@ -104,7 +103,7 @@ class PartedGDD:
             self._value = np.inf
             self._round(0)
         except BaseException:
-            self._remove()
+            self._run_folder.remove()
             raise
 
     def _cut(self, seed: int) -> Ledger:
@@ -207,7 +206,4 @@ class PartedGDD:
             with suppress(ClusterError):
                 self._ask(end, seam=False)
         finally:
-            self._remove()
-
-    def _remove(self) -> None:
-        shutil.rmtree(self._folder, ignore_errors=True)
+            self._run_folder.remove()

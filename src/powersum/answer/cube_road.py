@@ -1,0 +1,86 @@
+"""The road: the cube that whoever asked works on itself, for as long as it likes, while others have parts of it.
+
+One process with all the time has better trees than slices have. So of several processes one goes on as it would alone,
+and hears what the others find; they cannot make it slower. Once they have closed all of the question but one part, the
+road goes on within that part, with the next tree that would have been begun anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from powersum.answer.cube import CLOSE, Asked, Report, report_of, solver_of
+from powersum.answer.solver import Solver
+from powersum.core.arrays import IntArray
+
+FEWER_ASSIGNMENTS = 0.3
+"""Share of the usual time for local search after the first stage, for others look for assignments, too."""
+
+
+class Road:
+    """Work on one cube in turns, in this process.
+
+    Parameters
+    ----------
+    asked
+        The question.
+    cube
+        Variables and the states they are set to.
+    solver
+        Works on it.
+    stage
+        How many stages the road has had in cubes around this one.
+    """
+
+    def __init__(self, asked: Asked, cube: Mapping[int, int], solver: Solver, stage: int = 0) -> None:
+        self._asked, self._cube, self._solver, self._stage = asked, cube, solver, stage
+
+    @classmethod
+    def into(cls, asked: Asked, cube: Mapping[int, int], seconds: float, stage: int = 0) -> Road | None:
+        """The road into a cube, after so many stages elsewhere; None where evidence leaves nothing of the cube."""
+        schedule = asked.schedule
+        # The first stage is as long as the next one would have been.
+        first_stage = schedule.first_stage * schedule.stage_growth**stage
+        schedule = replace(schedule, first_stage=first_stage, later_companion_share=FEWER_ASSIGNMENTS)
+        solver = solver_of(asked, cube, seconds, schedule=schedule, seed=asked.seed + stage)
+        return None if solver is None else cls(asked, cube, solver, stage)
+
+    @property
+    def log_upper(self) -> float:
+        """The upper bound on the cube so far; not yet computed from scratch."""
+        return self._solver.log_upper
+
+    @property
+    def log_lower(self) -> float:
+        """The lower bound on the cube so far."""
+        return self._solver.log_lower
+
+    @property
+    def states(self) -> IntArray:
+        """States of all variables in the best assignment of the cube so far."""
+        return self._solver.states()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the bounds must know."""
+        return self._solver.notes
+
+    @property
+    def stage(self) -> int:
+        """How many stages the road has had, here and before: what was tightened in them is not gone on with."""
+        return self._stage + self._solver.stage
+
+    def hear(self, log_lower: float, states: IntArray) -> None:
+        """Somebody has found an assignment of this value."""
+        self._solver.aim_above(log_lower)
+        self._solver.hear(states)
+
+    def turn(self, log_floor: float) -> bool:
+        """One turn of work, with an assignment of this value known; False once nothing is left to do here."""
+        return self.log_upper > log_floor + CLOSE and self._solver.turn()
+
+    def end(self) -> Report:
+        """End the work; what it has shown, computed from scratch."""
+        self._solver.interrupt("Others have gone on from here.")
+        return report_of(self._asked, self._cube, self._solver)

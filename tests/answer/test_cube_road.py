@@ -1,0 +1,195 @@
+"""The road: this process works on the question while others have cubes of it. Bounds hold whoever is quicker."""
+
+from __future__ import annotations
+
+import concurrent.futures as cf
+import math
+from collections.abc import Mapping
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import powersum as ps
+from powersum.answer import cubes
+from powersum.answer.cube import Asked, Report
+from powersum.answer.cube_road import Road
+from powersum.answer.cube_tree import Node, lifted
+from powersum.answer.cubes import Conquest
+from powersum.answer.solver import Solver
+from powersum.answer.tuning import Schedule
+from powersum.cluster.executor import Workers
+from powersum.core.arrays import IntArray
+from powersum.model.question import Question
+from powersum.prepare.simplify import simplified
+from tests.answer.test_certified_answers import checked
+from tests.answer.test_cube_proofs import Doubtful, grid
+from tests.answer.test_cubes import SLOW, Oracle, question_of, truth
+from tests.answer.test_cubes_by_force import Case, drawn
+from tests.oracle import assignment_value
+
+
+def conquered(
+    model: ps.Model, maximize: list[int], evidence: Mapping[int, Any], *, seen: list[ps.Snapshot], **options: Any
+) -> tuple[ps.Result, Conquest]:
+    """Two workers and this process."""
+    with cf.ThreadPoolExecutor(2) as pool:
+        solver = Solver(model, maximize or None, dict(evidence), time_limit=60.0, **options)
+        conquest = Conquest(solver, Workers(pool, own=False), seen.append, seconds=60.0, road=True)
+        return conquest.run(), conquest
+
+
+class Loose:
+    """A road whose bounds are loose, and a little too low until they are computed from scratch."""
+
+    def __init__(self, asked: Asked, cube: Mapping[int, int], stage: int, rng: np.random.Generator) -> None:
+        self._asked, self.cube, self.stage, self._rng = asked, dict(cube), stage, rng
+        self._oracle = Oracle(int(rng.integers(1000)))
+        self.notes: tuple[str, ...] = ()
+        self.turns, self.heard = 0, list[float]()
+        maximize = [int(v) for v in asked.query.max_variables]
+        self._value = truth(asked.model, maximize, {**dict(asked.evidence), **self.cube})
+        self._report = Report(self._value + 1e-3, -math.inf, None, None, 0.0)
+        self.log_upper, self.log_lower = math.inf, -math.inf
+
+    @property
+    def states(self) -> IntArray:
+        assert self._report.states is not None
+        return self._report.states
+
+    def hear(self, log_lower: float, states: IntArray) -> None:
+        self.heard.append(log_lower)
+
+    def turn(self, log_floor: float) -> bool:
+        self.turns += 1
+        self.stage += bool(self._rng.random() < 0.5)
+        loose = float(self._rng.exponential()) / self.turns
+        self.log_upper = min(self.log_upper, self._value + loose + 1e-6)
+        if self._asked.query.task != "PR":
+            report = self._oracle(self._asked, self.cube, -math.inf, 1.0, math.inf, 0)
+            if report.states is not None and report.log_lower > self.log_lower:
+                self._report, self.log_lower = report, report.log_lower
+        elif self._value > -math.inf:
+            self.log_lower = max(self.log_lower, self._value - loose)
+        return self.turns < 30
+
+    def end(self) -> Report:
+        own = self._report
+        return Report(self.log_upper + 1e-3, self.log_lower, own.states, None, 1.0)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_bounds_hold_at_every_moment(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, maximize, evidence = question_of(seed)
+    value, rng = truth(model, maximize, evidence), np.random.default_rng(seed)
+    roads: list[Loose] = []
+
+    class Made(Road):
+        @classmethod
+        def into(cls, asked: Asked, cube: Mapping[int, int], seconds: float, stage: int = 0) -> Any:
+            roads.append(Loose(asked, cube, stage, rng))
+            return roads[-1]
+
+    monkeypatch.setattr(cubes, "bound_cube", Oracle(seed))
+    monkeypatch.setattr(cubes, "Road", Made)
+    seen: list[ps.Snapshot] = []
+    result, conquest = conquered(model, maximize, evidence, seen=seen, schedule=SLOW)
+    for snapshot in (*seen, *result.history):
+        assert snapshot.log_lower - 1e-9 <= value <= snapshot.log_upper + 1e-9
+    # What the road claims at the end is what it has computed from scratch.
+    assert result.log_upper >= min(conquest._root.log_upper, value + 1e-3) - 1e-9
+    if value == -math.inf:
+        assert result.status is ps.Status.INFEASIBLE
+        return
+    assert result.status is ps.Status.OPTIMAL, result.reason
+    assert result.log_lower - 1e-9 <= value <= result.log_upper + 1e-9
+    if maximize:
+        chosen = {int(name): int(state) for name, state in result.assignment.items() if int(name) not in evidence}
+        assert assignment_value(model, chosen, evidence=evidence) == pytest.approx(value, abs=1e-6)
+    # Each road lies within the one before, and they go on counting stages.
+    for before, after in pairwise(roads):
+        assert before.cube.items() < after.cube.items()
+        assert after.stage >= before.stage
+
+
+@pytest.mark.parametrize("seed", range(100, 118))
+def test_bounds_hold_with_tiny_slices(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The real road and real slices, against brute force."""
+    case: Case = drawn(seed)
+    for name, value in (("FIRST_SECONDS", 0.02), ("CUBE_SECONDS", 0.02), ("LEAST_SECONDS", 0.005)):
+        monkeypatch.setattr(cubes, name, value)
+    seen: list[ps.Snapshot] = []
+    with cf.ThreadPoolExecutor(2) as pool:
+        solver = Solver(
+            case.model, evidence=case.evidence, query=ps.Query(case.weights), time_limit=1.0, schedule=case.schedule
+        )
+        result = Conquest(solver, Workers(pool, own=False), seen.append, seconds=1.0, road=True).run()
+    for snapshot in (*seen, *result.history):
+        assert snapshot.log_lower - 1e-11 <= case.truth <= snapshot.log_upper + 1e-11
+    assert result.log_lower - 1e-11 <= case.truth <= result.log_upper + 1e-11
+    if result.status is ps.Status.INFEASIBLE:
+        assert case.truth == -math.inf
+    if (case.weights == 0.0).any() and result.log_lower > -math.inf:
+        own = {int(v): int(s) for v, s in result.assignment.items() if int(v) not in case.observed}
+        assert assignment_value(case.weighted, own, evidence=case.observed) >= result.log_lower - 1e-11
+
+
+@pytest.mark.parametrize("maximize", ["some", "all", None])
+@pytest.mark.parametrize("silent", [0, 2])
+def test_one_certificate_of_road_and_cubes(
+    maximize: Any, silent: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = grid(maximize)
+    monkeypatch.setattr(cubes, "bound_cube", Doubtful(1, silent=silent))
+    chosen = [int(v) for v in asked.query.max_variables]
+    result, _ = conquered(asked.model, chosen, {}, seen=[], schedule=Schedule(quick=0.0), certificate=True)
+    assert result.status is ps.Status.OPTIMAL, result.reason
+    checked(result, asked, tmp_path)
+
+
+def test_bounds_of_a_part_as_bounds_of_the_whole() -> None:
+    root = Node({}, log_upper=5.0)
+    root.split(0, 2)
+    first, second = root.children
+    second.log_upper, second.log_lower = 1.0, 0.5
+    first.split(1, 2)
+    first.children[1].log_upper = 0.0
+    before = [node.log_upper for node in (root, first, second, *first.children)]
+    assert lifted(first.children[0], 2.0, 1.5, sums=False) == (2.0, 1.5)
+    assert lifted(first.children[0], -1.0, -2.0, sums=False) == (1.0, 0.5)
+    upper, lower = lifted(first.children[0], 2.0, 1.5, sums=True)
+    assert upper == pytest.approx(math.log(math.exp(2.0) + math.exp(0.0) + math.exp(1.0)))
+    assert lower == pytest.approx(math.log(math.exp(1.5) + math.exp(0.5)))
+    assert [node.log_upper for node in (root, first, second, *first.children)] == before
+
+
+def test_an_assignment_of_somebody_else_is_gone_on_from() -> None:
+    """It becomes the solver's own, with the value that it has here."""
+    model, query = ps.generate.grid(8, 8, strength=3.0, seed=5)
+    best = ps.solve(model, query)
+    assert best.status is ps.Status.OPTIMAL
+    states = np.full(model.n_variables, -1, dtype=np.int64)
+    for name, state in best.assignment.items():
+        states[int(name)] = int(state)
+    solver = Solver(model, query, time_limit=600.0, schedule=SLOW)
+    solver.hear(states)
+    while solver.log_lower < best.log_lower - 1e-9 and solver.turn():
+        pass
+    assert solver.log_lower == pytest.approx(best.log_lower, abs=1e-6)
+    assert solver.log_lower <= best.log_upper
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_states_there_and_back(seed: int) -> None:
+    model, maximize, evidence = question_of(seed)
+    problem = simplified(Question.of(model, maximize or None, evidence))
+    rng = np.random.default_rng(seed)
+    if not problem.feasible:
+        return
+    reduced = np.array([int(rng.integers(-1, size)) for size in problem.model.cardinalities], dtype=np.int64)
+    reduced = np.where(problem.tau == 0.0, reduced, -1)
+    assert np.array_equal(problem.reduced_states(problem.restore(reduced)), reduced)
+    # A state that is not possible is none.
+    assert (problem.reduced_states(np.full(model.n_variables, 99)) == -1).all()
