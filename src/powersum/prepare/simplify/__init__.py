@@ -9,7 +9,6 @@ import numpy as np
 
 from powersum.core.arrays import BoolArray, FloatArray, IntArray, positions_of, starts_of
 from powersum.model.graph import components
-from powersum.model.keys import StateNumber, is_whole, pairs_of
 from powersum.model.model import Model
 from powersum.model.query import Query
 from powersum.model.question import EvidenceLike, Question
@@ -27,9 +26,8 @@ __all__ = ["simplified", "simplify", "states_of_evidence"]
 
 
 def simplify(model: Model, query: Query, evidence: EvidenceLike | None = None, *, barren: bool = True) -> Problem:
-    """:func:`simplified` of a question that is asked by its parts; whole numbers count states, whatever the labels."""
-    given = [(v, StateNumber(s) if is_whole(s) else s) for v, s in pairs_of(evidence, "evidence")]
-    return simplified(Question.of(model, evidence=given, query=query), barren=barren)
+    """:func:`simplified` of a question that is asked by its parts."""
+    return simplified(Question.of(model, evidence=evidence, query=query), barren=barren)
 
 
 def simplified(question: Question, *, barren: bool = True) -> Problem:
