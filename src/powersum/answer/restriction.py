@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from powersum.model.keys import StateNumber
 from powersum.model.question import Question
 
 
@@ -26,8 +25,7 @@ def restricted(question: Question, allowed: Mapping[int, Collection[int]]) -> di
                 return None
             evidence[variable] = own
         elif len(kept) == 1:
-            (state,) = kept
-            evidence[variable] = StateNumber(state)
+            (evidence[variable],) = kept
         elif len(kept) < size and variable not in states:
             evidence[variable] = [1.0 if state in kept else 0.0 for state in range(size)]
     return evidence

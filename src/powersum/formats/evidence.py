@@ -10,7 +10,7 @@ from powersum.core.arrays import IntArray, starts_of
 from powersum.core.errors import InputError
 from powersum.formats.files import PathLike, saving, shown
 from powersum.formats.tokens import Numbers, read_numbers, read_text
-from powersum.model.keys import StateNumber, whole
+from powersum.model.keys import whole
 from powersum.model.limits import whole_number
 from powersum.model.model import Model
 
@@ -89,7 +89,7 @@ def _pairs(numbers: Numbers, tokens: IntArray, start: int, model: Model | None) 
     """The record at ``start``, checked."""
     evidence: dict[int, int] = {}
     for place in range(start + 1, start + 1 + 2 * int(tokens[start]), 2):
-        variable, state = int(tokens[place]), StateNumber(tokens[place + 1])
+        variable, state = int(tokens[place]), int(tokens[place + 1])
         if model is not None:
             if variable >= model.n_variables:
                 raise numbers.error(place, f"variable {{}} is out of range 0 to {model.n_variables - 1}")

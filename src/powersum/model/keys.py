@@ -25,21 +25,10 @@ def is_whole(value: object) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
-class StateNumber(int):
-    """A whole number that counts states, whatever the labels are: what a state has been resolved to."""
-
-    __slots__ = ()
-
-
-def looks_whole(label: str) -> bool:
-    """True for a label that is written as a whole number."""
-    return _NUMBER.fullmatch(label) is not None
-
-
 def label_text(key: object) -> str | None:
     """How a state's label is written that a key may stand for: ``True`` is ``"True"`` and ``1.0`` is ``"1.0"``.
 
-    Whole numbers count states; neither are they labels here, nor is what stands for a missing value.
+    Whole numbers count states, and are no labels; neither is what stands for a missing value.
     """
     if isinstance(key, (bool, float, np.bool_, np.floating)) and key == key:
         return str(key.item() if isinstance(key, np.generic) else key)

@@ -11,7 +11,7 @@ import numpy as np
 
 from powersum.core.arrays import FloatArray, IntArray, frozen, starts_of
 from powersum.core.errors import InputError
-from powersum.model.keys import StateNumber, as_text, label_text, looks_whole, number_of, pairs_of, whole
+from powersum.model.keys import as_text, label_text, number_of, pairs_of, whole
 from powersum.model.log_values import check_log_values, log_values_of
 
 if TYPE_CHECKING:
@@ -228,40 +228,24 @@ class Model:
         return index
 
     def state(self, variable: int, key: StateKey, *, argument: str = "key") -> int:
-        """Index of the state of ``variable`` with this label or number; ``argument`` as in :meth:`variable`.
-
-        A whole number counts states from 0. Where labels are whole numbers themselves, it is taken only if it can mean
-        one state: if the state of this number is the one with this label, or if there is none of this number.
-        """
-        label, labels = label_text(key), self.states[variable] if self.states is not None else ()
-        if label in labels:
-            return StateNumber(labels.index(label))
+        """Index of the state of ``variable`` with this label or number; ``argument`` as in :meth:`variable`."""
+        label = label_text(key)
+        if self.states is not None and label is not None:
+            try:
+                return self.states[variable].index(label)
+            except ValueError:
+                pass
         index = number_of(key, argument, f"state of variable {self.name(variable)}")
-        cardinality = int(self.cardinalities[variable])
-        if not isinstance(key, StateNumber) and any(map(looks_whole, labels)):
-            index = self._one_reading(variable, labels, label, index)
         if index is None:
+            labels = self.states[variable] if self.states is not None else ()
             hint = _closest(str(key), labels) or _all_of(labels)
             raise InputError(f"variable {self.name(variable)} has no state {as_text(key)}{hint}")
+        cardinality = int(self.cardinalities[variable])
         if not 0 <= index < cardinality:
             raise InputError(
                 f"state {key} of variable {self.name(variable)} is out of range: it has states 0 to {cardinality - 1}"
             )
-        return StateNumber(index)
-
-    def _one_reading(self, variable: int, labels: tuple[str, ...], label: str | None, index: int | None) -> int | None:
-        """The state that a number means for a variable some of whose labels are numbers; None where it is none.
-
-        In digits it could only have been a label.
-        """
-        if label is not None or index is None:
-            return None
-        named = labels.index(str(index)) if str(index) in labels else None
-        if not 0 <= index < len(labels) or named == index:
-            return named
-        readings = f"{index} may mean state {index}, which is {labels[index]!r}"
-        readings += "" if named is None else f", or the label {str(index)!r}"
-        raise InputError(f"labels of variable {self.name(variable)} are numbers: {readings}; write the label as text")
+        return index
 
     def evidence(self, evidence: Any) -> dict[int, int]:
         """Translate evidence by names or numbers to ``{variable index: state index}``.
