@@ -35,10 +35,6 @@ BUCKET_PART = 8
 _NO_KEY = np.zeros(0, dtype=np.int64)
 
 
-ALL_OF = 5.0
-"""A pass that dropped nothing lists next to nothing: it may have so many times as many contexts as others."""
-
-
 class Recorded(NamedTuple):
     """A whole pass: the contexts of all buckets, as keys, and the bounds that they give.
 
@@ -160,11 +156,11 @@ class PartialSum:
             self._depth += 1
         log_sum, log_ratio = self._sum()
         log_value = log_sum + self._constant
-        if not self.n_dropped and self._left > (1.0 - ALL_OF) * self._room:
-            whole = [np.zeros((1, 1), dtype=np.int64) for _ in self._roots]
-            self.recorded = Recorded(self._roots, whole, log_value, log_value, settled=True)
-        elif len(self._seen) == len(self._buckets):
+        if len(self._seen) == len(self._buckets):
             self.recorded = Recorded(self._buckets, self._seen, log_value, log_ratio + self._tree_upper)
+            if not self.n_dropped:
+                whole = [np.zeros((1, 1), dtype=np.int64) for _ in self._roots]
+                self.recorded = Recorded(self._roots, whole, log_value, log_value, settled=True)
         self.log_lower = max(self.log_lower, log_sum + self._constant)
         self.log_upper = min(self.log_upper, log_ratio + self._tree_upper)
         if not self.n_dropped:
