@@ -75,13 +75,16 @@ class Lists:
 
     def __init__(self, n_nodes: int) -> None:
         self.first, self.length = np.zeros((2, n_nodes), np.int64)
-        self.flat = np.zeros(0, np.int32)
+        self.flat, self.used, self.idle = np.zeros(0, np.int32), 0, 0
 
     def put(self, nodes: IntArray, numbers: IntArray, lengths: IntArray) -> None:
         """The lists of some nodes that have none yet."""
-        self.first[nodes] = len(self.flat) + starts_of(lengths)[:-1]
-        self.length[nodes] = lengths
-        self.flat = np.concatenate([self.flat, numbers.astype(np.int32)])
+        end = self.used + len(numbers)
+        if end > len(self.flat):
+            self.flat = np.concatenate([self.flat[: self.used], np.zeros(end, np.int32)])
+        self.flat[self.used : end] = numbers
+        self.first[nodes], self.length[nodes] = self.used + starts_of(lengths)[:-1], lengths
+        self.used = end
 
     def get(self, nodes: IntArray) -> tuple[IntArray, IntArray]:
         """The lists of some nodes, one after another, and where each begins."""
@@ -89,11 +92,14 @@ class Lists:
         return self.flat[at].astype(np.int64), begin
 
     def drop(self, nodes: IntArray) -> None:
-        """Make room: these are done with."""
+        """These are done with: where that makes up half of all, the others move together."""
+        self.idle += int(self.length[nodes].sum())
         self.length[nodes] = 0
-        left = np.flatnonzero(self.length)
-        self.flat = self.get(left)[0].astype(np.int32)
-        self.first[left] = starts_of(self.length[left])[:-1]
+        if 2 * self.idle > self.used:
+            left = np.flatnonzero(self.length)
+            self.flat = self.get(left)[0].astype(np.int32)
+            self.first[left] = starts_of(self.length[left])[:-1]
+            self.used, self.idle = len(self.flat), 0
 
 
 class Wiring:
@@ -302,12 +308,13 @@ class Conditioning:
     def _meet(self, nodes: IntArray, states: Bits, held: IntArray, counts: IntArray) -> None:
         """Keep what nodes are that are met for the first time; their variables are known."""
         self.held.put(nodes, held, counts)
-        missing = len(nodes) - len(self.free)
-        if missing > 0:
-            have, more = len(self.states), max(missing, len(self.states), 64)
-            needed = 3 * self.wiring.n_states * (have + more) + 16 * (len(self.variables.flat) + len(self.held.flat))
-            if needed > self.memory:
-                raise BadFile(f"nodes take {needed} bytes, and --memory allows {self.memory}")
+        have = len(self.states)
+        more = max(have, 64, len(nodes)) if len(nodes) > len(self.free) else 0
+        lists = self.variables.flat.nbytes + self.held.flat.nbytes
+        needed = 3 * self.wiring.n_states * (have + more) + 4 * lists
+        if needed > self.memory:
+            raise BadFile(f"nodes take {needed} bytes, and --memory allows {self.memory}")
+        if more:
             self.states = np.concatenate([self.states, np.zeros((more, self.wiring.n_states), np.bool_)])
             self.free += range(have, have + more)
         rows = np.array([self.free.pop() for _ in range(len(nodes))], np.int64)

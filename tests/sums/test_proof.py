@@ -46,6 +46,7 @@ def test_both_bounds_of_a_sum(seed: int, share: float, zeros: float, tmp_path: P
     sums = PartialSum(problem.model, heuristic, root, record=1e6)
     one_pass(sums, share)
     assert sums.recorded is not None
+    assert sums.recorded.settled == (not sums.n_dropped)
     draft = draft_of(asked, problem)
     draft.add(by_sums(draft.ground, tree.best_tree, problem, sums.recorded))
     lower, upper = (x + problem.log_constant for x in (sums.recorded.log_lower, sums.recorded.log_upper))
@@ -93,3 +94,23 @@ def test_a_pass_that_is_too_large_is_not_recorded() -> None:
     sums = PartialSum(problem.model, heuristic, root, record=10.0)
     one_pass(sums, 0.0)
     assert sums.recorded is None
+
+
+def test_a_pass_that_drops_nothing_lists_next_to_nothing(tmp_path: Path) -> None:
+    asked = hard_case(1)
+    asked = asked._replace(query=Query.of(asked.model))
+    problem = asked.problem()
+    tree = CoveringTree(problem, elimination_order(problem.model, problem.tau), ibound=1)
+    heuristic, root = heuristic_of(tree, problem, sums=True)
+    sums = PartialSum(problem.model, heuristic, root, record=1e6)
+    one_pass(sums, 0.0)
+    assert sums.recorded is not None
+    step = by_sums(draft_of(asked, problem).ground, tree.best_tree, problem, sums.recorded)
+    assert len(step.arrays["context_states"]) == 0
+    assert step.arrays["context_settled"].all()
+    draft = draft_of(asked, problem)
+    draft.add(step)
+    value = truth(asked)
+    found = verified(asked, draft.done(value, value), tmp_path)
+    assert found.log_lower - CLOSE <= value <= found.log_upper + CLOSE
+    assert found.log_upper - found.log_lower < CLOSE

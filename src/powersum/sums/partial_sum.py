@@ -36,12 +36,16 @@ _NO_KEY = np.zeros(0, dtype=np.int64)
 
 
 class Recorded(NamedTuple):
-    """A whole pass: the contexts of all buckets, as keys, and the bounds that they give."""
+    """A whole pass: the contexts of all buckets, as keys, and the bounds that they give.
+
+    Of a pass that dropped nothing these are the ones that it began with alone: all that is possible below them counts.
+    """
 
     buckets: list[Bucket]
     keys: list[IntArray]
     log_lower: float
     log_upper: float
+    settled: bool = False
 
 
 @dataclass(slots=True)
@@ -138,6 +142,7 @@ class PartialSum:
         self._depth = 0
         self._waiting: dict[int, _Contexts] = {}
         self._seen: list[IntArray] = []
+        self._roots: list[Bucket] = []
         self._left = self._room
         self._arcs: list[_Arcs | None] = []
         self.n_arcs = self.n_stored = self.n_dropped = 0
@@ -150,11 +155,12 @@ class PartialSum:
             self._extend(self._buckets[self._depth])
             self._depth += 1
         log_sum, log_ratio = self._sum()
+        log_value = log_sum + self._constant
         if len(self._seen) == len(self._buckets):
-            bounds = log_sum + self._constant, log_ratio + self._tree_upper
+            self.recorded = Recorded(self._buckets, self._seen, log_value, log_ratio + self._tree_upper)
             if not self.n_dropped:
-                bounds = bounds[0], bounds[0]
-            self.recorded = Recorded(self._buckets, self._seen, *bounds)
+                whole = [np.zeros((1, 1), dtype=np.int64) for _ in self._roots]
+                self.recorded = Recorded(self._roots, whole, log_value, log_value, settled=True)
         self.log_lower = max(self.log_lower, log_sum + self._constant)
         self.log_upper = min(self.log_upper, log_ratio + self._tree_upper)
         if not self.n_dropped:
@@ -167,6 +173,7 @@ class PartialSum:
         if contexts is None:
             # The last eliminated variable of a component: its message is a number.
             contexts = _Contexts(np.zeros((1, 1), dtype=np.int64), np.ones(1))
+            self._roots.append(bucket)
         self._left -= len(contexts.keys) * len(bucket.key_variables)
         if self._left > 0.0:
             self._seen.append(contexts.keys)

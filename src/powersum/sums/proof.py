@@ -17,7 +17,10 @@ LEAST_SHARE = 1e-20
 
 
 def sum_contexts(recorded: Recorded, problem: Problem) -> dict[str, Array]:
-    """The arrays of all contexts that were kept: everything else is dropped, or counts with the tree's bound."""
+    """The arrays of all contexts that were kept: everything else is dropped, or counts with the tree's bound.
+
+    Where nothing was dropped, the first ones are settled: the checker finds all others by itself.
+    """
     variables, counts, states = [], [], []
     for bucket, keys in zip(recorded.buckets, recorded.keys, strict=True):
         variables.append(int(problem.variables[bucket.variable]))
@@ -31,7 +34,7 @@ def sum_contexts(recorded: Recorded, problem: Problem) -> dict[str, Array]:
         "context_variables": small(np.array(variables, dtype=np.int64)),
         "context_counts": small(np.array(counts, dtype=np.int64)),
         "context_states": np.concatenate(states),
-        "context_settled": np.zeros(sum(counts), dtype="u1"),
+        "context_settled": np.full(sum(counts), recorded.settled, dtype="u1"),
     }
 
 
