@@ -1,6 +1,6 @@
 """What the k best take: ``python -m benchmarks.best [--k 5 20] [--work 20] [--match grid]``.
 
-Each question twice, by turns: *fresh* parts share nothing, as before; *shared* ones have the tables of the first run,
+Each question twice, by turns: *fresh* parts share nothing; *shared* ones have the tables of the first run,
 its tree, and what is known already. Limits count work, and what is printed is processor time, so that a busy machine
 disturbs both alike; the first run of all is not printed, for it compiles.
 """
@@ -52,7 +52,7 @@ def main() -> None:
     parser.add_argument("--match", default="", help="only questions whose family or name contains this")
     arguments = parser.parse_args()
     warm = ps.generate.grid(12, 12, seed=1)
-    ps.solve(warm.model, query=warm.query, k=2, work=2.0)
+    ps.solve(warm.model, maximize=warm.query, k=2, work=2.0)
     print(
         f"{'question':34} {'k':>3} {'way':6} {'seconds':>8} {'runs':>6} {'proven':>6} {'last':>12} {'next at most':>12}"
     )
@@ -92,7 +92,7 @@ def _timed(
             runs += 1
             return super()._solver(*arguments, **options)  # type: ignore[no-any-return]
 
-    kept, best.BestFirst = best.BestFirst, Counted  # type: ignore[misc, assignment]
+    kept, best.BestFirst = best.BestFirst, Counted  # type: ignore[misc]
     try:
         begun = time.process_time()
         result = ps.solve(model, maximize, evidence, k=k, work=work)
