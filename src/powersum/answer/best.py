@@ -51,6 +51,9 @@ none."""
 TREE_MEMORY = 0.2
 """Share of the memory for such a tree; its tables are kept as long as there are parts."""
 
+MOST_VARIABLES = 20_000
+"""With more max variables than this tables are not asked, variable by variable."""
+
 CLOSED = 0.5 * SAME
 """A part whose bound is no further above the value that it has to beat is done with."""
 
@@ -76,6 +79,11 @@ class Part:
     seconds: float = 0.0
     division: Division | None = None
     ranked: bool = False
+
+    @property
+    def gap(self) -> float:
+        """How far its bound is above the best assignment known of it."""
+        return math.inf if self.result is None else self.log_upper - self.result.log_lower
 
     @property
     def found(self) -> Found:
@@ -173,20 +181,24 @@ class BestFirst:
         self._solve(root, FIRST_SHARE)
         first = root.result
         assert first is not None
-        if self._ranking is not None and self._ranking.exact and first.log_upper - first.log_lower > SAME:
+        if self._may_go_on and self._ranking is not None and self._ranking.exact and root.gap > SAME:
             # The run had no time for what tables tell.
-            root.result = None
-        while self._parts and not self._stuck and working_time() < self._end and self._interrupt.cause is None:
+            self._solve(root, 1.0)
+        while self._parts and not self._stuck and self._may_go_on:
             top = self._top()
             if top.result is None:
                 floor = self._floor
                 waiting = sum(part.result is None and part.log_upper > floor for part in self._parts)
                 self._solve(top, 1.0 / (waiting + 1))
-            elif self._enough(top.log_upper):
+            elif self._enough(self._left):
                 break
             else:
                 self._take(top)
         return self._answer(first)
+
+    @property
+    def _may_go_on(self) -> bool:
+        return working_time() < self._end and self._interrupt.cause is None
 
     def _top(self) -> Part:
         """The part with the largest bound; one whose best is known to be as good, if there is one."""
@@ -250,6 +262,10 @@ class BestFirst:
             if snapshot.log_upper <= floor + CLOSED:
                 solver.interrupt("Nothing better is left in this part.")
         result = solver.result()
+        if listed and result.log_lower == -math.inf:
+            # Nothing was found out about the rest of the part.
+            part.ranked = False
+            return
         if part.division is not None:
             result = self._keep_proof(part.division, part.allowed, solver, result)
         if not listed:
@@ -291,7 +307,7 @@ class BestFirst:
             return
         if solver.small is not None:
             self._ranking = small_ranking(solver.small)
-        elif self._variables and self._schedule.tighten:
+        elif 0 < len(self._variables) <= MOST_VARIABLES and self._schedule.tighten:
             left = max(self._end - working_time(), 0.0)
             self._ranking, self._tree = ranking_of(
                 self._question,
@@ -338,13 +354,13 @@ class BestFirst:
             self._parts.remove(part)
         elif result.log_lower == -math.inf or (
             # What is near to an assignment goes with it: so it has to be the right one.
-            self._distinct > 1 and part.log_upper - result.log_lower > SAME
+            self._distinct > 1 and part.gap > SAME
         ):
             # A part that ended by itself would end like that again.
             self._stuck = result.seconds < 0.5 * part.seconds
             part.result = result if self._stuck else None
         else:
-            self._taken.append(part.found if part.log_upper - result.log_lower <= SAME else self._alone(part))
+            self._taken.append(part.found if part.gap <= SAME else self._alone(part))
             self._split(part, part.states)
 
     def _alone(self, part: Part) -> Found:

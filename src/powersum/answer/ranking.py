@@ -18,6 +18,8 @@ from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.clock import deadline_at, working_time
 from powersum.core.errors import TooLittleMemoryError
 from powersum.core.interrupt import Interrupt
+from powersum.core.speed import LOOK_UP
+from powersum.core.work_time import spend
 from powersum.exact.small import SmallElimination
 from powersum.model.question import Question
 from powersum.model.rounding import IMPOSSIBLE, certain, elimination_error
@@ -82,6 +84,7 @@ class Ranking:
 
     def losses(self, states: Sequence[int]) -> list[FloatArray]:
         """What each state of each variable takes off the bound, the variables before it being in these states."""
+        spend(LOOK_UP * len(self._levels))
         found: list[FloatArray] = []
         path: list[int] = []
         for level, state in zip(self._levels, states, strict=True):
@@ -95,6 +98,7 @@ class Ranking:
 
     def best(self, allowed: Mapping[int, frozenset[int]]) -> tuple[int, ...]:
         """States that the bound likes best among those allowed, each given those before it."""
+        spend(LOOK_UP * len(self._levels))
         states: list[int] = []
         path: list[int] = []
         for level in self._levels:

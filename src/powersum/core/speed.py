@@ -74,3 +74,6 @@ TREE_BUILDING = 3e-5
 
 COUNTING_NODE = 12e-6
 """For each variable that is set while a sum is found by conditioning."""
+
+LOOK_UP = 1e-5
+"""What a state costs of a bound is read off the tables of one variable, in Python."""
