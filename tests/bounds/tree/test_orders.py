@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
-from powersum.bounds.tree import CoveringTree, covering_tree, orders
+from powersum.bounds.tree import CoveringTree, covering_tree, fixed_tree, orders
+from powersum.bounds.tree.descent import Descent
 from powersum.bounds.tree.orders import DRAWN_APART, Orders
 from powersum.bounds.tree.phases import Phase
 from powersum.core import work_time
@@ -82,6 +85,39 @@ def test_bounds_are_valid_while_orders_are_screened(seed: int, monkeypatch: pyte
     # Whatever order won, decoding and the bound from scratch are of it.
     assert tree.bound() >= exact
     check_order(tree.best_tree.order, problem.tau, problem.model.n_variables)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 3])
+def test_orders_are_judged_after_equally_many_passes(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first tree once had twice the passes of all others, and looked the best on every model."""
+    for name, value in (("SMALL_ENTRIES", 400.0), ("EXACT_ENTRIES", 0.0), ("ENTRIES_PER_VARIABLE", 0.0)):
+        monkeypatch.setattr(covering_tree, name, value)
+    monkeypatch.setattr(covering_tree, "STALLED", -1.0)
+    # No round may be the last for want of gain: then all end by their turns.
+    monkeypatch.setattr(fixed_tree, "CONVERGED", -math.inf)
+    monkeypatch.setattr(fixed_tree, "LEAST_SINGLE_GAIN", -math.inf)
+    monkeypatch.setattr(covering_tree, "LEAST_SECONDS", 0.1)
+    passes: list[int] = []
+    timed = Descent._timed
+
+    def counted(descent: Descent) -> float:
+        passes[-1] += 1
+        return timed(descent)
+
+    monkeypatch.setattr(Descent, "_timed", counted)
+    problem = problem_of(seed, MIXED)
+    with counted_by(Meter()):
+        tree = CoveringTree(problem, elimination_order(problem.model, problem.tau))
+        deadline, last = work_time.monotonic() + 1.0, None
+        while tree._phase in (Phase.FIRST, Phase.SCREENING):
+            if tree._tree is not last:
+                passes.append(0)
+                last = tree._tree
+            if not tree.step(deadline):
+                break
+    # The last of them may have been cut short. A round more or less, with its line searches, is no fault.
+    assert len(passes) > 3
+    assert max(passes[:-1]) - min(passes[:-1]) <= 30
 
 
 def test_small_problems_are_not_screened(monkeypatch: pytest.MonkeyPatch) -> None:

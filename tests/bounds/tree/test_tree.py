@@ -16,12 +16,14 @@ from powersum.bounds.buckets.partition import limits_of, partition
 from powersum.bounds.buckets.passes import Passes, _largest_of_stretches
 from powersum.bounds.buckets.scopes import scopes_in_order
 from powersum.bounds.buckets.wiring import lay_out
-from powersum.bounds.tree import CoveringTree
+from powersum.bounds.tree import CoveringTree, covering_tree
 from powersum.bounds.tree.budget import largest_within
 from powersum.bounds.tree.fixed_tree import FixedTree
 from powersum.core import work_time as time
 from powersum.core.arrays import FloatArray
 from powersum.core.errors import InputError
+from powersum.core.speed import TREE_PASS
+from powersum.core.work_time import Meter, counted_by
 from powersum.model.model import Model
 from powersum.model.query import Query
 from powersum.model.rounding import magnitudes
@@ -270,6 +272,75 @@ def test_free_size_repeats_without_a_clock() -> None:
             tree.step(math.inf)
         bounds.append(tree.log_upper)
     assert bounds[0] == bounds[1]
+
+
+def test_the_pace_of_a_tree_counts_whole_rounds() -> None:
+    """Sizes are planned by it; the quickest pass alone leaves out the step and the evaluation that is claimed."""
+    problem = problem_of(wide_model(60), np.where(np.arange(60) % 2 == 0, 0.0, 1.0))
+    with counted_by(Meter()):
+        tree = tree_of(problem, ibound=4)._tree
+        assert tree.seconds_per_entry == 0.0
+        tree.step(math.inf)
+        for _ in range(5):
+            assert tree._descent is not None
+            begun, before = time.monotonic(), tree._descent.evaluations
+            tree.step(math.inf)
+            elapsed, passes = time.monotonic() - begun, tree._descent.evaluations - before
+            # One of them may have come after the round, at a new temperature.
+            assert TREE_PASS < tree.seconds_per_entry <= elapsed / ((passes - 1) * tree.layout.n_entries)
+        pace = tree.seconds_per_entry
+        tree.rest()
+        assert tree.seconds_per_entry == pace
+
+
+def test_growth_takes_a_larger_step_where_a_small_one_leads_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A grid's run once ended after a third of its time, since every merge left took more than the step allowed."""
+    monkeypatch.setattr(covering_tree, "EXACT_ENTRIES", 0.0)
+    monkeypatch.setattr(covering_tree, "SMALL_ENTRIES", 5000.0)
+    monkeypatch.setattr(covering_tree, "ENTRIES_PER_VARIABLE", 0.0)
+    grown, asked = FixedTree.grown, []
+
+    def only_by_much(tree: FixedTree, factor: float, size: float, seed: int) -> FixedTree | None:
+        asked.append(factor)
+        return None if factor < 5.0 else grown(tree, factor, size, seed)
+
+    monkeypatch.setattr(FixedTree, "grown", only_by_much)
+    problem = problem_of(wide_model(60), np.where(np.arange(60) % 2 == 0, 0.0, 1.0))
+    tree = tree_of(problem)
+    before, entries = tree.log_upper, tree._tree.layout.n_entries
+    tree.step(math.inf)
+    assert tree._grow(math.inf)
+    assert tree._tree.layout.n_entries > entries
+    assert asked == [covering_tree.GROWTH**k for k in (1, 2, 3)]
+    assert tree._tree.log_upper <= before
+    # Neither does it try what memory does not hold.
+    asked.clear()
+    tree._bytes = int(2.0 * tree._tree.n_bytes)
+    monkeypatch.setattr(FixedTree, "grown", lambda tree, factor, size, seed: asked.append(factor))
+    assert not tree._grow(math.inf)
+    assert asked == [covering_tree.GROWTH]
+
+
+def test_the_order_given_is_taken_where_it_alone_is_exact() -> None:
+    """Whatever order small trees prefer: log Z of pedigree19 was exact or two nats loose by a hair in the trial."""
+    rng = np.random.default_rng(0)
+    n = 14
+    # A wheel: narrow if the hub comes last, one table of everything if it comes first.
+    spokes = [((0, k), rng.random((2, 2))) for k in range(1, n)]
+    rim = [((k, k + 1), rng.random((2, 2))) for k in range(1, n - 1)]
+    problem = problem_of(Model.from_factors([2] * n, [*spokes, *rim]), np.ones(n))
+    narrow, wide = np.arange(n)[::-1].copy(), np.arange(n)
+    tree = CoveringTree.going_on(
+        CoveringTree(problem, wide, ibound=1)._tree, problem, threads=1, seed=0, ibound=None, memory=20_000
+    )
+    tree._given = narrow
+    first = tree.best_tree
+    assert not first.exact
+    assert tree._exact_tree(wide, math.inf) is None
+    tree.step(math.inf)
+    assert tree._grow(math.inf)
+    assert tree._tree.exact
+    assert tree._tree.log_upper == pytest.approx(exact_value(problem.model, problem.tau), abs=1e-9)
 
 
 def test_too_little_memory_is_said() -> None:

@@ -118,11 +118,12 @@ class CoveringTree:
         self._threads = threads
         self._seed = seed
         self._order = np.ascontiguousarray(order, dtype=np.int64)
+        self._given = self._order
         self._bytes = DEFAULT_BYTES if memory is None else memory
         self._phase = Phase.FIRST if ibound is None else Phase.LAST
         self._small_entries = max(SMALL_ENTRIES, ENTRIES_PER_VARIABLE * len(self._order))
         if ibound is None:
-            exact = self._exact_tree(EXACT_ENTRIES)
+            exact = self._exact_tree(self._order, EXACT_ENTRIES)
             self._tree = exact or self._tree_within(self._order, self._small_entries)
         else:
             scopes = scopes_in_order(problem.model, self._order)
@@ -278,17 +279,17 @@ class CoveringTree:
         self._phase = Phase.BEST_ORDER
         self._turn = self._trial_turn(FINAL_TRIALS)
 
-    def _exact_tree(self, entries: float) -> FixedTree | None:
+    def _exact_tree(self, order: IntArray, entries: float) -> FixedTree | None:
         """The tree without splits, where memory and the entries allowed for one pass are enough."""
         # The largest table alone mostly tells, and a partition of a very large model takes seconds.
-        if order_cost(self._problem.model, self._order).log2_largest > np.log2(max(entries, 2.0)):
+        if order_cost(self._problem.model, order).log2_largest > np.log2(max(entries, 2.0)):
             return None
-        scopes = scopes_in_order(self._problem.model, self._order)
-        cardinalities = self._problem.model.cardinalities[self._order]
+        scopes = scopes_in_order(self._problem.model, order)
+        cardinalities = self._problem.model.cardinalities[order]
         parts = exact_within(scopes, cardinalities, entries=entries, size=self._bytes)
         if parts is None:
             return None
-        return FixedTree(self._problem, self._order, scopes, parts, threads=self._threads)
+        return FixedTree(self._problem, order, scopes, parts, threads=self._threads)
 
     def _tree_within(self, order: IntArray, entries: float) -> FixedTree:
         """A tree of at most so many entries, if memory allows any."""
@@ -346,7 +347,9 @@ class CoveringTree:
         """Go on with a larger tree, as far as memory and the time left allow; False where it would gain nothing."""
         tree, left = self._tree, deadline - time.monotonic()
         self._orders_left, self._turn = 0, Turn()
-        exact = self._exact_tree(0.5 * left / (EXACT_SLOWNESS * pace_of(tree)))
+        # The order given is mostly the narrowest, for many were tried for it.
+        affordable = 0.5 * left / (EXACT_SLOWNESS * pace_of(tree))
+        exact = self._exact_tree(self._order, affordable) or self._exact_tree(self._given, affordable)
         if exact is not None:
             tree.rest()
             self._tree = exact
