@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import warnings
 from pathlib import Path
 
 import pytest
@@ -228,6 +229,20 @@ def test_the_least_recently_used_goes(tmp_path: Path, monkeypatch: pytest.Monkey
         os.utime(tmp_path / str(age), (1e9 - age, 1e9 - age))
     cache.prune(tmp_path, keep=tmp_path / "3")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "1", "3"]
+
+
+def test_files_that_go_while_they_are_counted_leave_nothing_open(tmp_path: Path) -> None:
+    """Several processes remove old folders at once; what was left open made some later test fail by a warning."""
+    for name in ("first", "second"):
+        (tmp_path / name).write_bytes(bytes(100))
+    sizes = cache._sizes(tmp_path)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        assert next(sizes) == 100
+        for name in ("first", "second"):
+            (tmp_path / name).unlink()
+        assert list(sizes) == []
+    assert told == []
 
 
 def test_sizes_and_clearing_touch_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -265,8 +265,10 @@ def prune(folder: Path, keep: Path) -> None:
 def _sizes(folder: Path) -> Iterator[int]:
     """Bytes of each file; another process may remove them meanwhile."""
     try:
-        for entry in os.scandir(folder):
-            yield entry.stat().st_size
+        # Closed at once, also where a file is gone before it is looked at: else Python warns, some time later.
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                yield entry.stat().st_size
     except OSError:
         return
 
