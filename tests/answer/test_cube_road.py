@@ -193,3 +193,14 @@ def test_states_there_and_back(seed: int) -> None:
     assert np.array_equal(problem.reduced_states(problem.restore(reduced)), reduced)
     # A state that is not possible is none.
     assert (problem.reduced_states(np.full(model.n_variables, 99)) == -1).all()
+
+
+def test_one_process_is_this_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody is started for it."""
+
+    def refused(*_: Any, **__: Any) -> ps.Result:
+        raise AssertionError("cubes")
+
+    monkeypatch.setattr(cubes, "solve_by_cubes", refused)
+    model, query = ps.generate.grid(5, 5, strength=2.0, seed=1)
+    assert ps.solve(model, query, executor=1, schedule=SLOW, time_limit=600.0).status is ps.Status.OPTIMAL
