@@ -193,3 +193,27 @@ def test_states_there_and_back(seed: int) -> None:
     assert np.array_equal(problem.reduced_states(problem.restore(reduced)), reduced)
     # A state that is not possible is none.
     assert (problem.reduced_states(np.full(model.n_variables, 99)) == -1).all()
+
+
+def test_one_process_is_this_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody is started for it."""
+
+    def refused(*_: Any, **__: Any) -> ps.Result:
+        raise AssertionError("cubes")
+
+    monkeypatch.setattr(cubes, "solve_by_cubes", refused)
+    model, query = ps.generate.grid(5, 5, strength=2.0, seed=1)
+    assert ps.solve(model, query, executor=1, schedule=SLOW, time_limit=600.0).status is ps.Status.OPTIMAL
+
+
+@pytest.mark.parametrize("seconds", [1e-9, -1.0])
+def test_a_road_that_begins_when_time_is_over(seconds: float) -> None:
+    """Found by the soak: a stage may end with the time, and a cube be left to go on in."""
+    model, query = ps.generate.grid(5, 5, strength=2.0, seed=1)
+    value = ps.solve(model, query).log_lower
+    with cf.ThreadPoolExecutor(1) as pool:
+        solver = Solver(model, query, time_limit=1.0, schedule=SLOW)
+        conquest = Conquest(solver, Workers(pool, own=False), seconds=seconds, road=True)
+        conquest._follow(conquest._root, 2)
+        result = conquest.run()
+    assert result.log_lower - 1e-9 <= value <= result.log_upper + 1e-9

@@ -1,7 +1,7 @@
 """The road: the cube that whoever asked works on itself, for as long as it likes, while others have parts of it.
 
 One process with all the time has better trees than slices have. So of several processes one goes on as it would alone,
-and hears what the others find; they cannot make it slower. Once they have closed all of the question but one part, the
+and hears what the others find, without waiting for them. Once they have closed all of the question but one part, the
 road goes on within that part, with the next tree that would have been begun anyway.
 """
 

@@ -191,7 +191,7 @@ class Conquest:
 
     def _follow(self, node: Node, stage: int) -> None:
         """Work on a cube in this process from now on."""
-        road = Road.into(self._asked, node.cube, self._left, stage)
+        road = Road.into(self._asked, node.cube, max(self._left, LEAST_SECONDS), stage)
         if road is not None:
             self._road, self._trunk = road, node
             # There is nothing to wait for: whoever is free may split it.

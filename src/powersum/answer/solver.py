@@ -109,7 +109,7 @@ def solve(
         A checkpoint to go on from: the assignment, the tree and what was proven, all of it computed anew. It may be
         about another question on the same model, with other evidence or other variables to maximise.
     executor
-        Who works on cubes of the question: a number of processes, a ``concurrent.futures.Executor``, or a
+        Who works on cubes of the question: a number of processes (this one is among them), an ``Executor``, or a
         ``dask.distributed.Client``; each process has ``memory`` of its own. See ``docs/cluster.md``.
     callback
         Called with a :class:`~powersum.model.result.Snapshot` whenever a bound has moved.
