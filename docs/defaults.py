@@ -30,7 +30,7 @@ def _in(place: Any) -> None:
 def _shown(default: Any) -> Any:
     """The value of a number or a word that has a name; anything else as it is."""
     name = str(default)
-    if not isinstance(default, griffe.Expr) or not name.isupper() or "." in name:
+    if not isinstance(default, griffe.ExprName) or not name.isupper():
         return default
     module, _, own = default.canonical_path.rpartition(".")
     try:

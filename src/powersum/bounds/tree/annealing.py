@@ -9,8 +9,11 @@ from __future__ import annotations
 LEAST_COST = 1e-4
 """A temperature is taken to cost at least this, in nats: below it, what single precision shows of gains is rounding."""
 
-FIRST_TEMPERATURE, LAST_TEMPERATURE = 0.5, 0.005
-"""Where it begins and ends."""
+FIRST_TEMPERATURE = 0.5
+"""Where it begins."""
+
+LAST_TEMPERATURE = 0.005
+"""Where it ends."""
 
 
 class Annealing:
