@@ -118,6 +118,33 @@ def _large() -> None:
     elimination_order(model, np.ones(model.n_variables))
 
 
+def _wide_sums() -> None:
+    """Conditioning and kept messages, called by themselves: in a run, time decides whether they have a turn."""
+    import numpy as np
+
+    import powersum as ps
+    from powersum.assign.sum_tree import SumTree
+    from powersum.core.progress import Progress
+    from powersum.exact.counting import Counting
+    from powersum.model.query import Query
+    from powersum.prepare.ordering import elimination_order
+    from powersum.prepare.simplify import simplify
+
+    # Large enough for more than one rule to be tried.
+    model, query = ps.generate.grid(30, 30, kind="bayes", seed=1)
+    weights = np.ones(model.n_variables)
+    counting = Counting(model, weights, elimination_order(model, weights), memory=1e8)
+    while counting.step() is Progress.MORE and counting.on_trial:
+        pass
+    model, query = ps.generate.grid(4, 4, seed=1)
+    problem = simplify(model, Query.of(model, query))
+    tree = SumTree(problem)
+    free = np.flatnonzero(problem.tau == 0.0)[:2]
+    tree.start(np.zeros(len(problem.tau), dtype=np.int64))
+    tree.joint(free, 1e6)
+    tree.move(free, np.ones(len(free), dtype=np.int64))
+
+
 def _paper() -> None:
     import powersum as ps
 
@@ -141,6 +168,7 @@ TASKS: Mapping[str, Callable[[], None]] = MappingProxyType(
         "engine": _engine,
         "other bounds": _rivals,
         "sums too wide": lambda: _solve(None, seconds=2.0),
+        "wide sums by conditioning": _wide_sums,
         "sums too wide to hold": lambda: _solve("some", seconds=2.0, elimination_cost=1e3, evaluation_cost=math.inf),
         "exact sums": lambda: _solve(None, rows=14, elimination_cost=1e-9),
         "marginals": _marginals,
