@@ -13,7 +13,8 @@ import time
 
 import powersum as ps
 from benchmarks.solve import Row, load
-from powersum.answer.best import BestFirst, Part
+from powersum.answer.best import BestFirst
+from powersum.answer.best_parts import Part
 from powersum.answer.solver import Solver
 from powersum.model.result import Result
 

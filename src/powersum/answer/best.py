@@ -14,10 +14,11 @@ only for what is better than the assignments that are known already.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from powersum.answer.best_parts import Allowed, Found, Part, pieces_of
 from powersum.answer.probability import log_sum_of, probability_of
 from powersum.answer.restriction import restricted
 from powersum.answer.solver import SAME, Solver
@@ -59,50 +60,6 @@ CLOSED = 0.5 * SAME
 
 PROOF_SHARE = 0.25
 """Share of the memory for proofs of parts; those that no longer fit are not kept, and less is proven."""
-
-Allowed = dict[int, frozenset[int]]
-"""States that a part allows, for each variable of which it does not allow all."""
-
-
-@dataclass(slots=True, eq=False)
-class Part:
-    """Some of the assignments. ``log_upper`` holds for all of them, also before the part's own best is known.
-
-    ``division`` is what a certificate is made of, where one is wanted. Of a part that is ``ranked``, some first
-    variables are set, the next one is restricted and all others are free: tables tell its bound.
-    """
-
-    allowed: Allowed
-    log_upper: float
-    result: Result | None = None
-    states: tuple[int, ...] = ()
-    seconds: float = 0.0
-    division: Division | None = None
-    ranked: bool = False
-
-    @property
-    def gap(self) -> float:
-        """How far its bound is above the best assignment known of it."""
-        return math.inf if self.result is None else self.log_upper - self.result.log_lower
-
-    @property
-    def found(self) -> Found:
-        """The best assignment known of it."""
-        assert self.result is not None
-        return Found(self.result, self.states, self.log_upper, self.division)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Found:
-    """An assignment, an upper bound on its value, and where it was found.
-
-    Once it has been *taken*, no part has it any more.
-    """
-
-    result: Result
-    states: tuple[int, ...]
-    log_upper: float
-    division: Division | None = None
 
 
 def best_of(
@@ -385,7 +342,7 @@ class BestFirst:
         What differs in too few variables is left out.
         """
         self._parts.remove(part)
-        pieces = list(self._pieces(part, states))
+        pieces = list(pieces_of(part, states, self._variables, self._sizes, self._ranking))
         *_, rest = pieces
         apart = sum(s not in rest.allowed.get(v, (s,)) for v, s in zip(self._variables, states, strict=True))
         if part.division is not None:
@@ -397,28 +354,6 @@ class BestFirst:
             part.division.around = states
         kept = pieces if apart >= self._distinct else pieces[:-1]
         self._parts += [piece for piece in kept if piece.log_upper > -math.inf]
-
-    def _pieces(self, part: Part, states: tuple[int, ...]) -> Iterator[Part]:
-        """The pieces by one variable after another, and the rest, which differs from the states as little as may be."""
-        same = dict(part.allowed)
-        ranking = self._ranking if part.ranked else None
-        losses = None if ranking is None else ranking.losses(states)
-        log_path = math.inf if ranking is None else ranking.log_upper
-        for depth, (variable, size, state) in enumerate(zip(self._variables, self._sizes, states, strict=True)):
-            kept = part.allowed.get(variable, frozenset(range(size)))
-            if state not in kept:
-                # The path that tables tell about ends here.
-                losses, log_path = None, math.inf
-            elif len(kept) > 1:
-                other = kept - {state}
-                log_upper = part.log_upper
-                if losses is not None:
-                    log_upper = min(log_upper, log_path - min(float(losses[depth][s]) for s in other))
-                yield Part({**same, variable: other}, log_upper, ranked=losses is not None)
-                same[variable] = frozenset((state,))
-            if losses is not None:
-                log_path -= float(losses[depth][state])
-        yield Part(same, part.log_upper)
 
     def _answer(self, first: Result) -> Result:
         """The first result, with those that follow and the bound on the next."""
