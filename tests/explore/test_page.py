@@ -204,7 +204,7 @@ def test_the_best_what_if_and_undo(browser: Browser, served: Served) -> None:
     second = ps.solve(CLINIC, [CANCER, BRONCHITIS], {"dyspnoea": "much", SMOKER: 0})
     answered(tab, f"probability {second.probability}")
     assert f"probability {first.probability}" in tab.text("#before")
-    assert tab.value(f"document.querySelectorAll('[data-id=\"{CANCER}\"] .before:not([hidden])').length") == 2
+    tab.wait(f"{before(CANCER)}.length === 2")
     tab.click("#undo")
     answered(tab, f"probability {first.probability}")
     tab.click("#redo")
@@ -217,6 +217,30 @@ def test_the_best_what_if_and_undo(browser: Browser, served: Served) -> None:
     three = ps.solve(CLINIC, [CANCER, BRONCHITIS], {"dyspnoea": "much", SMOKER: 0}, k=3)
     for item, one in zip(tab.text("#best ol").splitlines(), three.best, strict=True):
         assert all(f"{name} = {label}" in item for name, label in one.assignment.items())
+    assert tab.complaints() == []
+
+
+def before(variable: int) -> str:
+    """The script that reads the widths of the thin bars of a variable, in percent."""
+    bars = f"""document.querySelectorAll('[data-id="{variable}"] .before:not([hidden])')"""
+    return f"Array.from({bars}, (e) => parseFloat(e.style.width))"
+
+
+def test_what_if_keeps_the_beliefs_of_its_own_question(browser: Browser, served: Served) -> None:
+    """Pressed in the moment after a change, when the page still shows the beliefs of the question before."""
+    tab = opened(browser, served)
+    settled(tab, CANCER, expected(CLINIC, {}, CANCER))
+    both = f"document.querySelector({json.dumps(state(DYSPNOEA, 1))}).click(); document.getElementById('whatif').click()"
+    tab.value(both)
+    tab.wait(f"{before(CANCER)}.length === 2")
+    kept = ps.marginals(CLINIC, {DYSPNOEA: 1}).beliefs[CANCER]
+    assert tab.value(before(CANCER)) == pytest.approx(100 * kept, abs=0.01)
+    # It stays when the question goes on, and goes when it is taken back.
+    tab.click(state(SMOKER, 1))
+    settled(tab, CANCER, expected(CLINIC, {DYSPNOEA: 1, SMOKER: 1}, CANCER))
+    assert tab.value(before(CANCER)) == pytest.approx(100 * kept, abs=0.01)
+    tab.click("#whatif")
+    assert tab.value(before(CANCER)) == []
     assert tab.complaints() == []
 
 

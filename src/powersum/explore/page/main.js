@@ -10,7 +10,7 @@ import { byId, make } from "./text.js";
 
 const NARROW = "(max-width: 60rem)";
 const model = { variables: 0 };
-const seen = { beliefs: null, before: null, evidenceBefore: [], exact: true, waiting: false, picture: null };
+const seen = { beliefs: null, asked: null, before: null, evidenceBefore: [], exact: true, waiting: false, picture: null };
 let centre = [];
 let variable = null;
 let asking = false, askAgain = false;
@@ -76,10 +76,12 @@ async function believe() {
   }
   asking = true;
   const late = setTimeout(() => { seen.waiting = true; show(); }, 300);
+  const asked = question.now;
   try {
     const ids = [...new Set([...graph.ids, ...(variable ? [variable.id] : [])])];
-    const said = await post("beliefs", { question: { max: [], evidence: evidenceOf(question.now) }, of: ids });
+    const said = await post("beliefs", { question: { max: [], evidence: evidenceOf(asked) }, of: ids });
     seen.beliefs = said.beliefs || null;
+    seen.asked = asked;
     seen.exact = said.exact !== false;
     if (said.impossible) complain(new Error("What is observed has probability 0: take something back."));
   } catch (error) {
@@ -210,17 +212,20 @@ function whatIf() {
   byId("whatif").setAttribute("aria-pressed", String(on));
   answer.keep(on);
   seen.evidenceBefore = evidenceOf(question.now);
-  seen.before = on ? { ...(seen.beliefs || {}) } : null;
+  // Beliefs on the page may still be those of the question before this one.
+  seen.before = on ? { ...(seen.asked === question.now ? seen.beliefs : {}) } : null;
   show();
+  if (on) keepUp();
 }
 
-/** Beliefs of what was kept, for boxes that were not drawn then. */
+/** Beliefs of what was kept, for boxes that were not drawn then, or whose beliefs had not come yet. */
 async function keepUp() {
-  const missing = graph.ids.filter((id) => !(id in seen.before));
+  const kept = seen.before;
+  const missing = graph.ids.filter((id) => !(id in kept));
   if (!missing.length) return;
   try {
     const said = await post("beliefs", { question: { max: [], evidence: seen.evidenceBefore }, of: missing });
-    if (seen.before) Object.assign(seen.before, said.beliefs || {});
+    Object.assign(kept, said.beliefs || {});
     show();
   } catch (error) {
     complain(error);
