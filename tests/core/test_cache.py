@@ -144,7 +144,12 @@ def test_a_caller_is_compiled_with_a_callee_that_was_kept(package: Path, tmp_pat
 def test_other_insides_of_numba_have_their_own_way(package: Path, tmp_path: Path) -> None:
     there = environment(package, POWERSUM_CACHE_DIR=str(tmp_path / "kept"))
     ask(there)
-    assert ask(there, f"from powersum.core import packing; packing._library = None; {ASK}")[0] == "106 1"
+    other = "from powersum.core import packing; packing._library = None; "
+    assert ask(there, other + ASK)[0] == "106 1"
+    # Where a caller is compiled, its callee is, too: without machine code there is nothing that could be brought back.
+    assert ask(there, f"{other}from powersum.model.caller import called; print(called(3.5))")[0] == "107.0"
+    again = "from powersum.model.caller import called, twice; print(called(3.5), sum(twice.stats.cache_hits.values()))"
+    assert ask(there, other + again)[0] == "107.0 0"
 
 
 def test_an_unrelated_source_keeps_the_code(package: Path, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from numba.core.serialize import dumps
 
 from powersum.core.cache import module_stamp, store
 from powersum.core.clock import compilation
+from powersum.core.compiler import LinkedCompiler, ShortCompiler
 from powersum.core.packing import packed, unpacked
 
 LOCKED, COMPILED = "numba:compiler_lock", "numba:compile"
@@ -144,8 +145,10 @@ def _source_of(module: str) -> str | None:
     return str(path) if path.suffix == ".py" and path.is_file() else None
 
 
-def _compile(function: Function, **options: Any) -> Function:
-    kernel = numba.njit(nogil=True, error_model="numpy", boundscheck=BOUNDSCHECK, **options)(function)
+def _compile(function: Function, *, compiler: type[ShortCompiler] = ShortCompiler, **options: Any) -> Function:
+    kernel = numba.njit(nogil=True, error_model="numpy", boundscheck=BOUNDSCHECK, pipeline_class=compiler, **options)(
+        function
+    )
     # Without a source, in a notebook or an archive, nothing tells whether kept code is of the present function.
     source = _source_of(function.__module__)
     if source is not None:
@@ -162,9 +165,10 @@ def compiled(function: Function) -> Function:
 def inner(function: Function) -> Function:
     """Compile a function that only other compiled functions call.
 
-    It gets no entry from Python, whose unpacking of many arrays takes longer to compile than the function itself.
+    It gets no entry from Python, whose unpacking of many arrays takes longer to compile than the function itself, and
+    no machine code but that within its callers. Two of them must not call each other.
     """
-    return _compile(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    return _compile(function, compiler=LinkedCompiler, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
 def bare(function: Function) -> Function:
@@ -172,7 +176,7 @@ def bare(function: Function) -> Function:
 
     Counting takes an atomic operation for each array handed over, which is longer than a short row's work.
     """
-    return _compile(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False)
+    return _compile(function, compiler=LinkedCompiler, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False)
 
 
 def without_counting(function: Function) -> Function:

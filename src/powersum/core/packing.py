@@ -16,14 +16,16 @@ from numba.core.compiler import CompileResult
 from numba.core.runtime.nrt import rtsys
 from numba.core.serialize import dumps
 
+from powersum.core.compiler import LinkedLibrary
+
 # Numba's own ways to take a compiled function apart and to put it together again, without their missing types.
 _rebuild: Callable[..., Any] = CompileResult._rebuild
 _dumps: Callable[[Any], bytes] = dumps
 _start_runtime: Callable[[Any], None] = rtsys.initialize
 
 
-class _Library(JITCodeLibrary):
-    """Machine code that is ready to run; its LLVM form is parsed where a function that calls it is compiled."""
+class _ParsedLate:
+    """A library whose LLVM form is parsed where a function that calls it is compiled."""
 
     bitcode: bytes
     _shared_module: Any
@@ -34,10 +36,21 @@ class _Library(JITCodeLibrary):
         return self._shared_module
 
 
+class _ReadyLibrary(_ParsedLate, JITCodeLibrary):
+    """Machine code that is ready to run."""
+
+
+class _CalleeLibrary(_ParsedLate, LinkedLibrary):
+    """A function that has no machine code."""
+
+
 def _library(codegen: Any, name: str, object_code: bytes, bitcode: bytes, symbols: list[str]) -> Any:
     """A library made of what is kept of one."""
-    made: Any = cast(Any, _Library)(codegen, name)
+    made: Any = cast(Any, _ReadyLibrary if object_code else _CalleeLibrary)(codegen, name)
     made.bitcode = bitcode
+    if not object_code:
+        made._finalized = True
+        return made
     made.enable_object_caching()
     made._set_compiled_object(object_code)
     made._finalize_final_module()
@@ -79,7 +92,7 @@ def _defined(symbol: Any) -> bool:
 
 
 def unpacked(content: bytes, target_context: Any) -> Any:
-    """The compiled function of :func:`packed`, ready to run."""
+    """The compiled function of :func:`packed`, ready to run or to be linked; None where it has to be compiled again."""
     name, object_code, bitcode, symbols, parts = pickle.loads(content)
     try:
         # All of a target context that running needs; whoever compiles brings it up to date by itself.
@@ -87,6 +100,8 @@ def unpacked(content: bytes, target_context: Any) -> Any:
         library = _library(target_context.codegen(), name, object_code, bitcode, symbols)
         return _rebuild(_Shelf(target_context, library), None, *parts)._replace(target_context=target_context)
     except (AttributeError, TypeError):
-        # A version of Numba whose insides are not those known here has its own way.
+        # A version of Numba whose insides are not those known here has its own way, which needs machine code.
+        if not object_code:
+            return None
         target_context.refresh()
         return _rebuild(target_context, (name, "object", (object_code, bitcode)), *parts)
