@@ -174,7 +174,7 @@ def test_a_level_too_large_for_memory_is_refused(monkeypatch: pytest.MonkeyPatch
         return whole(walk)
 
     monkeypatch.setattr(Conditioning, "up", poor)
-    with pytest.raises(pc.BadFile, match="a level takes"):
+    with pytest.raises(pc.BadFile, match="a level would take"):
         checked(model, {}, certificate)
 
 

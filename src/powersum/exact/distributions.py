@@ -114,7 +114,10 @@ def _spread(
     gather = scratch.gather if n_inputs * block <= len(scratch.gather) else np.empty(n_inputs * block, np.int64)
     offset = np.empty((n_inputs, n_axes), np.int64)
     start = np.empty(n_inputs, np.int64)
-    lay_block(b, wiring, domains, bases, places, split, block, offset, start, gather)
+    stretch = np.empty(n_inputs, np.int64)
+    follows = np.empty(n_inputs, np.bool_)
+    # Each entry is asked for by itself, so that there are no stretches.
+    lay_block(b, wiring, domains, bases, places, split, block, offset, start, stretch, follows, gather, block + 1)
     counter = np.zeros(n_axes, np.int64)
     base = np.empty(n_inputs, np.int64)
     alive = np.empty(block, np.int64)

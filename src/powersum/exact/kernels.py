@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from powersum.core.arrays import FloatArray, IntArray
-from powersum.core.fastmath import LOWEST, exp_of, log_of
+from powersum.core.arrays import BoolArray, FloatArray, IntArray
 from powersum.core.jit import compiled, inlined, inner
+from powersum.core.lanes import LANES, roomy
+from powersum.exact.reductions import add_input, maximise, sum_any, sum_two
 from powersum.exact.wiring import EliminationWiring
 
 ChoiceArray = NDArray[np.integer[Any]]
@@ -69,11 +70,16 @@ def lay_block(
     block: int,
     offset: IntArray,
     start: IntArray,
+    stretch: IntArray,
+    follows: BoolArray,
     gather: IntArray,
+    shortest: int,
 ) -> None:
     """Where a bucket's inputs lie: the step of each along each axis, its first entry, and all entries of a block.
 
-    The latter, in ``gather``, are relative to the block's first entry.
+    The latter, in ``gather``, are relative to the block's first entry. The last axes of a block may be a stretch of
+    which an input has one number, or all side by side (``follows``): then ``gather`` has only where each ``stretch``
+    begins. Less than ``shortest`` numbers are none.
     """
     axis_starts, axes, input_starts, inputs = wiring.axis_starts, wiring.axes, wiring.input_starts, wiring.inputs
     stride_starts, strides = wiring.stride_starts, wiring.strides
@@ -95,10 +101,26 @@ def lay_block(
                 offset[k, a] = run * strides[place + a]
                 if strides[place + a]:
                     run *= sizes[axes[first + a]]
+        until = n_axes
+        even = 1
+        follows[k] = offset[k, n_axes - 1] == 1
+        while until > split:
+            v = axes[first + until - 1]
+            if offset[k, until - 1] != (even if follows[k] else 0):
+                break
+            # States of a factor's variable that are left may have others between them.
+            begin, end = state_starts[v], state_starts[v] + sizes[v] - 1
+            if follows[k] and source >= 0 and states[end] - states[begin] != sizes[v] - 1:
+                break
+            even *= sizes[v]
+            until -= 1
+        if even < shortest:
+            until, even = n_axes, 1
+        stretch[k] = even
         row = k * block
         gather[row] = 0
         length = 1
-        for a in range(n_axes - 1, split - 1, -1):
+        for a in range(until - 1, split - 1, -1):
             v = axes[first + a]
             begin = state_starts[v]
             for s in range(1, sizes[v]):
@@ -147,22 +169,21 @@ def reduce_bucket(
     gather = scratch.gather if n_inputs * block <= len(scratch.gather) else np.empty(n_inputs * block, np.int64)
     offset = np.empty((n_inputs, n_axes), np.int64)
     start = np.empty(n_inputs, np.int64)
-    lay_block(b, wiring, domains, bases, places, split, block, offset, start, gather)
+    stretch = np.empty(n_inputs, np.int64)
+    follows = np.empty(n_inputs, np.bool_)
+    lay_block(b, wiring, domains, bases, places, split, block, offset, start, stretch, follows, gather, LANES)
     counter = np.zeros(n_axes, np.int64)
     number = first_block
     for a in range(split - 1, 0, -1):
         counter[a] = number % sizes[axes[first + a]]
         number //= sizes[axes[first + a]]
-    inverse = 1.0 / weight if weight > 0.0 else 0.0
     last_block = outer
     if work < float(outer - first_block) * block * n_own:
         last_block = first_block + max(1, int(work / (block * n_own)))
     out = places[b] + first_block * block
     for _ in range(first_block, last_block):
-        for s in range(n_own):
-            row = s * block
-            for j in range(block):
-                rows[row + j] = 0.0
+        for j in range(n_own * block):
+            rows[j] = 0.0
         for k in range(n_inputs):
             source = inputs[first_input + k]
             base = start[k]
@@ -171,47 +192,31 @@ def reduce_bucket(
                     base += offset[k, a] * states[state_starts[axes[first + a]] + counter[a]]
                 else:
                     base += offset[k, a] * counter[a]
-            where = k * block
+            where, even, all_of_it = k * block, stretch[k], follows[k]
             for s in range(n_own):
-                row = s * block
                 if source >= 0:
                     here = base + offset[k, 0] * states[state_starts[own] + s]
-                    for j in range(block):
-                        rows[row + j] += log_values[here + gather[where + j]]
+                    add_input(rows, s * block, block, log_values, here, gather, where, even, all_of_it)
                 else:
                     here = base + offset[k, 0] * s
-                    for j in range(block):
-                        rows[row + j] += buffer[here + gather[where + j]]
-        for j in range(block):
-            top[j] = rows[j]
-        for s in range(1, n_own):
-            row = s * block
-            for j in range(block):
-                top[j] = max(top[j], rows[row + j])
-        if weight > 0.0:
-            for j in range(block):
-                # Where all is impossible the sum below is of tiny numbers; the maximum then says what is right.
-                shift = top[j] if top[j] > -np.inf else 0.0
-                rows[j] = exp_of(max((rows[j] - shift) * inverse, LOWEST))
-                buffer[out + j] = shift
-            for s in range(1, n_own):
-                row = s * block
-                for j in range(block):
-                    rows[j] += exp_of(max((rows[row + j] - buffer[out + j]) * inverse, LOWEST))
-            for j in range(block):
-                value = top[j] + weight * log_of(rows[j])
-                buffer[out + j] = value if top[j] > -np.inf else -np.inf
-        else:
-            for j in range(block):
-                buffer[out + j] = top[j]
+                    add_input(rows, s * block, block, buffer, here, gather, where, even, all_of_it)
+        if weight == 0.0:
+            maximise(rows, n_own, block, top)
             if choice_place >= 0:
                 place = choice_place + out - places[b]
                 for j in range(block):
-                    best = 0
-                    for s in range(1, n_own):
-                        if rows[s * block + j] > rows[best * block + j]:
-                            best = s
-                    choices[place + j] = best
+                    choices[place + j] = n_own - 1
+                # The first of several equal states is the last to be written.
+                for s in range(n_own - 2, -1, -1):
+                    row = s * block
+                    for j in range(block):
+                        choices[place + j] = s if rows[row + j] >= top[j] else choices[place + j]
+        elif n_own == 2:
+            sum_two(rows, block, weight, top)
+        else:
+            sum_any(rows, n_own, block, weight, top)
+        for j in range(block):
+            buffer[out + j] = top[j]
         out += block
         for a in range(split - 1, 0, -1):
             counter[a] += 1
@@ -224,7 +229,7 @@ def reduce_bucket(
 def new_scratch(largest: int) -> Scratch:
     """Working memory for variables of up to ``largest`` states."""
     work = max(WORK, largest)
-    return Scratch(np.empty(work, np.int64), np.empty(work), np.empty(BLOCK))
+    return Scratch(np.empty(work, np.int64), roomy(work, np.float64), np.empty(BLOCK))
 
 
 def choice_type(largest: int) -> np.dtype[Any]:

@@ -1,0 +1,110 @@
+"""What is done with a block of a bucket's table: inputs are added up, and the first axis is reduced, by eight columns.
+
+Rows of a block, one for each state of the bucket's own variable, lie one behind the other in ``rows``. Results go to
+``message``, another array: where a row ends amid eight columns, its last eight are done once more, which changes
+nothing. Rows of less than eight have garbage in the lanes that are left, and both arrays have room for it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from powersum.core.arrays import FloatArray, IntArray
+from powersum.core.fastmath import LOWEST, exp_of, log_of
+from powersum.core.jit import bare
+from powersum.core.lanes import LANES, lanes_at, lanes_of, larger, put_lanes, smaller
+
+_STEP = np.uint64(LANES)
+_FAR_BELOW = -1e300
+
+
+@bare
+def add_input(
+    rows: FloatArray, row: int, columns: int, source: FloatArray, here: int, gather: IntArray, where: int,
+    stretch: int, follows: bool,
+) -> None:  # fmt: skip
+    """Add an input to a row, a stretch of columns at a time: of each it has one number or, if it ``follows``, all.
+
+    They lie in ``source``, as far from ``here`` as ``gather`` says from ``where`` on.
+    """
+    if stretch == 1:
+        for j in range(columns):
+            rows[row + j] += source[here + gather[where + j]]
+        return
+    at, place = np.uint64(row), np.uint64(where)
+    while at < np.uint64(row + columns):
+        end = at + np.uint64(stretch)
+        begin = np.uint64(here + gather[place])
+        place += np.uint64(1)
+        if follows:
+            while at + _STEP <= end:
+                put_lanes(rows, at, lanes_at(rows, at) + lanes_at(source, begin))
+                at += _STEP
+                begin += _STEP
+            while at < end:
+                rows[at] += source[begin]
+                at += np.uint64(1)
+                begin += np.uint64(1)
+        else:
+            number = source[begin]
+            while at + _STEP <= end:
+                put_lanes(rows, at, lanes_at(rows, at) + number)
+                at += _STEP
+            while at < end:
+                rows[at] += number
+                at += np.uint64(1)
+
+
+@bare
+def maximise(rows: FloatArray, states: int, columns: int, message: FloatArray) -> None:
+    """The largest entry of each column."""
+    at, last, width = np.uint64(0), np.uint64(max(columns - LANES, 0)), np.uint64(columns)
+    while True:
+        row = at
+        top = lanes_at(rows, row)
+        for _ in range(1, states):
+            row += width
+            top = larger(top, lanes_at(rows, row))
+        put_lanes(message, at, top)
+        if at >= last:
+            break
+        at = min(at + _STEP, last)
+
+
+@bare
+def sum_two(rows: FloatArray, columns: int, weight: float, message: FloatArray) -> None:
+    """Power sum of each column of two entries, of which one exponential is known: that of the larger one."""
+    at, last, width = np.uint64(0), np.uint64(max(columns - LANES, 0)), np.uint64(columns)
+    inverse = 1.0 / weight
+    while True:
+        a, b = lanes_at(rows, at), lanes_at(rows, at + width)
+        top = larger(a, b)
+        # Where both are impossible the difference would be no number; the top then says what is right.
+        gap = larger((smaller(a, b) - larger(top, _FAR_BELOW)) * inverse, LOWEST)
+        put_lanes(message, at, top + log_of(exp_of(gap) + 1.0) * weight)
+        if at >= last:
+            break
+        at = min(at + _STEP, last)
+
+
+@bare
+def sum_any(rows: FloatArray, states: int, columns: int, weight: float, message: FloatArray) -> None:
+    """Power sum of each column."""
+    at, last, width = np.uint64(0), np.uint64(max(columns - LANES, 0)), np.uint64(columns)
+    inverse = 1.0 / weight
+    while True:
+        row = at
+        top = lanes_at(rows, row)
+        for _ in range(1, states):
+            row += width
+            top = larger(top, lanes_at(rows, row))
+        shift = larger(top, _FAR_BELOW)
+        total = lanes_of(0.0)
+        row = at
+        for _ in range(states):
+            total = total + exp_of(larger((lanes_at(rows, row) - shift) * inverse, LOWEST))
+            row += width
+        put_lanes(message, at, top + log_of(total) * weight)
+        if at >= last:
+            break
+        at = min(at + _STEP, last)
