@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from powersum.bounds.buckets.inputs import fill_table
-from powersum.bounds.buckets.kernels import backward, beliefs_into, forward, send, workspace_size
+from powersum.bounds.buckets.kernels import backward, beliefs_into, fill_tables, forward, send, workspace_size
 from powersum.bounds.buckets.patterns import CONSTANT, GATHER, HALVED, RUNS, SPREAD, STEPS, WHOLE, wire
 from powersum.bounds.buckets.tree_wiring import (
     TreeWiring,
@@ -100,7 +99,11 @@ def agrees(
     near: dict[str, Any] = {"rtol": 1e-12, "atol": 1e-12} if kind == np.float64 else {"rtol": 2e-5, "atol": 2e-5}
     table = node.table().reshape(shape[0], -1)
     filled = np.empty(table.size)
-    fill_table(node.wiring, 0, node.pool.astype(np.float64), filled)
+    pool = roomy(node.pool.size, np.float64)
+    pool[:] = node.pool
+    workspace = roomy(workspace_size(node.wiring), np.float64)
+    first = np.zeros(1, dtype=np.int64)
+    fill_tables(node.wiring, first, pool, filled, first, workspace)
     np.testing.assert_allclose(filled, table.ravel(), rtol=1e-12, atol=1e-12)
     top = table.max(axis=0)
     if weight == 0.0:

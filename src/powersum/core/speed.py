@@ -27,7 +27,7 @@ TREE_NODE = 0.5e-6
 VALUE_SHARE = 0.4
 """What a pass for the bound alone, in double precision, takes as a share of one with gradients in single precision."""
 
-TABLE_COPY = 10e-9
+TABLE_COPY = 3e-9
 """For each table entry and input of the tables that a search reads off a tree."""
 
 ANNEALING_LOOK = 10e-9
@@ -35,6 +35,12 @@ ANNEALING_LOOK = 10e-9
 
 SETTING = 1e-6
 """For each variable that is set, or set otherwise, while zeros are propagated."""
+
+SINGLE_PASS = 50e-9
+"""For each table entry of the bound by single factors."""
+
+COST_SWEEP = 5e-9
+"""For each table entry and pair of its table's variables, while costs are moved between tables of three and more."""
 
 REGION = 0.7e-6
 """For each variable and each factor of a region of local search, beside the entries of its tables."""
@@ -53,6 +59,9 @@ EXPECTATION = 10e-9
 
 ROUND = 2e-4
 """Of variational sums: what each round takes beside its tables."""
+
+SINGLE_PASS = 50e-9
+"""For each table entry of the bound by single factors."""
 
 COST_SWEEP = 5e-9
 """For each table entry in a sweep of moving costs in whole numbers."""

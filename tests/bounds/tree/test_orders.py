@@ -51,6 +51,18 @@ def test_the_best_judged_come_first_and_each_once() -> None:
     check_order(supply.best(), problem.tau, problem.model.n_variables)
 
 
+def test_all_that_were_judged_are_ranked_for_later_trees() -> None:
+    problem = problem_of(0, MIXED)
+    supply = Orders(problem, 0)
+    drawn = [supply.draw() for _ in range(3)]
+    for order, log_upper in zip(drawn, (2.0, 1.0, 3.0), strict=True):
+        supply.judge(order, log_upper)
+    for _ in range(2):
+        assert [id(order) for order in supply.ranked()] == [id(drawn[k]) for k in (1, 0, 2)]
+        # Each stage judges the order given once more; it takes part once.
+        supply.judge(drawn[0].copy(), 0.0)
+
+
 @pytest.mark.parametrize("tau", [MIXED, np.ones(N), np.zeros(N)])
 def test_all_drawn_are_orders_of_the_question(tau: FloatArray) -> None:
     problem = problem_of(1, tau)
@@ -66,25 +78,55 @@ def test_all_drawn_are_orders_of_the_question(tau: FloatArray) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_bounds_are_valid_while_orders_are_screened(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Enough entries for the smallest tree: where none fits, the first one is as large as memory allows, and exact.
     for name in ("SMALL_ENTRIES", "EXACT_ENTRIES", "ENTRIES_PER_VARIABLE"):
-        monkeypatch.setattr(covering_tree, name, 60.0 if name == "SMALL_ENTRIES" else 0.0)
+        monkeypatch.setattr(covering_tree, name, 400.0 if name == "SMALL_ENTRIES" else 0.0)
     monkeypatch.setattr(covering_tree, "STALLED", 0.0)
-    monkeypatch.setattr(covering_tree, "LEAST_SECONDS", 0.1)
+    monkeypatch.setattr(covering_tree, "LEAST_SCREENING", 0.1)
     problem = problem_of(seed, MIXED)
     exact = exact_value(problem.model, problem.tau)
     seen = set()
     with counted_by(Meter()):
         order = elimination_order(problem.model, problem.tau)
         tree = CoveringTree(problem, order, seed=seed)
+        assert not tree.exact
         deadline, last = work_time.monotonic() + 0.1 + 1e-3, tree.log_upper
         while tree.step(deadline):
             seen.add(tree._phase)
             assert exact <= tree.log_upper <= last
+            # The bound of the present tree, of whatever order, is never below the value either.
+            assert tree._tree.bound() >= exact
+            check_order(tree._tree.order, problem.tau, problem.model.n_variables)
             last = tree.log_upper
-    assert tree.exact or {Phase.SCREENING, Phase.ORDERS} <= seen
+    assert {Phase.SCREENING, Phase.RACE} <= seen
     # Whatever order won, decoding and the bound from scratch are of it.
     assert tree.bound() >= exact
     check_order(tree.best_tree.order, problem.tau, problem.model.n_variables)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_later_tree_knows_the_orders_of_an_earlier_one(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("SMALL_ENTRIES", 400.0), ("EXACT_ENTRIES", 0.0), ("ENTRIES_PER_VARIABLE", 0.0)):
+        monkeypatch.setattr(covering_tree, name, value)
+    monkeypatch.setattr(covering_tree, "LEAST_SCREENING", 0.1)
+    monkeypatch.setattr(covering_tree, "MOST_RACERS", 100)
+    problem = problem_of(seed, MIXED)
+    exact = exact_value(problem.model, problem.tau)
+    order = elimination_order(problem.model, problem.tau)
+    earlier: Orders | None = None
+    with counted_by(Meter()):
+        for stage in range(3):
+            tree = CoveringTree(problem, order, seed=seed + stage, orders=earlier)
+            known = [] if earlier is None else earlier.ranked()
+            deadline = work_time.monotonic() + 0.101
+            while tree._phase in (Phase.FIRST, Phase.SCREENING) and tree.step(deadline):
+                pass
+            assert tree.log_upper >= exact
+            assert {id(each) for each in known} < {id(each) for each in tree.orders.ranked()}
+            if tree._phase is Phase.RACE:
+                # The best of all orders that any stage has judged goes first.
+                assert tree._tree.order is tree.orders.ranked()[0]
+            earlier = tree.orders
 
 
 @pytest.mark.parametrize("seed", [0, 1, 3])
@@ -96,7 +138,7 @@ def test_orders_are_judged_after_equally_many_passes(seed: int, monkeypatch: pyt
     # No round may be the last for want of gain: then all end by their turns.
     monkeypatch.setattr(fixed_tree, "CONVERGED", -math.inf)
     monkeypatch.setattr(fixed_tree, "LEAST_SINGLE_GAIN", -math.inf)
-    monkeypatch.setattr(covering_tree, "LEAST_SECONDS", 0.1)
+    monkeypatch.setattr(covering_tree, "LEAST_SCREENING", 0.1)
     passes: list[int] = []
     timed = Descent._timed
 

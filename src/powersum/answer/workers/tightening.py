@@ -15,6 +15,7 @@ from powersum.bounds.affordable import affordable, decomposed_bytes, decomposed_
 from powersum.bounds.gdd import GDD
 from powersum.bounds.protocol import Provable, Tightener
 from powersum.bounds.tree.covering_tree import CoveringTree
+from powersum.bounds.tree.orders import Orders
 from powersum.bounds.tree.rebuilding import saved_of
 from powersum.core import work_time as time
 from powersum.core.arrays import IntArray
@@ -56,6 +57,8 @@ class Tightening:
         self._begun = self._own = 0.0
         self._alone = False
         self._tree: CoveringTree | None = None
+        self._orders: Orders | None = None
+        """What trees of earlier stages have learned of orders."""
         self._left = math.inf
         """The bound of the tree that is left to others."""
 
@@ -107,7 +110,10 @@ class Tightening:
         if in_time(problem, left):
             try:
                 size = int(task.shares.tree)
-                self._present = CoveringTree(problem, order, threads=threads, seed=seed, ibound=ibound, memory=size)
+                tree = CoveringTree(
+                    problem, order, threads=threads, seed=seed, ibound=ibound, memory=size, orders=self._orders
+                )
+                self._present, self._orders = tree, tree.orders if tree.orders.screened else None
                 return
             except TooLittleMemoryError:
                 pass

@@ -1,4 +1,4 @@
-"""How the inputs of a node come into its table: adding up a block, and looking up or filling in single entries."""
+"""How the inputs of a node come into its table: adding up a block, and looking up single entries."""
 
 from __future__ import annotations
 
@@ -10,22 +10,19 @@ from powersum.bounds.buckets.patterns import CONSTANT, GATHER, HALVED, RUNS, WHO
 from powersum.bounds.buckets.tree_wiring import (
     COLUMNS,
     FIRST_BASE,
-    FIRST_INPUT,
     FIRST_MAP,
     KIND,
     PATTERN,
     ROW_LENGTH,
     ROWS,
     RUN,
-    SIGN,
     SOURCE,
-    STATES,
     STRIDE,
     Index32Array,
     TreeWiring,
 )
 from powersum.core.arrays import FloatArray
-from powersum.core.jit import bare, compiled, inner
+from powersum.core.jit import bare, inner
 from powersum.core.lanes import LANES, half_lanes_at, lanes_at, lanes_of, put_lanes
 
 _STEP, _ONE = np.uint64(LANES), np.uint64(1)
@@ -156,16 +153,3 @@ def place_of(wiring: TreeWiring, node: int, k: int, state: int, column: int) -> 
                 place = 2 * place + (entry >> bit & 1)
         return start + place
     return start
-
-
-@compiled
-def fill_table(wiring: TreeWiring, node: int, pool: FloatArray, table: FloatArray) -> None:
-    """Write the whole table of a node, all its inputs added up."""
-    columns = wiring.nodes[node, COLUMNS]
-    for entry in range(table.size):
-        table[entry] = 0.0
-    for k in range(wiring.nodes[node, FIRST_INPUT], wiring.nodes[node + 1, FIRST_INPUT]):
-        for state in range(wiring.nodes[node, STATES]):
-            for column in range(columns):
-                value = pool[place_of(wiring, node, k, state, column)]
-                table[state * columns + column] += wiring.inputs[k, SIGN] * value

@@ -172,6 +172,26 @@ def send(wiring: TreeWiring, nodes: IntArray, weights: FloatArray, pool: FloatAr
 
 
 @without_counting
+def fill_tables(
+    wiring: TreeWiring, nodes: IntArray, pool: FloatArray, tables: FloatArray, starts: IntArray, workspace: FloatArray
+) -> None:
+    """Write the whole tables of the given nodes, all inputs added up, each from its start on."""
+    for i in range(len(nodes)):
+        node = nodes[i]
+        states, columns = wiring.nodes[node, STATES], wiring.nodes[node, COLUMNS]
+        rows, length = wiring.nodes[node, ROWS], wiring.nodes[node, ROW_LENGTH]
+        width = length if rows > 1 else columns
+        stride, start = _stride_of(rows, length, columns), _block_of(states)
+        size = rows * stride if rows > 1 else length
+        to = starts[i]
+        for block in range(wiring.nodes[node, BLOCKS]):
+            _add_inputs(wiring, node, block, pool, workspace, start, size, stride)
+            for a in range(states):
+                _copy(workspace, start + a * stride, tables, to + a * columns, width)
+            to += width
+
+
+@without_counting
 def forward(
     wiring: TreeWiring,
     nodes: IntArray,

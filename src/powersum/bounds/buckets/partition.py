@@ -26,6 +26,10 @@ from powersum.core.jit import compiled, inner
 LOW, HIGH, HOME, NEXT = 0, 1, 2, 3
 
 
+MOST_COMPARED = 256
+"""Mini-buckets of its variable, the latest ones, that a new item or mini-bucket is compared with: with all of them a
+variable that has ten thousand neighbours would cost minutes. Any choice is valid; only tightness is at stake."""
+
 MOST_DIGITS = 15.0
 """Tables of more than ten to this are refused in words, before their sizes leave the integers."""
 
@@ -83,7 +87,8 @@ def partition(scopes: Scopes, limits: SizeLimits) -> Partition:
     """Partition every bucket into mini-buckets within the limits.
 
     An item that is too large by itself is a mini-bucket of its own. Items are taken by falling size, each is put
-    where it shares most with what is already there.
+    where it shares most with what is already there. The work grows little faster than the number of items, also where
+    one variable has them all.
     """
     # No scope within the limits is longer than this; the compiled code reserves as much for each mini-bucket.
     smallest = max(float(scopes.log_sizes.min(initial=np.inf)), 1e-6)
@@ -99,14 +104,19 @@ def partition(scopes: Scopes, limits: SizeLimits) -> Partition:
 
 @inner
 def _sort_by_size(items: IntArray, sizes: FloatArray) -> None:
-    """Larger sizes first, equal ones by number; an insertion sort, for buckets are short."""
-    for i in range(1, items.size):
-        item, size = items[i], sizes[i]
-        j = i
-        while j > 0 and (sizes[j - 1] < size or (sizes[j - 1] == size and items[j - 1] > item)):
-            items[j], sizes[j] = items[j - 1], sizes[j - 1]
-            j -= 1
-        items[j], sizes[j] = item, size
+    """Larger sizes first, equal ones by number (Shell's sort: an insertion sort where few are sorted, as mostly)."""
+    gap = 1
+    while gap < items.size // 16:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(gap, items.size):
+            item, size = items[i], sizes[i]
+            j = i
+            while j >= gap and (sizes[j - gap] < size or (sizes[j - gap] == size and items[j - gap] > item)):
+                items[j], sizes[j] = items[j - gap], sizes[j - gap]
+                j -= gap
+            items[j], sizes[j] = item, size
+        gap //= 3
 
 
 @inner
@@ -164,7 +174,7 @@ def _partition(scopes: Scopes, limits: SizeLimits) -> tuple[IntArray, IntArray, 
         for i in range(count):
             scope = positions[items[here[i], LOW] : items[here[i], HIGH]]
             best, best_score, best_length = -1, 0.0, 0
-            for node in range(first, n_nodes):
+            for node in range(max(first, n_nodes - MOST_COMPARED), n_nodes):
                 own = positions[items[n_factors + node, LOW] - 1 : items[n_factors + node, HIGH]]
                 length = union_of(own, scope, union)
                 size = log_size_of(union, length, log_sizes)
@@ -222,23 +232,35 @@ def _extend(
     for item in range(first, end):
         total += items[item, HIGH] - items[item, LOW] + 1
     everything = np.empty(total, np.int64)
-    union = np.empty(total, np.int64)
     count = 0
     for item in range(first, end):
-        length = union_of(everything[:count], positions[items[item, LOW] - 1 : items[item, HIGH]], union)
-        copy_to(everything, union, length)
-        count = length
+        for k in range(items[item, LOW] - 1, items[item, HIGH]):
+            everything[count] = positions[k]
+            count += 1
+    _sort_by_size(everything, np.zeros(total))
+    count = 1
+    smallest = log_sizes[everything[0]]
+    for k in range(1, total):
+        if everything[k] != everything[count - 1]:
+            everything[count] = everything[k]
+            smallest = min(smallest, log_sizes[everything[k]])
+            count += 1
+    union = np.empty(count, np.int64)
     most = min(limits.extended_variables, limits.variables)
     for item in range(first, end):
         start = items[item, LOW] - 1
+        size = log_size_of(positions[start:], items[item, HIGH] - start, log_sizes)
         for k in range(count - 1, -1, -1):
             own = positions[start : items[item, HIGH]]
-            if own.size >= most:
+            if own.size >= most or size + smallest > limits.extended_log_size:
                 break
             length = union_of(own, everything[k : k + 1], union)
-            if length > own.size and log_size_of(union, length, log_sizes) <= limits.extended_log_size:
-                copy_to(positions[start:], union, length)
-                items[item, HIGH] = start + length
+            if length > own.size:
+                extended = log_size_of(union, length, log_sizes)
+                if extended <= limits.extended_log_size:
+                    copy_to(positions[start:], union, length)
+                    items[item, HIGH] = start + length
+                    size = extended
 
 
 @compiled
@@ -249,7 +271,7 @@ def _span(bucket: IntArray, starts: IntArray, positions: IntArray, log_sizes: Fl
     n_edges, first = 0, 0
     while first < bucket.size:
         end = first + 1
-        while end < bucket.size and bucket[end] == bucket[first]:
+        while end < bucket.size and bucket[end] == bucket[first] and end - first < MOST_COMPARED:
             end += 1
         # Counted from the variable's first mini-bucket, so that 0 is right where nothing larger is shared.
         nearest = np.zeros(end - first, np.int64)
@@ -274,5 +296,6 @@ def _span(bucket: IntArray, starts: IntArray, positions: IntArray, log_sizes: Fl
             edges[n_edges, 0], edges[n_edges, 1] = first + nearest[best - first], best
             n_edges += 1
             newest = best
-        first = end
+        # The rest of a crowded variable begins with the last one so far, so that the two trees join to one.
+        first = end - 1 if end < bucket.size and bucket[end] == bucket[first] else end
     return edges[:n_edges].copy()

@@ -13,6 +13,7 @@ from powersum.bounds.tree.fixed_tree import FixedTree
 from powersum.bounds.tree.orders import Orders
 from powersum.bounds.tree.phases import Phase, Turn
 from powersum.bounds.tree.proof import tree_forest
+from powersum.bounds.tree.race import Race, race_cost
 from powersum.core import work_time as time
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.errors import InputError, TooLittleMemoryError
@@ -42,9 +43,14 @@ STALLED = 2e-6
 """A cold tree that gains less than this share of its bound in a round makes room for a larger one."""
 SCREENING_SHARE, SCREENING_PASSES = 0.15, 100.0
 """Share of the time for a first look at many elimination orders, and the passes over a small tree for each of them."""
-ORDERS, SCREENED_ORDERS = 6, 3
+RACE_SHARE, RACING_BYTES = 0.45, 0.5
+"""Share of the time left for the race of the best of these orders, and share of the memory for all who take part."""
+LEAST_RACERS, MOST_RACERS, MOST_RACING_ENTRIES = 4, 12, 1.8e6
+"""How many take part: at least, which makes trees smaller in short runs, and at most; and entries that trees begin with
+at most."""
+ORDERS, FEW_ORDERS = 6, 3
 """Elimination orders tried on smaller trees; orders differ by 1 to 2 nats, and smaller trees tell which are good. Fewer
-where they are the best of many."""
+where many could be screened but time does not end."""
 TRIAL_SHARE, TRIAL_ROUNDS, TRIAL_PASSES = 0.05, 20, 100.0
 """Time for each order tried: a share of all, or so many rounds where time does not end; and the passes it shall allow,
 from which follows the size of the trees."""
@@ -52,12 +58,8 @@ HASTE_OF_SUMS = 4.0
 """Without max variables there is no annealing, and so many times fewer passes are enough."""
 FINAL_TRIALS = 3.0
 """How much longer than the others the best of them goes on before a larger tree."""
-LEAST_SECONDS = 3.0
-"""With less time than this only the order given is used."""
-MOST_SCREENED_ENTRIES, MOST_SCREENED_ORDERS = 6e5, 12
-"""Entries of trees on trial for the best of many orders, at most: from there on a tree that grows where it is loose is
-better than one made at once, so that larger ones made longer runs end looser than shorter ones. Time that this leaves
-is for more of these orders, up to so many."""
+LEAST_SECONDS, LEAST_SCREENING = 3.0, 1.0
+"""With less time than this only the order given is used; the second where orders are screened."""
 LARGER_PACE = 0.7
 """What an entry of a tree on trial takes as a share of what one of a small tree does."""
 LEAST_PACE = TREE_PASS / 4.0
@@ -93,6 +95,8 @@ class CoveringTree:
         At most ``ibound + 1`` variables in a mini-bucket; by default as many as memory and time allow.
     memory
         Bytes that it may take; 1 GB unless given.
+    orders
+        What an earlier tree of the problem has learned of orders.
 
     Attributes
     ----------
@@ -100,6 +104,8 @@ class CoveringTree:
         The best bound so far.
     exact
         True when every bucket is one mini-bucket: ``log_upper`` is then the value itself.
+    orders
+        What is known of orders, for a later tree of the problem.
     """
 
     def __init__(
@@ -111,6 +117,7 @@ class CoveringTree:
         seed: int = 0,
         ibound: int | None = None,
         memory: int | None = None,
+        orders: Orders | None = None,
     ) -> None:
         if ibound is not None and ibound < 0:
             raise InputError(f"ibound is {ibound}: it must be 0 or more")
@@ -136,11 +143,12 @@ class CoveringTree:
         self._best = self._tree
         # Weights other than 0 and 1 do not commute: there the order is part of the question.
         commute = bool(np.isin(problem.tau, (0.0, 1.0)).all())
-        self._orders = Orders(problem, seed)
+        self.orders = orders or Orders(problem, seed)
         self._orders_left = 0
         if commute and len(self._order) <= MOST_VARIABLES:
-            self._orders_left = SCREENED_ORDERS if self._orders.screened else ORDERS
+            self._orders_left = FEW_ORDERS if self.orders.screened else ORDERS
         self._screening_ends = self._turn_began = -math.inf
+        self._race, self._entrants = Race(), list[IntArray]()
         self._winner: tuple[FixedTree, IntArray] | None = None
         self._haste = HASTE_OF_SUMS if (problem.tau > 0.0).all() else 1.0
         self._turn = Turn()
@@ -200,12 +208,15 @@ class CoveringTree:
         """Share out the time for trying orders, the one given first; where time does not end none are screened."""
         now = time.monotonic()
         left = deadline - now
-        if left < LEAST_SECONDS:
+        screened = left < math.inf and self.orders.screened
+        if left < (LEAST_SCREENING if screened else LEAST_SECONDS):
             self._orders_left = 0
+            if screened:
+                self._begin_screening()
             return
         self._trial_seconds = TRIAL_SHARE * left
         self._turn = self._trial_turn()
-        if left < math.inf and self._orders.screened:
+        if screened:
             self._screening_ends = now + SCREENING_SHARE * left
             self._begin_screening()
 
@@ -228,10 +239,19 @@ class CoveringTree:
         """A tree with another order or, when all were tried, a larger one with the best."""
         tree = self._tree
         if self._phase in (Phase.FIRST, Phase.SCREENING) and self._orders_left > 0:
-            self._orders.judge(self._order, tree.log_upper)
+            screened = self._screening_ends > -math.inf
+            self.orders.judge(self._order, tree.log_upper)
             if time.monotonic() < self._screening_ends:
-                self._screen(self._orders.draw())
+                self._screen(self.orders.draw())
                 return
+            if screened:
+                self._plan_race(deadline - time.monotonic())
+                self._go_on_racing()
+                return
+        if self._phase is Phase.RACE:
+            self._race.arrive(tree)
+            self._go_on_racing()
+            return
         if self._phase is Phase.ORDERS and (self._winner is None or tree.log_upper < self._winner[0].log_upper):
             self._winner = tree, self._order
         if self._orders_left > 0:
@@ -250,6 +270,36 @@ class CoveringTree:
         self._tree.seconds_per_entry = pace
         self._begin_screening()
 
+    def _plan_race(self, left: float) -> None:
+        """Choose how many of the best orders take part, and with trees of which size, for time and memory."""
+        tree, known = self._tree, self.orders.ranked()
+        first = RACE_SHARE * left / (PASSES * LARGER_PACE * pace_of(tree))
+        room = RACING_BYTES * self._bytes * tree.layout.n_entries / tree.n_bytes
+        few = race_cost(LEAST_RACERS, GROWTH)
+        self._trial_entries = max(min(first / few, room / LEAST_RACERS, MOST_RACING_ENTRIES), self._small_entries)
+        n = min(len(known), MOST_RACERS)
+        while n > 1 and (race_cost(n, GROWTH) * self._trial_entries > first or n * self._trial_entries > room):
+            n -= 1
+        self._orders_left, self._entrants, self._phase = 0, known[:n], Phase.RACE
+        tree.rest()
+
+    def _go_on_racing(self) -> None:
+        """The next tree is made or grows, or the one that is left goes on alone."""
+        self._turn = Turn(rounds_left=GROWN_ROUNDS)
+        if self._entrants:
+            self._order = self._entrants.pop(0)
+            self._tree = self._tree_within(self._order, self._trial_entries)
+            return
+        while (tree := self._race.next()) is not None:
+            larger = tree.grown(GROWTH, self._bytes, self._seed)
+            if larger is not None:
+                self._tree, self._order = larger, larger.order
+                return
+            self._race.arrive(tree)
+        self._tree = self._race.winner()
+        self._race, self._order, self._phase = Race(), self._tree.order, Phase.GROWTH
+        self._turn = Turn(rounds_left=0)
+
     def _try_order(self) -> None:
         """Go on with a tree on trial: for the best orders so far, or for others."""
         tree = self._tree
@@ -257,14 +307,8 @@ class CoveringTree:
             # Once for all of them: trees of unequal sizes tell nothing about their orders.
             seconds_per_entry = TRIAL_PASSES / self._haste * LARGER_PACE * pace_of(tree)
             self._trial_entries = self._trial_seconds / seconds_per_entry
-            if self._trial_entries > MOST_SCREENED_ENTRIES and self._orders.screened:
-                # More orders in the same time.
-                times = self._trial_entries / MOST_SCREENED_ENTRIES
-                self._orders_left = min(int(times * SCREENED_ORDERS), MOST_SCREENED_ORDERS)
-                self._trial_entries = MOST_SCREENED_ENTRIES
-                self._trial_seconds /= times
         tree.rest()
-        self._order = self._orders.best()
+        self._order = self.orders.best()
         self._orders_left -= 1
         self._phase = Phase.ORDERS
         self._tree = self._tree_within(self._order, self._trial_entries)
@@ -361,7 +405,9 @@ class CoveringTree:
             if times < LEAST_GROWTH:
                 return False
             if times < GROWTH + GROWTH**2:
-                factor = min(times, LAST_GROWTH)
+                # Two steps that take all the time, f + f², or the last one.
+                twice = 0.5 * (math.sqrt(1.0 + 4.0 * times) - 1.0)
+                factor = twice if twice >= LEAST_GROWTH else min(times, LAST_GROWTH)
         larger: FixedTree | None
         if len(self._order) <= MOST_VARIABLES:
             most = min(times, MOST_GROWTH, self._bytes / tree.n_bytes)

@@ -18,14 +18,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from powersum.bounds.buckets.inputs import fill_table
-from powersum.bounds.buckets.tree_wiring import (
-    MESSAGE,
-)
+from powersum.bounds.buckets.kernels import fill_tables, workspace_size
+from powersum.bounds.buckets.tree_wiring import MESSAGE
 from powersum.bounds.tree.covering_tree import CoveringTree
 from powersum.bounds.tree.fixed_tree import FixedTree
 from powersum.core.arrays import BoolArray, FloatArray, IntArray, frozen, positions_of, starts_of
 from powersum.core.jit import compiled, inner
+from powersum.core.lanes import roomy
 from powersum.core.speed import TABLE_COPY
 from powersum.prepare.problem import Problem
 
@@ -86,8 +85,8 @@ def heuristic_of(tree: CoveringTree, problem: Problem, *, sums: bool = False) ->
     columns = wiring.columns[nodes]
     table_starts = starts_of(columns * wiring.states[nodes])
     tables = np.empty(int(table_starts[-1]))
-    for k, node in enumerate(nodes.tolist()):
-        fill_table(wiring, node, passes.pool, tables[table_starts[k] : table_starts[k + 1]])
+    workspace = roomy(workspace_size(wiring), np.float64)
+    fill_tables(wiring, np.ascontiguousarray(nodes), passes.pool, tables, table_starts, workspace)
     heuristic = Heuristic(
         frozen(order[positions], np.int64),
         frozen(problem.model.cardinalities[order[positions]], np.int64),

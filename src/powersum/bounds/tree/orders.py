@@ -86,8 +86,15 @@ class Orders:
 
     def judge(self, order: IntArray, log_upper: float) -> None:
         """Note the bound of a small tree along the order that was drawn last, or that was given before any."""
+        if any(np.array_equal(judged.order, order) for judged in self._judged):
+            # The order given, by the tree of an earlier stage.
+            return
         self._judged.append(Judged(log_upper, len(self._judged), order, self._limit))
         self._judged.sort(key=lambda judged: judged[:2])
+
+    def ranked(self) -> list[IntArray]:
+        """All that were judged, the best first."""
+        return [judged.order for judged in self._judged]
 
     def best(self) -> IntArray:
         """The best of those judged that was not handed out yet; another one where there is none."""

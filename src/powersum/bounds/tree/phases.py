@@ -16,7 +16,10 @@ class Phase(enum.Enum):
     """Trees for other orders, if there is time for them, or else a larger one."""
 
     SCREENING = enum.auto()
-    """Small trees for other orders as long as there is time for them, then larger ones for the best of these."""
+    """Small trees for other orders as long as there is time for them, then a race of the best of these."""
+
+    RACE = enum.auto()
+    """Larger trees for the best orders, of which the better half grows, and again, until one is left."""
 
     ORDERS = enum.auto()
     """Larger trees for the orders that are left to try, then the best of these once more."""

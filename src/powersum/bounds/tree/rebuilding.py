@@ -150,7 +150,11 @@ def _order(saved: Saved, problem: Problem, variable: IntArray) -> IntArray:
 def _mini_buckets(
     saved: Saved, problem: Problem, position: IntArray, n: int, starts: IntArray, places: IntArray
 ) -> tuple[list[_Node], list[int], IntArray]:
-    """The mini-buckets that receive something, the parent of each, and the home of each factor."""
+    """The mini-buckets that receive something, the parent of each, and the home of each factor.
+
+    None has variables that nothing in its bucket mentions. A search sets those of a bucket before its variable is
+    reached; any other may be in a branch of its own, and what a table says at its state of another moment is no bound.
+    """
     wished: list[list[_Node]] = [[] for _ in range(n)]
     for before, scope in enumerate(saved.scopes):
         own = tuple(sorted(p for p in position[list(scope)].tolist() if p >= 0))
@@ -170,6 +174,9 @@ def _mini_buckets(
     home = np.full(problem.model.n_factors, -1, dtype=np.int64)
     for bucket in range(n):
         here = wished[bucket]
+        met = {p for _, _, scope in waiting[bucket] for p in scope}
+        for node in here:
+            node.scope = tuple(p for p in node.scope if p in met)
         sent: list[tuple[_Node, int]] = []
         for item, wanted, scope in waiting[bucket]:
             able = [node for node in here if set(scope) <= set(node.scope)]
