@@ -190,3 +190,24 @@ def handed_over(bucket: Bucket, child: Handover, states: IntArray) -> list[int]:
         np.empty(1, dtype=np.int32),
     )
     return [int(word) for word in found[0]]
+
+
+@pytest.mark.parametrize("seed", range(0, 40, 4))
+def test_a_pass_that_is_too_slow_drops_more_and_stays_a_bound(seed: int) -> None:
+    problem = a_sum(seed)
+    assert problem is not None
+    truth = exact_value(problem.model, problem.tau)
+    heuristic, log_upper = bounds_of_tree(problem, ibound=1)
+    shares = []
+    for allowed in (math.inf, 1e-9):
+        partial = PartialSum(problem.model, heuristic, log_upper)
+        # Time counts work: it does not depend on the machine.
+        with time.counted_by(time.Meter()):
+            for least_share in (1e-2, 1e-5):
+                partial.begin(least_share, seconds=allowed)
+                assert partial.run(math.inf) is Progress.DONE
+                assert partial.log_lower <= truth + 1e-9
+                assert partial.log_upper >= truth - 1e-9
+        shares.append(partial.least_share)
+    assert shares[0] == 1e-5
+    assert shares[1] > 1e-5

@@ -14,6 +14,7 @@ from powersum.bounds.tree.look_up import heuristic_of
 from powersum.core.progress import Progress
 from powersum.model.query import Query
 from powersum.prepare.ordering import elimination_order
+from powersum.sums import partial_sum
 from powersum.sums.partial_sum import PartialSum
 from tests.answer.proofs import CLOSE, draft_of, of_max, truth, verified
 from tests.cases import Case, bushy_case, hard_case
@@ -92,8 +93,26 @@ def test_a_pass_that_is_too_large_is_not_recorded() -> None:
     tree = CoveringTree(problem, elimination_order(problem.model, problem.tau), ibound=1)
     heuristic, root = heuristic_of(tree, problem, sums=True)
     sums = PartialSum(problem.model, heuristic, root, record=10.0)
-    one_pass(sums, 0.0)
+    one_pass(sums, 1e-3)
+    assert sums.n_dropped
     assert sums.recorded is None
+
+
+@pytest.mark.parametrize("most", [1e9, 100.0])
+def test_a_pass_that_drops_nothing_needs_no_room(most: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The checker finds its contexts by itself: as many as it has memory for."""
+    monkeypatch.setattr(partial_sum, "MOST_SETTLED", most)
+    asked = hard_case(1)
+    problem = asked._replace(query=Query.of(asked.model)).problem()
+    tree = CoveringTree(problem, elimination_order(problem.model, problem.tau), ibound=1)
+    heuristic, root = heuristic_of(tree, problem, sums=True)
+    sums = PartialSum(problem.model, heuristic, root, record=10.0)
+    one_pass(sums, 0.0)
+    assert not sums.n_dropped
+    assert (sums.recorded is not None) == (most == 1e9)
+    unasked = PartialSum(problem.model, heuristic, root)
+    one_pass(unasked, 0.0)
+    assert unasked.recorded is None
 
 
 def test_a_pass_that_drops_nothing_lists_next_to_nothing(tmp_path: Path) -> None:

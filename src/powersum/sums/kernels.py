@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powersum.core.arrays import FloatArray, IntArray
+from powersum.core.fastmath import LOWEST, exp_of
 from powersum.core.jit import compiled
 
 Numbers = NDArray[np.int32]
@@ -25,6 +26,33 @@ TINIEST = 1e-37
 
 ROUND_UP = 1.0 + 2.0**-22
 """More than what a number may lose when it is rounded to single precision."""
+
+LEAST_RATIO = 1e-30
+"""What is possible has at least this ratio, for 0 stands for what is not; a product of ten is still a normal double."""
+
+_DEAD = -1e299
+"""Below this a tree's log means zero: messages of impossible columns are huge finite numbers."""
+
+
+@compiled
+def fill_ratios(
+    tables: FloatArray,
+    table_starts: IntArray,
+    columns: IntArray,
+    pool: FloatArray,
+    message_starts: IntArray,
+    ratios: Ratios,
+) -> None:
+    """Each entry of each table over its column's message: at most 1, rounded up, and 0 exactly where impossible."""
+    for b in range(len(columns)):
+        for row in range(table_starts[b], table_starts[b + 1], columns[b]):
+            for column in range(columns[b]):
+                entry, message = tables[row + column], pool[message_starts[b] + column]
+                # Impossible ones go the same way, with numbers that do no harm: no loop by lanes has branches.
+                possible = entry > _DEAD and message > _DEAD
+                log = min(max(entry - message if possible else 0.0, LOWEST), 0.0)
+                ratio = min(max(exp_of(log) * ROUND_UP, LEAST_RATIO), 1.0)
+                ratios[row + column] = ratio if possible else 0.0
 
 
 @compiled

@@ -29,8 +29,18 @@ from powersum.model.model import Model
 from powersum.sums.kernels import ROUND_UP, TINIEST, Numbers, Ratios, add_up, drop, extend, hand_over
 from powersum.sums.wiring import Bucket, Handover, buckets_of, key_of, ratios_of
 
+LOOK_BACK = 0.1
+"""The pace of a pass is that of its latest part, as large a share of it as this; before that nobody knows it."""
+
+HURRY = 1.05
+"""By how much the least share rises from bucket to bucket in a pass that is too slow to end in time."""
+
 BUCKET_PART = 8
 """The arcs of one bucket, which take more memory while they are worked on, are at most this part of those stored."""
+
+MOST_SETTLED = 2e8
+"""States of contexts up to which a pass that dropped nothing is left to the checker to find: it takes 8 bytes for each,
+of 4 GB unless told otherwise."""
 
 _NO_KEY = np.zeros(0, dtype=np.int64)
 
@@ -99,6 +109,8 @@ class PartialSum:
         The best upper bound so far.
     exact
         True when a pass dropped nothing: ``log_lower`` is then the sum itself.
+    least_share
+        Contexts of less than this share of the sum are dropped at present.
     recorded
         The largest pass of which everything was remembered; None before there is one.
     n_arcs, n_stored, n_dropped
@@ -126,6 +138,8 @@ class PartialSum:
         self.log_upper = log_upper
         self.log_lower = -np.inf
         self.exact = False
+        self._profile: FloatArray | None = None
+        """Of the latest pass that has ended: the share of its time that was over at the end of each bucket."""
         self.begin(1.0)
 
     @property
@@ -133,12 +147,14 @@ class PartialSum:
         """What is held between passes."""
         return self._ratios.nbytes
 
-    def begin(self, least_share: float, most_stored: float = np.inf) -> None:
+    def begin(self, least_share: float, most_stored: float = np.inf, seconds: float = np.inf) -> None:
         """Begin a new pass that drops contexts with less than this share of the sum, as the tree estimates it.
 
-        Once it has more than ``most_stored`` arcs in memory it drops more and more.
+        Once it has more than ``most_stored`` arcs in memory it drops more and more; also where it would take more than
+        so many seconds, judging by how the time of the pass before was spread over the buckets.
         """
-        self._least_share, self._most_stored = least_share, most_stored
+        self.least_share, self._most_stored = least_share, most_stored
+        self._allowed, self._marks = seconds, [0.0]
         self._depth = 0
         self._waiting: dict[int, _Contexts] = {}
         self._seen: list[IntArray] = []
@@ -152,20 +168,39 @@ class PartialSum:
         while self._depth < len(self._buckets):
             if time.monotonic() >= deadline:
                 return Progress.MORE
+            begun = time.monotonic()
             self._extend(self._buckets[self._depth])
             self._depth += 1
+            self._marks.append(self._marks[-1] + time.monotonic() - begun)
+            self._keep_up()
+        begun = time.monotonic()
         log_sum, log_ratio = self._sum()
+        self._profile = np.array(self._marks) / max(self._marks[-1] + time.monotonic() - begun, 1e-9)
         log_value = log_sum + self._constant
-        if len(self._seen) == len(self._buckets):
+        if self._room > 0.0 and not self.n_dropped and self._room - self._left <= MOST_SETTLED:
+            whole = [np.zeros((1, 1), dtype=np.int64) for _ in self._roots]
+            self.recorded = Recorded(self._roots, whole, log_value, log_value, settled=True)
+        elif len(self._seen) == len(self._buckets):
             self.recorded = Recorded(self._buckets, self._seen, log_value, log_ratio + self._tree_upper)
-            if not self.n_dropped:
-                whole = [np.zeros((1, 1), dtype=np.int64) for _ in self._roots]
-                self.recorded = Recorded(self._roots, whole, log_value, log_value, settled=True)
         self.log_lower = max(self.log_lower, log_sum + self._constant)
         self.log_upper = min(self.log_upper, log_ratio + self._tree_upper)
         if not self.n_dropped:
             self.exact, self.log_upper = True, self.log_lower
         return Progress.DONE
+
+    def _keep_up(self) -> None:
+        """Drop more where the rest of the pass would take too long at the present pace."""
+        profile, now = self._profile, self._depth
+        if profile is None or self._allowed == np.inf:
+            return
+        since = int(np.searchsorted(profile, profile[now] - LOOK_BACK, side="right")) - 1
+        if since < 0:
+            return
+        # Of late, and in all: some buckets are slower than others in every pass, and in each by another factor.
+        late = (self._marks[now] - self._marks[since]) / max(profile[now] - profile[since], 1e-9)
+        pace = min(late, self._marks[now] / profile[now])
+        if pace * (1.0 - profile[now]) > self._allowed - self._marks[now]:
+            self.least_share *= HURRY
 
     def _extend(self, bucket: Bucket) -> None:
         """Extend the contexts of one bucket, and hand them on to its children."""
@@ -220,7 +255,7 @@ class PartialSum:
         self.n_stored += len(arcs.contexts)
         if self.n_stored > self._most_stored:
             # No bucket has more contexts than the inverse of the least share: what is still to come is limited.
-            self._least_share = max(2.0 * self._least_share, 1.0 / self._most_stored)
+            self.least_share = max(2.0 * self.least_share, 1.0 / self._most_stored)
 
     def _hand_over(
         self, handover: Handover, keys: IntArray, numbers: Numbers, states: Numbers, shares: FloatArray
@@ -247,7 +282,7 @@ class PartialSum:
         )
         del table
         anchor = _NO_KEY if self._anchor is None else key_of(self._buckets[handover.child], self._anchor)
-        least = self._least_share
+        least = self.least_share
         most = self._most_stored / (BUCKET_PART * self._buckets[handover.child].cardinality)
         if count > most:
             # Contexts are as many as the inverse of their least share at most.

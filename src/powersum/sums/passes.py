@@ -15,14 +15,17 @@ from powersum.sums.partial_sum import PartialSum
 FIRST_SHARE = 1e-3
 """Least share of the sum for a context to be kept in the very first pass."""
 
-STEP = 10.0
+STEP = 20.0
 """How many times smaller the least share of the next pass is at most."""
 
 LEAST_STEP = 1.5
 """A smaller step than this is not worth a pass."""
 
 SPARE = 0.8
-"""Share of the time or memory left that a pass is planned for."""
+"""Share of the memory left that a pass is planned for."""
+
+IN_TIME = 0.9
+"""Share of the time left that a pass may take: where it is slower than planned it drops more."""
 
 LITTLE = 0.1
 """Where fewer contexts than this share of the arcs were dropped, a pass that drops none is tried."""
@@ -91,7 +94,7 @@ class SumPasses:
             progress = self._plan(end)
             if progress is not Progress.MORE:
                 return progress
-            self.sum.begin(self._next, self._most_stored)
+            self.sum.begin(self._next, self._most_stored, IN_TIME * (end - working_time()))
             self._under_way, self._seconds = True, 0.0
         begun = working_time()
         ended = self.sum.run(deadline) is Progress.DONE
@@ -108,7 +111,7 @@ class SumPasses:
             if self._arcs:
                 power = math.log(arcs / self._arcs) / math.log(self.share / self._next)
                 self._power = min(max(power, FLATTEST), STEEPEST)
-            self.share = self._next
+            self.share = max(self._next, self.sum.least_share)
         self._took, self._arcs, self._stored = self._seconds, arcs, max(self.sum.n_stored, 1)
 
     def _plan(self, end: float) -> Progress:
@@ -120,7 +123,7 @@ class SumPasses:
         if self.sum.exact or self._next == 0.0:
             return Progress.DONE
         in_time, in_memory = left / max(self._took, 1e-3), self._most_stored / self._stored
-        times = SPARE * min(in_time, in_memory)
+        times = min(IN_TIME * in_time, SPARE * in_memory)
         step = min(max(times, 0.0) ** (1.0 / self._power), STEP)
         if step < LEAST_STEP:
             return Progress.OUT_OF_TIME if in_time < in_memory else Progress.DONE

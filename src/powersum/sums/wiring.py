@@ -12,15 +12,10 @@ from powersum.core.arrays import IntArray, positions_of, starts_of
 from powersum.exact.wiring import wire
 from powersum.model.factors import factors_of
 from powersum.model.model import Model
+from powersum.sums.kernels import fill_ratios
 
 KEY_BITS = 62
 """Bits used of each word of a key, so that words are never negative as signed integers."""
-
-LEAST_RATIO = 1e-30
-"""What is possible has at least this ratio, for 0 stands for what is not; a product of ten is still a normal double."""
-
-_DEAD = -1e299
-"""Below this a tree's log means zero: messages of impossible columns are huge finite numbers."""
 
 
 _NONE = np.zeros(0, dtype=np.int64)
@@ -97,14 +92,14 @@ def ratios_of(heuristic: Heuristic) -> np.ndarray[tuple[int], np.dtype[np.float3
     Rounded up, so that bounds made of them stay upper bounds.
     """
     ratios = np.empty(len(heuristic.tables), dtype=np.float32)
-    for b, columns in enumerate(heuristic.columns.tolist()):
-        start, end = int(heuristic.table_starts[b]), int(heuristic.table_starts[b + 1])
-        message = heuristic.pool[heuristic.message_starts[b] : heuristic.message_starts[b] + columns]
-        table = heuristic.tables[start:end].reshape(-1, columns)
-        possible = (table > _DEAD) & (message > _DEAD)
-        logs = np.where(possible, table - message, 0.0)
-        rounded = np.nextafter(np.exp(logs).astype(np.float32), np.float32(2.0))
-        ratios[start:end] = np.where(possible, np.clip(rounded, LEAST_RATIO, 1.0), 0.0).ravel()
+    fill_ratios(
+        heuristic.tables,
+        heuristic.table_starts,
+        heuristic.columns,
+        heuristic.pool,
+        heuristic.message_starts,
+        ratios,
+    )
     return ratios
 
 
