@@ -51,6 +51,9 @@ class Below(NamedTuple):
 
 NOTHING_BELOW = Below((), -math.inf)
 
+ONE_TERM = "There was no time for sums yet: log_lower is the largest term known of the one that the assignment leaves."
+"""Of an answer that is not more than what was known at first."""
+
 MOST_ROUNDING = 1e-4
 """Share of a value (or of 1) that rounding may have moved while it still counts as exact: the gap tells how far."""
 
@@ -206,12 +209,30 @@ class Board:
 
         Infinity stands for "too wide to evaluate", which is no value; neither is what is no number.
         """
+        better = self._take_lower(problem, log_value, log_error, states)
+        # Before there is an incumbent, one that is worse than what was known at first is better than none.
+        if better or (self.incumbent is None and math.isfinite(log_value)):
+            self.incumbent = Incumbent(log_value, states.copy())
+        if better and self.notes == (ONE_TERM,):
+            self.notes = ()
+        return better
+
+    def offer_first(self, problem: Problem, log_value: float, log_error: float, states: IntArray) -> bool:
+        """The value of a configuration of all variables that is known before the work begins; True if it is the best.
+
+        It is no incumbent, for these are told in the variables of the work's own problem.
+        """
+        better = self._take_lower(problem, log_value, log_error, states)
+        if better and (problem.tau > 0.0).any():
+            self.notes = (ONE_TERM,)
+        return better
+
+    def _take_lower(self, problem: Problem, log_value: float, log_error: float, states: IntArray) -> bool:
         log_lower = log_value + problem.log_constant - log_error - problem.log_error
         if log_value == math.inf or not log_lower > self.log_lower:
             return False
         self._refuse_contradiction(log_lower, self.log_upper)
         self.log_lower = log_lower
-        self.incumbent = Incumbent(log_value, states.copy())
         restored = problem.restore(np.where(problem.tau == 0.0, states, -1))
         if not np.array_equal(restored, self.states):
             self.below = NOTHING_BELOW

@@ -6,11 +6,14 @@ import math
 from collections.abc import Generator
 
 from powersum.answer.board import Board
-from powersum.bounds.quick import quick_bound
+from powersum.bounds.quick import quick_bounds
 from powersum.exact.small import SmallElimination
 from powersum.model.question import Question
 from powersum.prepare.problem import Problem
 from powersum.prepare.sizes import order_sizes, question_sizes
+
+CLOSED = 1e-3
+"""Bounds nearer than this are left to the work, which proves that they meet."""
 
 
 def small_work(elimination: SmallElimination, question: Question, board: Board) -> Generator[None]:
@@ -32,13 +35,18 @@ def small_work(elimination: SmallElimination, question: Question, board: Board) 
     yield
 
 
-def first_bound(question: Question, board: Board) -> None:
-    """An upper bound in plain NumPy, while compiled code is still to be loaded: loose, but there at once."""
+def first_bounds(question: Question, board: Board) -> None:
+    """Bounds in plain NumPy, while compiled code is still to be loaded: loose, but there at once.
+
+    They have no proof: where they meet, nobody shall take them for the answer, and there is no lower one.
+    """
     model, evidence = question.observed
-    log_upper, log_error = quick_bound(model, evidence, question.query.weights)
+    quick = quick_bounds(model, evidence, question.query.weights)
     problem = Problem.whole(model, question.query.weights, evidence)
-    if log_upper == -math.inf:
+    if quick.log_upper == -math.inf:
         board.sizes = question_sizes(question, problem)
         board.impossible()
-    else:
-        board.offer_upper(problem, log_upper, log_error)
+        return
+    board.offer_upper(problem, quick.log_upper, quick.log_error)
+    if quick.log_upper - quick.log_lower > CLOSED:
+        board.offer_first(problem, quick.log_lower, quick.log_error, quick.states)

@@ -11,10 +11,16 @@ import numpy as np
 from powersum.core.arrays import FloatArray, IntArray, starts_of
 from powersum.core.jit import compiled
 from powersum.core.odometer import next_entry
+from powersum.core.speed import SINGLE_PASS
 from powersum.model.model import Model
 from powersum.model.result import Residuals
 from powersum.model.rounding import certain, elimination_error
 from powersum.prepare.problem import Problem
+
+
+def single_seconds(model: Model) -> float:
+    """About how long the bound takes."""
+    return SINGLE_PASS * len(model.log_values)
 
 
 def single_bound(model: Model, tau: FloatArray, *, gradient: FloatArray | None = None) -> float:
@@ -27,14 +33,12 @@ def single_bound(model: Model, tau: FloatArray, *, gradient: FloatArray | None =
     gradient
         Overwritten by the derivative of the bound by each table entry, one of them where there are several.
     """
-    log_value, _ = _passed(model, tau, np.zeros(0) if gradient is None else gradient)
-    # A weight between 0 and 1 gives no more than a sum does; one above 1 is bounded by as many equal states.
-    log_above = float((np.maximum(tau - 1.0, 0.0) * np.log(model.cardinalities)).sum())
-    return certain(log_value + log_above, elimination_error(model, float(tau.max(initial=1.0))))
+    return _bound_and_scores(model, tau, np.zeros(0) if gradient is None else gradient)[0]
 
 
-def _passed(model: Model, tau: FloatArray, gradient: FloatArray) -> tuple[float, FloatArray]:
-    return _single_factors(
+def _bound_and_scores(model: Model, tau: FloatArray, gradient: FloatArray) -> tuple[float, FloatArray]:
+    """The bound, and for each state of each variable the sum over factors of the largest entry with it."""
+    log_value, scores = _single_factors(
         model.cardinalities,
         model.scope_starts,
         model.scope_variables,
@@ -43,6 +47,9 @@ def _passed(model: Model, tau: FloatArray, gradient: FloatArray) -> tuple[float,
         tau,
         gradient,
     )
+    # A weight between 0 and 1 gives no more than a sum does; one above 1 is bounded by as many equal states.
+    log_above = float((np.maximum(tau - 1.0, 0.0) * np.log(model.cardinalities)).sum())
+    return certain(log_value + log_above, elimination_error(model, float(tau.max(initial=1.0)))), scores
 
 
 class SingleFactors:
@@ -59,8 +66,7 @@ class SingleFactors:
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
         self.log_error = elimination_error(problem.model, float(problem.tau.max(initial=1.0)))
-        self.log_upper = np.inf
-        self.log_upper = self.bound()
+        self.log_upper, self._scores = _bound_and_scores(problem.model, problem.tau, np.zeros(0))
 
     def step(self, deadline: float) -> bool:
         """Nothing is left to gain."""
@@ -74,20 +80,27 @@ class SingleFactors:
     def decode(self) -> IntArray:
         """For each max variable the state with the largest sum of its factors' maxima."""
         states = np.full(self._problem.model.n_variables, -1, dtype=np.int64)
-        for v, scores in enumerate(self._scores()):
+        for v, scores in enumerate(self._by_variable()):
             if self._problem.tau[v] == 0.0:
                 states[v] = int(np.argmax(scores))
         return states
 
+    def configuration(self) -> IntArray:
+        """For every variable the first state with the largest sum of its factors' maxima."""
+        cardinalities = self._problem.model.cardinalities
+        scores, starts = self._scores, starts_of(cardinalities)
+        best = np.flatnonzero(scores == np.repeat(np.maximum.reduceat(scores, starts[:-1]), cardinalities))
+        owners = np.repeat(np.arange(len(cardinalities)), cardinalities)
+        found, first = np.unique(owners[best], return_index=True)
+        return np.asarray(best[first] - starts[found])
+
     def beliefs(self) -> list[FloatArray]:
         """A rough guess at the distribution of each variable: its states by the sum of their factors' maxima."""
-        return [_distribution(scores) for scores in self._scores()]
+        return [_distribution(scores) for scores in self._by_variable()]
 
-    def _scores(self) -> list[FloatArray]:
+    def _by_variable(self) -> list[FloatArray]:
         """For each variable the sum of its factors' maxima with each state."""
-        model = self._problem.model
-        _, scores = _passed(model, self._problem.tau, np.zeros(0))
-        return np.split(scores, starts_of(model.cardinalities)[1:-1])
+        return np.split(self._scores, starts_of(self._problem.model.cardinalities)[1:-1])
 
     def residuals(self) -> Residuals | None:
         """There is no such measure."""

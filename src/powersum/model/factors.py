@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -31,3 +32,13 @@ def factors_of(model: Model) -> Factors:
         inside = places + shift <= last
         strides[inside] *= cards[places[inside] + shift]
     return Factors(model.scope_starts, model.scope_variables, frozen(strides, np.int64), model.log_values)
+
+
+def configuration_value(model: Model, states: IntArray) -> float:
+    """The value of a configuration of all variables, added up exactly; ``-inf`` where a factor excludes it."""
+    strides = factors_of(model).strides
+    # A sum up to each place, for scopes can be empty.
+    sums = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(strides * states[model.scope_variables])])
+    places = model.table_starts[:-1] + sums[model.scope_starts[1:]] - sums[model.scope_starts[:-1]]
+    terms = model.log_values[places]
+    return -math.inf if np.isneginf(terms).any() else math.fsum(terms)
