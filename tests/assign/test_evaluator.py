@@ -10,11 +10,15 @@ import pytest
 
 from powersum.assign.cutset import hold_cutset
 from powersum.assign.evaluator import Evaluator
+from powersum.assign.kept_orders import KeptOrder
 from powersum.assign.regions import TOO_WIDE
 from powersum.assign.supports import Queue, Supports, new_queue, propagate, push
 from powersum.core.arrays import IntArray
 from powersum.core.jit import compiled
+from powersum.generate import grid
 from powersum.model.factors import Factors
+from powersum.model.query import Query
+from powersum.prepare.simplify import simplify
 from tests.cases import case, hard_case
 from tests.oracle import assignment_value, exact_value, joint_log_table
 
@@ -31,6 +35,50 @@ def test_value_of_random_assignments(seed: int) -> None:
         states[chosen] = rng.integers(model.cardinalities[chosen])
         truth = assignment_value(model, {int(v): int(states[v]) for v in chosen})
         assert evaluator.value(states) == pytest.approx(truth, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_orders_that_are_kept_change_no_value(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where zeros leave some variables no choice in some assignments, and an order cannot be used."""
+    monkeypatch.setattr("powersum.assign.evaluator.LEAST_ENTRIES", 0.0)
+    problem = hard_case(seed, zeros=0.1 * (seed % 3)).problem()
+    model = problem.model
+    evaluator = Evaluator(problem, memory=2e7)
+    rng = np.random.default_rng(seed)
+    chosen = np.flatnonzero(evaluator.is_max)
+    for _ in range(8):
+        states = np.full(model.n_variables, -1)
+        states[chosen] = rng.integers(model.cardinalities[chosen])
+        truth = assignment_value(model, {int(v): int(states[v]) for v in chosen})
+        assert evaluator.value(states) == pytest.approx(truth, abs=1e-9)
+    if seed % 3 == 0:
+        assert evaluator.n_components == 0 or evaluator._orders
+
+
+def test_a_kept_order_gets_better_with_use_and_is_too_wide_where_its_tables_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("powersum.assign.evaluator.LEAST_ENTRIES", 0.0)
+    # Variables are summed but for one row across the grid.
+    model = grid(14, 14, seed=1).model
+    problem = simplify(model, Query.of(model, list(range(7 * 14, 8 * 14))))
+    evaluator = Evaluator(problem, memory=2e8)
+    states = np.where(evaluator.is_max, 0, -1)
+    values = {round(evaluator.value(states), 7)}
+    (first, second) = (evaluator._orders[c] for c in (0, 1))
+    before = [order_cost_of(kept) for kept in (first, second)]
+    for _ in range(200):
+        values.add(round(evaluator.value(states), 7))
+    after = [order_cost_of(kept) for kept in (first, second)]
+    assert len(values) == 1
+    assert all(now <= then for now, then in zip(after, before, strict=True))
+    assert sum(after) < sum(before)
+    assert evaluator.component_value(0, states, work_limit=10.0) == TOO_WIDE
+
+
+def order_cost_of(kept: KeptOrder) -> float:
+    """Log of the table entries that an order takes."""
+    return kept._tries.log2_total
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -45,19 +45,23 @@ def hold_cutset(problem: Problem, *, entries: float, seed: int = 0) -> Problem:
 def sum_part(model: Model, is_sum: BoolArray) -> Model:
     """The scopes that are left when all other variables are given, with tables that are never read."""
     places = is_sum[model.scope_variables]
-    owner = np.repeat(np.arange(model.n_factors), np.diff(model.scope_starts))
-    counts = np.bincount(owner[places], minlength=model.n_factors)
-    scopes = np.split(model.scope_variables[places], np.cumsum(counts)[:-1])
-    cards = [int(c) if s else 1 for c, s in zip(model.cardinalities, is_sum, strict=True)]
-    distinct = {tuple(sorted(scope.tolist())) for scope in scopes if len(scope)}
-    ordered = sorted(distinct)
-    sizes = [int(np.prod([cards[v] for v in scope])) for scope in ordered]
+    owner = np.repeat(np.arange(model.n_factors), np.diff(model.scope_starts))[places]
+    variables = model.scope_variables[places]
+    variables = variables[np.lexsort((variables, owner))]
+    lengths = np.bincount(owner, minlength=model.n_factors)
+    starts = starts_of(lengths)[:-1]
+    cards = np.where(is_sum, model.cardinalities, 1)
+    # Each scope once, those of equal length together: array operations, for this is done dozens of times.
+    scopes = [
+        np.unique(variables[starts[lengths == n, None] + np.arange(n)], axis=0) for n in np.unique(lengths[lengths > 0])
+    ]
+    sizes = [np.prod(cards[group], axis=1) for group in scopes]
     return Model(
-        cardinalities=np.asarray(cards, dtype=np.int64),
-        scope_starts=starts_of([len(scope) for scope in ordered]),
-        scope_variables=np.asarray([v for scope in ordered for v in scope], dtype=np.int64),
-        table_starts=starts_of(sizes),
-        log_values=np.zeros(int(np.sum(sizes))),
+        cardinalities=cards,
+        scope_starts=starts_of(np.concatenate([np.zeros(0, np.int64), *(np.full(len(g), g.shape[1]) for g in scopes)])),
+        scope_variables=np.concatenate([np.zeros(0, np.int64), *(group.ravel() for group in scopes)]),
+        table_starts=starts_of(np.concatenate([np.zeros(0, np.int64), *sizes])),
+        log_values=np.zeros(int(sum(size.sum() for size in sizes))),
     )
 
 
@@ -65,10 +69,8 @@ def _crowded(model: Model, entries: float, seed: int) -> IntArray:
     """How many bucket tables of more than ``entries`` entries each variable is part of."""
     order = elimination_order(model, np.ones(model.n_variables), seed=seed, restarts=2)
     wiring, _ = wire(order, positions_of(order), np.arange(model.n_factors), factors_of(model))
-    log_sizes = np.log(model.cardinalities)
-    counts = np.zeros(model.n_variables, dtype=np.int64)
-    for b in range(len(order)):
-        axes = wiring.axes[wiring.axis_starts[b] : wiring.axis_starts[b + 1]]
-        if log_sizes[axes].sum() > np.log(entries):
-            counts[axes] += 1
+    log_sizes = np.append(np.log(model.cardinalities)[wiring.axes], 0.0)
+    large = np.add.reduceat(log_sizes, wiring.axis_starts[:-1]) > np.log(entries)
+    in_large = np.repeat(large, np.diff(wiring.axis_starts))
+    counts = np.bincount(wiring.axes[in_large], minlength=model.n_variables)
     return np.where(model.cardinalities > 1, counts, 0)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from powersum.assign.kept_orders import LEAST_ENTRIES, MOST_MEMBERS, KeptOrder
 from powersum.assign.parts import parts_of, plain_sum, region_of
 from powersum.assign.regions import TOO_WIDE, maximise_region
 from powersum.assign.supports import new_queue, supports_of
@@ -55,9 +56,11 @@ class Evaluator:
         chosen = choice_type(largest)
         self._choices = np.empty(int(memory * 0.3) // chosen.itemsize, dtype=chosen)
         self._scratch = new_scratch(largest)
-        self._work = np.zeros(1)
+        self._work = np.zeros(2)
         self.parts = parts_of(model, self.is_max)
         self.n_components = len(self.parts.member_starts) - 1
+        self._orders: dict[int, KeptOrder] = {}
+        self._no_order: IntArray = np.zeros(0, dtype=np.int64)
 
     def region(self, free: IntArray) -> tuple[IntArray, IntArray, IntArray]:
         """What freeing these max variables concerns: variables, factors, and the components next to them."""
@@ -71,12 +74,14 @@ class Evaluator:
         work_limit: float = np.inf,
         seed: int = 0,
         log_values: FloatArray | None = None,
+        order: IntArray | None = None,
     ) -> float:
         """Maximise over the free max variables of a region in place; the value of the region's factors.
 
         Returns ``inf`` when the region is too wide for memory or ``work_limit``; the assignment is then unchanged.
         With a ``seed`` above 0, some of the free max variables then keep their states, so that the rest is narrow.
-        Other tables than the model's, with the same zeros, can be given as ``log_values``.
+        Other tables than the model's, with the same zeros, can be given as ``log_values``; an elimination order for
+        where all its variables have a choice as ``order``.
         """
         value = maximise_region(
             variables,
@@ -98,6 +103,7 @@ class Evaluator:
             self._choices,
             min(work_limit, 1e15),
             seed,
+            self._no_order if order is None else order,
             self._scratch,
             self._work,
         )
@@ -109,7 +115,17 @@ class Evaluator:
         parts = self.parts
         members = parts.members[parts.member_starts[component] : parts.member_starts[component + 1]]
         factors = parts.factors[parts.factor_starts[component] : parts.factor_starts[component + 1]]
-        return self.maximise(assignment, members, factors, work_limit)
+        kept = self._orders.get(component)
+        value = self.maximise(assignment, members, factors, work_limit, order=None if kept is None else kept.order)
+        entries, n_choices = self._work.tolist()
+        if kept is not None and n_choices == len(kept.order):
+            kept.used(entries)
+        elif kept is None and entries >= LEAST_ENTRIES and n_choices <= MOST_MEMBERS:
+            several = members[self.problem.model.cardinalities[members] > 1]
+            if n_choices == len(several):
+                # Nothing was excluded by zeros: it will often be so.
+                self._orders[component] = KeptOrder(self.problem.model, several, factors, seed=component)
+        return value
 
     def plain_value(self, assignment: IntArray, factors: IntArray | None = None) -> float:
         """Contribution of the factors between max variables alone, or of those among ``factors``."""

@@ -8,12 +8,18 @@ import numpy as np
 
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.jit import inner
-from powersum.core.speed import ORDERING_STEP
+from powersum.core.speed import ELIMINATION, ORDERING_STEP
 from powersum.model.factors import Factors
 from powersum.prepare.ordering.fill import min_fill
 
 ORDER_WORK = round(0.1 / ORDERING_STEP)
 """Steps that ordering one region may take: a tenth of a second."""
+
+TRYING = 0.1 * ELIMINATION / ORDERING_STEP
+"""Steps of further tries, as a share of the table entries of the best order so far: a tenth of the time."""
+
+MOST_TRIES = 8
+"""Tries at most."""
 
 
 @inner
@@ -62,6 +68,48 @@ def region_graph(
 
 
 @inner
+def hanging(
+    active: IntArray, n_active: int, starts: IntArray, neighbours: IntArray, weights: FloatArray, sizes: IntArray
+) -> tuple[IntArray, float]:
+    """Sum variables with at most one neighbour once those before them are gone, by position; and their table entries.
+
+    No order does better than to eliminate them first. Min-fill would find them too, but one variable that thousands of
+    them hang on would take it longer than it may take.
+    """
+    degree = np.empty(n_active, np.int64)
+    found = np.empty(n_active, np.int64)
+    count = 0
+    for p in range(n_active):
+        degree[p] = starts[p + 1] - starts[p]
+        if degree[p] <= 1 and weights[active[p]] > 0.0:
+            found[count] = p
+            count += 1
+            # Listed: never again.
+            degree[p] = -1
+    entries = 0.0
+    done = 0
+    while done < count:
+        p = found[done]
+        done += 1
+        table = float(sizes[active[p]])
+        for at in range(starts[p], starts[p + 1]):
+            q = neighbours[at]
+            if degree[q] == -2:
+                continue
+            table *= sizes[active[q]]
+            if degree[q] > 0:
+                degree[q] -= 1
+                if degree[q] <= 1 and weights[active[q]] > 0.0:
+                    found[count] = q
+                    count += 1
+                    degree[q] = -1
+        # Gone: no neighbour of those to come.
+        degree[p] = -2
+        entries += table
+    return found[:count], entries
+
+
+@inner
 def order_region(
     active: IntArray,
     n_active: int,
@@ -98,9 +146,19 @@ def order_region(
     work: Any = np.int64(ORDER_WORK)
     # A table of d variables has at least 2^d entries.
     width: Any = np.int64(min(limit, n_active))
-    order, _, log2_total, _ = min_fill(
+    order, width, log2_total, steps = min_fill(
         starts, neighbours, group, by_group, weight, log2_sizes, seed, attempt, width, limit, work
     )
+    steps_in_all = steps
+    # Where tables are large, better orders are worth looking for; whoever is no better is soon given up.
+    while len(order) and attempt < MOST_TRIES and steps_in_all < TRYING * 2.0**log2_total:
+        attempt += 1
+        other, other_width, other_total, steps = min_fill(
+            starts, neighbours, group, by_group, weight, log2_sizes, seed, attempt, width, log2_total, work
+        )
+        steps_in_all += steps
+        if len(other):
+            order, width, log2_total = other, other_width, other_total
     for p in range(len(order)):
         order[p] = active[order[p]]
     return order, log2_total

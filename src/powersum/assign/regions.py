@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from powersum.assign.order import order_region, region_graph
+from powersum.assign.order import hanging, order_region, region_graph
 from powersum.assign.supports import Queue, Supports, propagate, push
 from powersum.assign.thin import thin_out
 from powersum.core.arrays import FloatArray, IntArray
-from powersum.core.jit import compiled
+from powersum.core.jit import compiled, inner
 from powersum.exact.kernels import ChoiceArray, Domains, Scratch, reduce_some, trace_back
 from powersum.exact.wiring import message_sizes, place_messages, wire
 from powersum.model.factors import Factors
@@ -29,11 +29,26 @@ ROUNDS = 3
 ORDERED_FIRST = 200
 """Regions with more variables that have a choice are thinned out before they are ordered, which would be in vain."""
 
+MOST_INPUTS = 64.0
+"""Numbers that may be added up for each table entry of the work allowed: few, but where one variable has thousands of
+neighbours."""
+
 THINNING = 0.5
 """Table entries that count as much work as thinning out does for each pair of variables."""
 
 SPARE = 4.0
 """A thinned region may have tables of up to this many bits less than the work allowed, for there are many of them."""
+
+
+@inner
+def _after(first: IntArray, second: IntArray) -> IntArray:
+    """One order after the other (a plain loop, for Numba takes seconds to compile a concatenation)."""
+    both = np.empty(len(first) + len(second), np.int64)
+    for i in range(len(first)):
+        both[i] = first[i]
+    for i in range(len(second)):
+        both[len(first) + i] = second[i]
+    return both
 
 
 @compiled
@@ -56,6 +71,7 @@ def maximise_region(
     choices: ChoiceArray,
     work_limit: float,
     seed: int,
+    kept: IntArray,
     scratch: Scratch,
     work: FloatArray,
 ) -> float:
@@ -66,10 +82,11 @@ def maximise_region(
     :data:`TOO_WIDE` where the work or memory allowed do not do; both leave ``assignment`` as it was.
     Where ``seed`` is above 0, a region too wide is thinned out instead: some of its max variables, chosen with that
     seed, keep the states that ``assignment`` gives them.
-    ``work`` receives the number of table entries that were looked at.
+    ``kept`` is an elimination order for where all its variables, and no others, have a choice; else one is found here.
+    ``work`` receives the number of table entries that were looked at, and of variables that have a choice.
     ``alive``, ``domains``, ``position`` and ``bases`` are scratch for whole models; ``position`` must be -1 throughout.
     """
-    work[0] = 0.0
+    work[0] = work[1] = 0.0
     state_starts = supports.state_starts
     scope_starts, scope_variables = factors.scope_starts, factors.scope_variables
     # Given variables of the region: one alive state each. Free ones: those possible a priori.
@@ -102,6 +119,7 @@ def maximise_region(
     active = np.empty(len(variables), np.int64)
     bits = np.log2(work_limit)
     order = np.empty(0, np.int64)
+    first = np.empty(0, np.int64)
     thinned = 0
     while True:
         n_active: Any = np.int64(0)
@@ -115,11 +133,29 @@ def maximise_region(
                 position[v] = n_active
                 active[n_active] = v
                 n_active += 1
+        if len(kept) and n_active == len(kept):
+            for p in range(n_active):
+                position[active[p]] = -1
+            first, order = order[:0], kept
+            break
         starts, neighbours = region_graph(n_active, position, region_factors, n_factors, factors)
+        first, first_entries = hanging(active, n_active, starts, neighbours, weights, domains.sizes)
+        if len(first) > 0:
+            for i in range(len(first)):
+                first[i] = active[first[i]]
+                position[first[i]] = -1
+            rest: Any = np.int64(0)
+            for p in range(n_active):
+                if position[active[p]] >= 0:
+                    position[active[p]] = rest
+                    active[rest] = active[p]
+                    rest += 1
+            n_active = rest
+            starts, neighbours = region_graph(n_active, position, region_factors, n_factors, factors)
         narrow = False
         if seed == 0 or thinned > 0 or n_active <= ORDERED_FIRST:
             order, log2_total = order_region(active, n_active, starts, neighbours, weights, domains.sizes, bits)
-            narrow = len(order) == n_active and log2_total <= bits
+            narrow = len(order) == n_active and 2.0**log2_total + first_entries <= work_limit
         possible = not narrow and seed > 0 and thinned < ROUNDS
         if possible:
             thinned += 1
@@ -146,6 +182,8 @@ def maximise_region(
             break
         if not possible:
             return TOO_WIDE
+    order = _after(first, order)
+    n_active = np.int64(len(order))
     for p in range(n_active):
         position[order[p]] = p
     wiring, factor_buckets = wire(order, position, region_factors[:n_factors], factors)
@@ -156,9 +194,15 @@ def maximise_region(
     for p in range(n_active):
         is_max[p] = weights[order[p]] == 0.0
     places, needed, choice_places, choices_needed = place_messages(wiring, entries, is_max)
-    if needed > len(buffer) or choices_needed > len(choices):
+    if needed > len(buffer) or choices_needed > len(choices) or total > work_limit:
+        return TOO_WIDE
+    added = 0.0
+    for p in range(n_active):
+        added += float(entries[p]) * domains.sizes[order[p]] * (wiring.input_starts[p + 1] - wiring.input_starts[p])
+    if added > MOST_INPUTS * work_limit:
         return TOO_WIDE
     work[0] += total
+    work[1] = n_active
     value = 0.0
     for k in range(n_factors):
         f = region_factors[k]

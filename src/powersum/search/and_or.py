@@ -193,9 +193,10 @@ class AndOr:
 
     def _maximise(self, node: int, assignment: IntArray) -> float:
         """The exact value of all below a node; ``assignment`` receives the best states there."""
+        if node >= self.shape.n_max:
+            return self._evaluator.component_value(node - self.shape.n_max, assignment)
         part = self._part(node)[0]
-        limit = SETTLE_WORK if node < self.shape.n_max else np.inf
-        return self._evaluator.maximise(assignment, part.variables, part.factors, limit)
+        return self._evaluator.maximise(assignment, part.variables, part.factors, SETTLE_WORK)
 
     def _part(self, node: int) -> tuple[Subtree, Boundary]:
         """What is below a node, and its bound."""

@@ -78,6 +78,8 @@ def min_fill(
             total += weight[a] * (_weight_beyond(adjacent, weight, v, a) - weight[a])
         score[v] = total // 2
         work += degrees[v] * (words + degrees[v])
+        if work > work_limit:
+            return np.empty(0, np.int64), n, np.inf, work
 
     order = np.empty(n, np.int64)
     members = np.empty(n, np.int64)
@@ -150,6 +152,9 @@ def min_fill(
                     work += words + (degrees[a] + degrees[b]) // 2 + 4
                     adjacent[a, b >> 6] |= one << np.uint64(b & 63)
                     adjacent[b, a >> 6] |= one << np.uint64(a & 63)
+                # The neighbours of one variable alone can cost seconds.
+                if work > work_limit:
+                    return order[:0], width, log2_total, work
         for m in range(degree):
             a = members[m]
             adjacent[a, v >> 6] &= ~(one << np.uint64(v & 63))

@@ -33,6 +33,8 @@ class OrderTries:
         The best so far: of least width, and among these with the fewest table entries.
     width, log2_total
         What it costs.
+    last_work
+        Steps that the latest try took.
     """
 
     def __init__(self, model: Model, tau: FloatArray, order: IntArray, *, seed: int, most_work: int) -> None:
@@ -44,13 +46,13 @@ class OrderTries:
         self._log2_cardinalities = np.log2(model.cardinalities)
         # Other ties than those of the tries that have led to the order.
         self._seed, self._most_work = (seed + 1) % 2**62, most_work
-        self._tries = 0
+        self._tries = self.last_work = 0
         cost = order_cost(model, order)
         self.order, self.width, self.log2_total = order, cost.width, cost.log2_total
 
     def step(self) -> bool:
         """One more try; True if it is the best so far."""
-        order, width, log2_total, work = min_fill(
+        order, width, log2_total, self.last_work = min_fill(
             *self._arrays,
             self._weights[self._tries % 2],
             self._log2_cardinalities,
@@ -60,7 +62,7 @@ class OrderTries:
             self.log2_total,
             self._most_work,
         )
-        time.spend(ORDERING_STEP * work)
+        time.spend(ORDERING_STEP * self.last_work)
         self._tries += 1
         if not len(order):
             return False
