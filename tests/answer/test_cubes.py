@@ -19,6 +19,7 @@ import pytest
 import powersum as ps
 from powersum.answer import cube, cubes
 from powersum.answer.cube import Asked, Report, bound_cube, branch_variable
+from powersum.answer.cube_memory import Room
 from powersum.answer.cube_tree import log_sum_outward
 from powersum.answer.cubes import Conquest
 from powersum.answer.solver import Solver
@@ -32,6 +33,8 @@ from tests.strategies import random_model
 
 SLOW = Schedule(elimination_cost=1e3, order_search_from=math.inf)
 """Nothing is quick enough to be eliminated at once, and no time is spent on orders for slices that may be long."""
+
+ROOM = Room(2e9, 2e9, tasks_here=1, tasks_elsewhere=1, process=os.getpid())
 
 ROUNDING = 1e-12
 """The oracle has a rounding of its own."""
@@ -128,7 +131,7 @@ def test_a_floor_is_no_bound(seed: int) -> None:
     model = random_model(rng, n_variables=7, n_factors=10, zeros=0.0)
     maximize = list(range(4))
     query = ps.Query.of(model, maximize)
-    asked = Asked(model, query, {}, 2e9, SLOW, 1, 0)
+    asked = Asked(model, query, {}, ROOM, SLOW, 1, 0)
     for state in range(int(model.cardinalities[0])):
         value = truth(model, maximize, {0: state})
         for log_floor in (value - 1.0, value - 1e-3, value, value + 1e-3, value + 1.0, value + 20.0):
@@ -147,7 +150,7 @@ def test_a_floor_is_no_bound(seed: int) -> None:
 
 def test_a_cube_that_evidence_excludes_is_empty() -> None:
     model, _ = ps.generate.grid(3, 3, seed=1)
-    asked = Asked(model, ps.Query.of(model, [0, 1]), {0: 1}, 2e9, SLOW, 1, 0)
+    asked = Asked(model, ps.Query.of(model, [0, 1]), {0: 1}, ROOM, SLOW, 1, 0)
     assert bound_cube(asked, {0: 0}, -math.inf, 1.0, math.inf, 0).log_upper == -math.inf
 
 
@@ -331,7 +334,7 @@ def test_a_cube_that_is_being_worked_on_is_split_for_those_without_work(monkeypa
 @pytest.mark.parametrize("hopeless", [0.0, math.inf])
 def test_a_cube_without_hope_is_given_up(hopeless: float, monkeypatch: pytest.MonkeyPatch) -> None:
     model, query = ps.generate.grid(12, 12, strength=2.0, seed=2)
-    asked = Asked(model, ps.Query.of(model, query), {}, 2e9, SLOW, 1, 0)
+    asked = Asked(model, ps.Query.of(model, query), {}, ROOM, SLOW, 1, 0)
     reasons: list[str] = []
     monkeypatch.setattr(cube, "EARLY", 1e-3)
     interrupt = Solver.interrupt

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from powersum.answer.certificate import shorter
+from powersum.answer.cube_memory import Room
 from powersum.answer.cube_proofs import NOTHING_PROVEN, CubeProof, empty_cube, proof_of_cube
 from powersum.answer.restriction import restricted
 from powersum.answer.solver import SAME, Solver
@@ -39,7 +40,7 @@ class Asked:
     model: Model
     query: Query
     evidence: Mapping[int, Any]
-    memory: float
+    room: Room
     schedule: Schedule
     threads: int
     seed: int
@@ -154,11 +155,11 @@ def solver_of(asked: Asked, cube: Mapping[int, int], seconds: float, *, schedule
         evidence=evidence,
         query=asked.query,
         time_limit=seconds if seconds < math.inf else None,
-        memory=asked.memory,
+        memory=asked.room.for_process,
         threads=asked.threads,
         seed=seed,
         certificate=asked.certificate,
-        schedule=schedule,
+        schedule=replace(schedule, most_bytes=min(schedule.most_bytes, asked.room.for_task)),
     )
 
 

@@ -42,7 +42,13 @@ class Road:
         schedule = asked.schedule
         # The first stage is as long as the next one would have been.
         first_stage = schedule.first_stage * schedule.stage_growth**stage
-        schedule = replace(schedule, first_stage=first_stage, later_companion_share=FEWER_ASSIGNMENTS)
+        schedule = replace(
+            schedule,
+            first_stage=first_stage,
+            later_companion_share=FEWER_ASSIGNMENTS,
+            # Whoever looks for assignments begins with it.
+            first_full=schedule.first_full if asked.query.task == "MAP" else 0.0,
+        )
         solver = solver_of(asked, cube, seconds, schedule=schedule, seed=asked.seed + stage)
         return None if solver is None else cls(asked, cube, solver, stage)
 

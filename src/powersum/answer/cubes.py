@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -19,10 +20,12 @@ import numpy as np
 from powersum.answer.board import IMPOSSIBLE_REASON, Board, proven
 from powersum.answer.certificate import certificate_of, ground_of, shortfall
 from powersum.answer.cube import CLOSE, Asked, Report, bound_cube, branch_of
+from powersum.answer.cube_memory import Room
 from powersum.answer.cube_proofs import NOTHING_PROVEN, CubeProof, Joint
 from powersum.answer.cube_road import Road
+from powersum.answer.cube_sum import SumBeside, bound_sum
 from powersum.answer.cube_tree import Node, joined, lifted
-from powersum.answer.probability import log_sum_of, probability_of, reserved
+from powersum.answer.probability import probability_of, reserved, sum_seconds
 from powersum.answer.solver import SAME, Solver
 from powersum.cluster.errors import ClusterError
 from powersum.cluster.executor import HEARTBEAT, ExecutorLike, Shared, Workers, workers_of
@@ -69,15 +72,24 @@ LOOKING_GAP, LOOKING_SHARE = 3.0, 0.2
 
 
 def solve_by_cubes(
-    solver: Solver, executor: ExecutorLike, *, callback: Callable[[Snapshot], None] | None = None
+    solver: Solver,
+    executor: ExecutorLike,
+    *,
+    callback: Callable[[Snapshot], None] | None = None,
+    memory_given: bool = True,
 ) -> Result:
-    """The answer to the question of a solver that has not begun, by many workers."""
+    """The answer to the question of a solver that has not begun, by many workers.
+
+    Unless it was given, they share the memory that is free.
+    """
     limits = solver.question.limits
     others, road = others_of(executor)
     with workers_of(others) as workers:
         spare = 0.0 if solver.question.query.task == "PR" else reserved(limits.seconds)
-        result = Conquest(solver, workers, callback, seconds=limits.seconds - spare, road=road).run()
-    log_sum = log_sum_of(solver, result, left=limits.seconds - result.seconds)
+        memory = limits.bytes if memory_given else None
+        conquest = Conquest(solver, workers, callback, seconds=limits.seconds - spare, road=road, memory=memory)
+        result = conquest.run()
+        log_sum = conquest.log_sum(result, left=limits.seconds - result.seconds)
     return result if log_sum is None else replace(result, probability=probability_of(result, log_sum))
 
 
@@ -92,7 +104,7 @@ class Conquest:
     Parameters
     ----------
     solver
-        Has the question, with the limits of the whole, the schedule and the flag to watch; memory is for each process.
+        Has the question, with the limits of the whole, the schedule and the flag to watch.
     workers
         Who bounds cubes.
     callback
@@ -101,6 +113,8 @@ class Conquest:
         The time for it.
     road
         Whether this process works, too: on what is left of the question, without slices. Otherwise it waits.
+    memory
+        Bytes that each process may hold; a share of what is free if not given.
     """
 
     def __init__(
@@ -111,8 +125,10 @@ class Conquest:
         *,
         seconds: float = math.inf,
         road: bool = False,
+        memory: float | None = None,
     ) -> None:
         question = solver.question
+        self._solver = solver
         self._question, self._workers = question, workers
         self._interrupt, self._callback = solver.flag or Interrupt(), callback
         self._sums = question.query.task == "PR"
@@ -134,12 +150,13 @@ class Conquest:
             question.model,
             question.query,
             question.all_evidence,
-            question.limits.bytes,
+            Room.of(workers, memory, road=road),
             solver.schedule,
             question.limits.threads,
             question.limits.seed,
             solver.certified,
         )
+        self._sum = SumBeside(wanted=not self._sums)
         self._road: Road | None = None
         self._trunk, self._on_road = self._root, road
         if road:
@@ -166,7 +183,10 @@ class Conquest:
                 self._gone = str(error)
                 break
             for node, report in found:
-                self._take(node, report)
+                if node is self._sum:
+                    self._sum.take(report)
+                else:
+                    self._take(node, report)
             self._report()
         return self._answer()
 
@@ -183,6 +203,27 @@ class Conquest:
             # What the road has claimed is computed from scratch, and may be a little more.
             self._leave()
         return self._met or self._left <= 0.0 or self._interrupt.cause is not None
+
+    def log_sum(self, result: Result, *, left: float) -> tuple[float, float] | None:
+        """Bounds on the sum that the answer is a share of: those of whoever has been at it, or of this process.
+
+        ``left`` are the seconds that there are for it. None where it is not worth asking for.
+        """
+        seconds = sum_seconds(self._solver, result, left=left)
+        if seconds == 0.0:
+            return None
+        end = working_time() + seconds
+        with suppress(ClusterError):
+            while self._sum.running and not self._sum.enough(result.seconds) and self._interrupt.cause is None:
+                if (wait := end - working_time()) <= 0.0:
+                    break
+                for tag, found in self._workers.finished(min(HEARTBEAT, wait)):
+                    if tag is self._sum:
+                        self._sum.take(found)
+        wait = end - working_time()
+        if wait > 0.0 and self._interrupt.cause is None and not self._sum.enough(result.seconds):
+            self._sum.take(bound_sum(self._asked, wait, self._interrupt))
+        return self._sum.log_bounds
 
     @property
     def _met(self) -> bool:
@@ -246,6 +287,8 @@ class Conquest:
                 self._looks += 1
                 seconds = self._look_seconds
                 workers.submit(None, bound_cube, shared, {}, self._floor, seconds, WHOLE, self._looks)
+            elif free > 0 and self._worth_summing():
+                workers.submit(self._sum, bound_sum, shared, self._sum.begin(self._sum_seconds, self._left))
             elif (node := self._next()) is not None:
                 node.asked = node.running = True
                 node.since = self._spent
@@ -257,6 +300,31 @@ class Conquest:
                 workers.submit(node, branch_of, shared, node.cube)
             else:
                 return
+
+    def _worth_summing(self) -> bool:
+        """Whether somebody shall bound the sum that the answer is a share of.
+
+        Once in any case, for many sums are easy; then where the bounds have come so near that the answer will be there
+        soon.
+        """
+        if self._spent < self._first_seconds or not self._sum.due(self._spent, self._left):
+            return False
+        return not self._sum.begun or self._near
+
+    @property
+    def _near(self) -> bool:
+        """Whether the answer will be there soon."""
+        return self._board.gap < self._asked.schedule.nearly
+
+    @property
+    def _sum_seconds(self) -> float:
+        """Seconds for the sum: as many as the answer has taken so far; fewer while nobody knows when that will end."""
+        return self._spent if self._near else self._first_seconds
+
+    @property
+    def _first_seconds(self) -> float:
+        """Seconds before the question is split, where nobody works on the whole of it all the time."""
+        return min(FIRST_SHARE * self._limit, FIRST_SECONDS)
 
     def _worth_looking(self) -> bool:
         """Whether somebody shall look for assignments: while the whole is worked on, with many workers always.
@@ -296,7 +364,7 @@ class Conquest:
     def _slice(self, node: Node) -> float:
         """Seconds for a cube."""
         if node is self._root:
-            seconds = min(FIRST_SHARE * self._limit, FIRST_SECONDS)
+            seconds = self._first_seconds
         else:
             most, share = (LONG_SECONDS, self._long_share) if node.long else (CUBE_SECONDS, CUBE_SHARE)
             seconds = min(SUM_SECONDS if self._sums else most, share * max(self._left, 0.0))
@@ -432,9 +500,8 @@ class Conquest:
         board.snapshot(self._spent, always=True)
         status, reason = self._status()
         cubes = sum(1 for _ in self._root.leaves())
-        options: dict[str, Any] = {
-            name: getattr(limits, name) for name in ("time_limit", "memory", "gap", "threads", "seed")
-        }
+        options: dict[str, Any] = {name: getattr(limits, name) for name in ("time_limit", "gap", "threads", "seed")}
+        options["memory"] = self._asked.room.for_process
         known = board.log_lower > -math.inf
         certificate = self._certificate() if self._asked.certificate else None
         notes = board.notes

@@ -90,7 +90,7 @@ def solve_many(
     n_jobs = whole_number(n_jobs, "n_jobs", 1)
     check_executor(executor)
     # What is wrong with the limits is not the fault of the first question.
-    limits = Limits(time_limit=time_limit, memory=budget_of(memory), gap=gap, seed=seed)
+    limits = Limits(time_limit=time_limit, memory=budget_of(memory, measured=executor is None), gap=gap, seed=seed)
     model = model_of(model)
     if executor is not None or checkpoint is not None:
         for name, differs in (

@@ -41,22 +41,27 @@ def share_of(log_value: tuple[float, float], log_sum: tuple[float, float]) -> In
     return Interval.ratio(log_value, (log_lower, max(log_sum[1], log_lower)))
 
 
-def log_sum_of(solver: Solver, result: Result, *, left: float) -> tuple[float, float] | None:
-    """Bounds on the sum that the answer of a solver is a share of; None where it is not worth asking for.
+def sum_seconds(solver: Solver, result: Result, *, left: float) -> float:
+    """Seconds that the sum may take which the answer of a solver is a share of; 0 where it is not worth asking for.
 
     Parameters
     ----------
     solver, result
-        A solver that has ended, and its answer.
+        A solver that has ended, or at whose flag others have looked, and the answer.
     left
         Seconds that there are for it.
     """
-    asked = solver.question
     unknown = result.status is Status.INFEASIBLE or not math.isfinite(result.log_lower)
-    if unknown or asked.query.task == "PR" or (solver.flag is not None and solver.flag.cause is not None):
-        return None
-    seconds = min(left, max(result.seconds, LEAST_SECONDS))
-    if seconds <= 0.0:
+    interrupted = solver.flag is not None and solver.flag.cause is not None
+    if unknown or interrupted or solver.question.query.task == "PR":
+        return 0.0
+    return max(min(left, max(result.seconds, LEAST_SECONDS)), 0.0)
+
+
+def log_sum_of(solver: Solver, result: Result, *, left: float) -> tuple[float, float] | None:
+    """Bounds on the sum that the answer of a solver is a share of; None where it is not worth asking for."""
+    asked, seconds = solver.question, sum_seconds(solver, result, left=left)
+    if seconds == 0.0:
         return None
     return sum_bounds(asked, asked.all_evidence, seconds=seconds, interrupt=solver.flag, schedule=solver.schedule)
 

@@ -6,6 +6,7 @@ import concurrent.futures as cf
 import logging
 import math
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
@@ -13,12 +14,16 @@ from typing import TYPE_CHECKING, Any, cast
 from powersum.cluster.errors import ClusterError
 from powersum.cluster.executor import Shared, Task, Workers, words
 from powersum.core.errors import InputError
+from powersum.core.machine import USUAL, default_memory
 
 if TYPE_CHECKING:
     from distributed import Client
 
 CONNECT_SECONDS = 10
 """How long to wait for a scheduler, and for its first worker."""
+
+DASK_SHARE = 0.6
+"""Share of a worker's own limit on memory that tasks may hold: from 0.7 on Dask begins to act, and at 0.95 kills it."""
 
 COUNT_SECONDS = 2.0
 """Seconds between two looks at how many workers there are."""
@@ -86,6 +91,24 @@ class DaskWorkers(Workers):
             except Exception as error:
                 raise self._gone(error) from None
         return self._size
+
+    @property
+    def threads(self) -> int:
+        """Threads of the worker that has most."""
+        return max(self._dask.nthreads().values(), default=1)
+
+    def default_memory(self, beside: int) -> float:
+        """The least that a worker has, each asked on its own machine; Dask kills those that hold more than it likes."""
+        try:
+            workers = self._dask.scheduler_info(n_workers=-1)["workers"].values()
+            hosts = Counter(about["host"] for about in workers)
+            processes = max(hosts.values(), default=1) + beside
+            # Who is lost meanwhile is not asked.
+            found = list(self._dask.run(default_memory, processes, on_error="ignore").values())
+        except Exception as error:
+            raise self._gone(error) from None
+        found += [DASK_SHARE * about["memory_limit"] for about in workers if about.get("memory_limit")]
+        return min(found, default=USUAL)
 
     def share(self, value: Any) -> Shared:
         """The value as a task of its own: workers hand it on among themselves, and a lost one is made again."""

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from powersum.cluster.errors import ClusterError
 from powersum.cluster.store import forget, keep, run_with
 from powersum.core.errors import InputError
+from powersum.core.machine import default_memory
 from powersum.model.keys import as_text
 from powersum.model.limits import whole_number
 
@@ -130,6 +131,20 @@ class Workers:
         """How many tasks can run at the same time, as far as the pool says; all processors of this machine if not."""
         most = getattr(self._pool, "_max_workers", None)
         return most if isinstance(most, int) and most > 0 else os.cpu_count() or 1
+
+    @property
+    def inside(self) -> int:
+        """How many tasks may run in this very process at the same time, if it turns out that they do: as in threads."""
+        return self.size
+
+    @property
+    def threads(self) -> int:
+        """How many tasks another process has at the same time, at most."""
+        return 1
+
+    def default_memory(self, beside: int) -> float:
+        """Bytes for each process where nobody says how many; ``beside`` so many others on the same machine."""
+        return default_memory(self.size + beside)
 
     @property
     def pending(self) -> int:

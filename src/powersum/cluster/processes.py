@@ -33,6 +33,11 @@ class ProcessWorkers(Workers):
         """How many processes there are."""
         return self._size
 
+    @property
+    def inside(self) -> int:
+        """None: this process only hands tasks in."""
+        return 0
+
     def close(self) -> None:
         """End the processes at once: their tasks have no state, and nobody waits for them any more."""
         super().close()

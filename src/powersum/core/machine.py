@@ -19,15 +19,15 @@ UNIT = 1e8
 """Budgets are whole multiples of this, so that they do not change with every small program that starts or ends."""
 
 
-def default_memory() -> float:
+def default_memory(processes: int = 1) -> float:
     """A budget for this process, what it holds already included: half of what is free, or 2 GB where there is so much.
 
-    Where nothing tells how much is free it is 2 GB.
+    Where nothing tells how much is free it is 2 GB. So many ``processes`` share it equally.
     """
     held, free = bytes_held(), free_memory()
     if free is None:
-        return USUAL
-    budget = held + max(SHARE * free, min(USUAL - held, 0.9 * free))
+        return USUAL / processes
+    budget = held + max(SHARE * free, min(USUAL - held, 0.9 * free)) / processes
     return max(budget // UNIT, 1.0) * UNIT
 
 

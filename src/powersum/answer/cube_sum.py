@@ -1,0 +1,81 @@
+"""The sum that an answer is a share of, bounded by one of the workers while others end the proof.
+
+One process bounds it after the answer is known, for as long as that took. With several nobody has to wait for it: once
+the bounds have come near there is little left to split, and the answer will soon be there.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from powersum.answer.cube import Asked
+from powersum.answer.probability import LEAST_SECONDS
+from powersum.answer.shares import UNKNOWN, sum_bounds
+from powersum.answer.solver import SAME
+from powersum.core.interrupt import Interrupt
+
+AGAIN, ENOUGH = 2.0, 4.0
+"""It is bounded once more when the run is so many times as long as the last slice for it, and by then longer; and it is
+known well enough where the run is at most so many times as long as that."""
+
+
+def bound_sum(asked: Asked, seconds: float, interrupt: Interrupt | None = None) -> tuple[float, float]:
+    """What a worker does: bounds on the log of the sum of everything, after so many seconds."""
+    return sum_bounds(
+        asked.question(),
+        dict(asked.evidence),
+        seconds=seconds,
+        interrupt=interrupt,
+        memory=asked.room.for_process,
+        schedule=replace(asked.schedule, most_bytes=min(asked.schedule.most_bytes, asked.room.for_task)),
+    )
+
+
+class SumBeside:
+    """What is known of the sum, and when somebody shall go on with it.
+
+    Parameters
+    ----------
+    wanted
+        Whether the answer is a share of a sum at all.
+
+    Attributes
+    ----------
+    log_bounds
+        The best known, lower and upper.
+    begun, running
+        Whether somebody has been at it, and is.
+    """
+
+    def __init__(self, *, wanted: bool) -> None:
+        self._wanted = wanted
+        self._slice = self._ended = 0.0
+        self.log_bounds = UNKNOWN
+        self.begun = self.running = False
+
+    def due(self, spent: float, left: float) -> bool:
+        """Whether a slice is worth while now, after so many seconds of the run and with so many left."""
+        if not self._wanted or self.running or left <= 0.0 or self._is_known:
+            return False
+        return spent >= AGAIN * self._slice
+
+    def begin(self, seconds: float, left: float) -> float:
+        """A slice begins: so many seconds if there are as many left, and not too few to be of use."""
+        self._slice = min(max(seconds, LEAST_SECONDS), left)
+        self.begun = self.running = True
+        return self._slice
+
+    def take(self, found: tuple[float, float]) -> None:
+        """A slice has ended."""
+        self.running, self._ended = False, self._slice
+        self.log_bounds = max(self.log_bounds[0], found[0]), min(self.log_bounds[1], found[1])
+
+    def enough(self, seconds: float) -> bool:
+        """Whether an answer that took so long needs no better bounds than are known."""
+        return self._is_known or ENOUGH * self._ended >= max(seconds, LEAST_SECONDS)
+
+    @property
+    def _is_known(self) -> bool:
+        log_lower, log_upper = self.log_bounds
+        return log_lower > -math.inf and log_upper - log_lower <= SAME
