@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 
 from powersum_check.archive import MEMORY, Archive
@@ -47,20 +48,24 @@ def main(arguments: list[str] | None = None) -> int:
         elif options.query or options.evid or options.map:
             raise BadFile("--as-claimed goes with no other question")
         verified = check(model, question, options.certificate, memory=memory, exact=options.exact)
-        if question is None:
-            print(_told(question_of(Archive(options.certificate, memory), model)))
+        lines = [_told(question_of(Archive(options.certificate, memory), model))] if question is None else []
     except CheckError as error:
         print(f"powersum-check: {'NOT VERIFIED: ' if isinstance(error, Rejected) else ''}{error}", file=sys.stderr)
         return 1 if isinstance(error, Rejected) else 2
     except MemoryError:
         print("powersum-check: out of memory", file=sys.stderr)
         return 2
-    print(f"verified: {verified.log_lower!r} <= log value <= {verified.log_upper!r} ({verified.n_steps} steps)")
+    lines.append(f"verified: {verified.log_lower!r} <= log value <= {verified.log_upper!r} ({verified.n_steps} steps)")
     if verified.assignment is not None:
         states = " ".join(f"{v} {s}" for v, s in sorted(verified.assignment.items()))
-        print(f"assignment: {len(verified.assignment)} {states}".rstrip())
+        lines.append(f"assignment: {len(verified.assignment)} {states}".rstrip())
     if verified.best is not None:
-        print(*told_best(verified.best), sep="\n")
+        lines += told_best(verified.best)
+    try:
+        print(*lines, sep="\n", flush=True)
+    except BrokenPipeError:
+        # Who was to read it has left, which changes nothing; Python must not try again at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 

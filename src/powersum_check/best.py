@@ -22,8 +22,8 @@ from powersum_check.archive import Archive
 from powersum_check.box import Domains, within
 from powersum_check.claims import refuse_if_more
 from powersum_check.errors import BadFile, Rejected
-from powersum_check.model import IntArray, Question
-from powersum_check.numbers import FloatArray
+from powersum_check.model import Question
+from powersum_check.numbers import FloatArray, IntArray
 from powersum_check.steps import Proven
 
 

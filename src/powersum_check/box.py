@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from powersum_check.archive import Archive
 from powersum_check.errors import BadFile, Rejected
-from powersum_check.model import Factor, IntArray, Model, Question
-from powersum_check.numbers import MOST_AXES, FloatArray, Table, add
+from powersum_check.model import Factor, Model, Question
+from powersum_check.numbers import MOST_AXES, FloatArray, IntArray, Table, add
 
 Domains = list[IntArray]
 Scope = tuple[int, ...]
@@ -44,14 +44,17 @@ class Step:
         """Whole numbers from ``low`` to below ``high``, in rows of so many columns if given."""
         return self.archive.integers(f"{self.number}/{name}", low=low, high=high, columns=columns)
 
-    def floats(self, name: str) -> FloatArray:
-        """Finite numbers."""
-        return self.archive.floats(f"{self.number}/{name}")
+    def floats(self, name: str, *, infinite: bool = False) -> FloatArray:
+        """Finite numbers, unless -inf is allowed."""
+        return self.archive.floats(f"{self.number}/{name}", infinite=infinite)
+
+    def starts(self, name: str, total: int) -> IntArray:
+        """Where consecutive pieces of ``total`` things start, and the total."""
+        return self.archive.starts(f"{self.number}/{name}", total)
 
     def pieces(self, starts: str, things: list[int]) -> list[Scope]:
         """A list in consecutive pieces."""
-        ends = self.archive.starts(f"{self.number}/{starts}", len(things)).tolist()
-        return [tuple(things[a:b]) for a, b in pairwise(ends)]
+        return [tuple(things[a:b]) for a, b in pairwise(self.starts(starts, len(things)).tolist())]
 
     def states(self, name: str) -> dict[int, list[int]]:
         """The states that rows (variable, state) name, by variable; none where there is no such array."""

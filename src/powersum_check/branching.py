@@ -20,9 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powersum_check.box import Step
-from powersum_check.errors import BadFile, Rejected
-from powersum_check.model import IntArray
-from powersum_check.numbers import FloatArray, Table, add, groups_added, magnitude, outward, rows_added
+from powersum_check.errors import BadFile, Rejected, afford
+from powersum_check.numbers import FloatArray, IntArray, Table, add, groups_added, magnitude, outward, rows_added
 from powersum_check.remainder import Remainder, read_remainder, written_scopes
 
 GOES_ON, CLOSED, DIVIDES = 0, 1, 2
@@ -141,8 +140,8 @@ def branching(step: Step) -> tuple[float, float]:
     numbers, moves = step.integers("move_places", high=len(places)), step.floats("moves")
     magnitude(moves)
     gone, divided = _states(step, walk, "gone"), _states(step, walk, "branches").tolist()
-    move_starts = step.archive.starts(f"{step.number}/move_starts", len(moves)).tolist()
-    gone_starts = step.archive.starts(f"{step.number}/gone_starts", len(gone)).tolist()
+    move_starts = step.starts("move_starts", len(moves)).tolist()
+    gone_starts = step.starts("gone_starts", len(gone)).tolist()
     if not len(kinds) == len(move_starts) - 1 == len(gone_starts) - 1 or len(numbers) != len(moves):
         raise BadFile("rounds, moves and what goes do not fit together")
     highest, done = -math.inf, False
@@ -164,8 +163,7 @@ def branching(step: Step) -> tuple[float, float]:
                 raise BadFile("branches ends too early")
             state = divided.pop(0)
             held = (len(stack) + 1) * (walk.alive.nbytes + walk.moved.nbytes + 2 * walk.maxima.nbytes)
-            if held > step.memory:
-                raise BadFile(f"boxes take {held} bytes, and --memory allows {step.memory}")
+            afford("boxes", held, step.memory)
             stack.append((state, walk.alive.copy(), walk.moved.copy(), walk.maxima.copy(), walk.errors.copy()))
             others = walk.owner == walk.owner[state]
             others[state] = False

@@ -18,12 +18,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from powersum_check.box import Located, Scope, Step
-from powersum_check.errors import BadFile, Rejected
+from powersum_check.errors import BadFile, Rejected, afford
 from powersum_check.numbers import Table, U, add, outward, power_sum
 from powersum_check.tree import Pass, Tree, run
 
@@ -71,7 +72,7 @@ class Bucket:
         settled = np.concatenate([self.settled, settled])
         keys = np.zeros(columns.shape[1], np.uint64) + keys_of(list(columns), self.lengths)
         self.keys, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-        self.columns = columns[:, first]
+        self.columns = np.take(columns, first, axis=1)
         self.settled = np.zeros(len(first), np.bool_)
         self.settled[inverse[settled]] = True
 
@@ -119,7 +120,7 @@ def evaluate(step: Step, tree: Tree) -> tuple[float, float]:
         if bucket.settled.any():
             _settle(bucket, step.memory)
             held += sum(child.columns.size for child in bucket.children)
-            _afford(held, step.memory)
+            afford("contexts", 8 * held, step.memory)
     high = [*found.constants, *(float(number.values) for number in found.fixed)]
     low = list(high)
     up, down = (sum(getattr(t, side) for t in [*rest, *found.fixed]) for side in ("up", "down"))
@@ -220,23 +221,19 @@ def _read(step: Step, buckets: dict[int, Bucket]) -> None:
         raise BadFile(f"context_states has {len(states)} numbers too many")
 
 
-def _gathered(bucket: Bucket, columns: Columns, tables: Sequence[Located]) -> list[Table]:
-    """Tables looked up at all states of a bucket's variable and the given contexts: rows states, columns contexts."""
+def _looked_up(bucket: Bucket, columns: Columns, scope: Scope, values: NDArray[Any]) -> NDArray[Any]:
+    """A table at all states of a bucket's variable and the given contexts: rows are states, columns contexts."""
     lengths = dict(zip(bucket.context, bucket.lengths, strict=True))
-    result = []
-    for scope, table in tables:
-        flat = np.zeros(columns.shape[1], np.int64)
-        for u in scope:
-            if u != bucket.variable:
-                flat = flat * lengths[u] + bucket.row(u, columns)
-        values = table.values.reshape(bucket.size if bucket.variable in scope else 1, -1)
-        result.append(Table(values[:, flat], table.up, table.down))
-    return result
+    flat: NDArray[np.integer] = np.zeros(columns.shape[1], np.int32 if values.size < 1 << 31 else np.int64)
+    for u in scope:
+        if u != bucket.variable:
+            flat = flat * lengths[u] + bucket.row(u, columns)
+    return np.take(values.reshape(bucket.size if bucket.variable in scope else 1, -1), flat, axis=1)
 
 
-def _afford(entries: int, memory: int) -> None:
-    if 8 * entries > memory:
-        raise BadFile(f"contexts take {8 * entries} bytes, and --memory allows {memory}")
+def _gathered(bucket: Bucket, columns: Columns, tables: Sequence[Located]) -> list[Table]:
+    """Tables at all states of a bucket's variable and the given contexts."""
+    return [Table(_looked_up(bucket, columns, scope, t.values), t.up, t.down) for scope, t in tables]
 
 
 def _settle(bucket: Bucket, memory: int) -> None:
@@ -245,14 +242,19 @@ def _settle(bucket: Bucket, memory: int) -> None:
     shape = (bucket.size, columns.shape[1])
     children = [child for child in bucket.children if not child.exact]
     tables = bucket.factors + [table for child in bucket.children for table in child.leaving]
-    _afford(math.prod(shape) * (8 + len(tables) + max((len(c.context) for c in children), default=0)), memory)
+    supports = [(scope, table.values > -math.inf) for scope, table in tables]
+    widest = max((len(c.context) for c in children), default=0)
+    afford("contexts", 8 * math.prod(shape) * (8 + len(tables) + widest), memory)
     possible = np.ones(shape, np.bool_)
-    for table in _gathered(bucket, columns, tables):
-        possible &= table.values > -math.inf
-    at = np.nonzero(possible)
+    for scope, support in supports:
+        if not support.all():
+            possible &= _looked_up(bucket, columns, scope, support)
+    state, column = np.nonzero(possible)
     for child in children:
-        rows = [np.broadcast_to(bucket.row(u, columns), shape)[at] for u in child.context]
-        child.merge(np.array(rows, np.int32), np.ones(len(at[0]), np.bool_))
+        rows = np.empty((len(child.context), len(state)), np.int32)
+        for row, u in zip(rows, child.context, strict=True):
+            row[:] = state if u == bucket.variable else np.take(bucket.row(u, columns), column)
+        child.merge(rows, np.ones(len(state), np.bool_))
 
 
 def _computed(bucket: Bucket, step: Step) -> tuple[Table, Table]:
@@ -260,7 +262,7 @@ def _computed(bucket: Bucket, step: Step) -> tuple[Table, Table]:
     columns, shape = bucket.columns, (bucket.size, len(bucket.keys))
     widest = max((8 + len(child.leaving) for child in bucket.children), default=0)
     entries = 8 + len(bucket.factors) + len(bucket.leaving) + 2 * len(bucket.children) + widest
-    _afford(math.prod(shape) * entries, step.memory)
+    afford("contexts", 8 * math.prod(shape) * entries, step.memory)
     high = _gathered(bucket, columns, bucket.factors)
     low = list(high)
     for child in bucket.children:

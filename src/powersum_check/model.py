@@ -8,12 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from powersum_check.errors import BadFile
 from powersum_check.numbers import FloatArray, Table, logs_of
-
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,7 +107,7 @@ def as_written(step: Step, rest: Remainder) -> tuple[list[Located], float, float
 
     Zeros must be where they are in the model. Axes along which a table is written once must be flat but for an error.
     """
-    numbers, at, up, down = step.archive.floats(f"{step.number}/tables", infinite=True), 0, 0.0, 0.0
+    numbers, at, up, down = step.floats("tables", infinite=True), 0, 0.0, 0.0
     written = []
     for scope, (whole, own) in zip(written_scopes(step, rest), rest.tables, strict=True):
         size = math.prod(rest.sizes[v] for v in scope)

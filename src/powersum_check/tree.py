@@ -16,7 +16,7 @@ from itertools import accumulate, pairwise
 import numpy as np
 
 from powersum_check.box import Located, Scope, Step, local, placed, product
-from powersum_check.errors import BadFile, Rejected
+from powersum_check.errors import BadFile, Rejected, afford
 from powersum_check.numbers import (
     LEAST_WEIGHT,
     MOST_AXES,
@@ -203,8 +203,7 @@ def run(step: Step, tree: Tree, *, keep: bool = False) -> Pass | None:
     for node, scope in enumerate(tree.scopes):
         shape = [len(step.domains[v]) for v in scope]
         size = 8 * math.prod(shape)
-        if held + 6 * size > step.memory:
-            raise BadFile(f"node {node} takes {6 * size} bytes more, and --memory allows {step.memory}")
+        afford(f"messages with node {node}", held + 6 * size, step.memory)
         message, constant = normalised(power_sum(add(shape, inputs[node]), tree.weight[node]))
         if constant == -math.inf:
             return None

@@ -107,3 +107,15 @@ def test_exit_codes(seed: int, tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert main([*arguments, "--map"]) == 2
     assert main([*arguments, "--memory", "10"]) == 2
     capsys.readouterr()
+
+
+def test_a_reader_who_leaves_early_changes_nothing(tmp_path: Path) -> None:
+    """As in ``powersum-check … | head -1``: no traceback, and the exit code is that of the check."""
+    arguments = files_of(plain_draft(4), tmp_path)
+    command = [sys.executable, "-m", "powersum_check", *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == 0
