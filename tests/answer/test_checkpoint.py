@@ -24,7 +24,12 @@ import powersum as ps
 import powersum_check as pc
 from powersum.answer.solver import Solver
 from powersum.answer.tuning import Schedule
+from powersum.bounds.buckets.scopes import scopes_in_order
+from powersum.bounds.tree.covering_tree import CoveringTree
+from powersum.bounds.tree.rebuilding import rebuilt, saved_of
 from powersum.model.certificate import Certificate
+from powersum.prepare.ordering import elimination_order
+from powersum.prepare.simplify import simplify
 from powersum.search.recall import Recall
 from tests.answer.proofs import truth
 from tests.cases import Case, bushy_case, case, hard_case
@@ -171,6 +176,46 @@ def test_another_question_is_begun_warm(
     plain = ps.solve(asked.model, query=asked.query, evidence={**likelihoods})
     assert result.log_lower <= plain.log_upper + CLOSE
     assert plain.log_lower <= result.log_upper + CLOSE
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_tree_of_another_question_stays_within_buckets(seed: int) -> None:
+    """A search may read a table only at variables that are set by then: those of the bucket of exact elimination."""
+    rng = np.random.default_rng(seed)
+    model = ps.generate.grid(5, 5, seed=seed).model
+    n = model.n_variables
+    first, other = (simplify(model, ps.Query((rng.random(n) < 0.5).astype(np.float64)), {}) for _ in range(2))
+    tree = CoveringTree(first, elimination_order(first.model, first.tau), ibound=3).best_tree
+    again = rebuilt(saved_of(tree, first), other, threads=1, memory=1e9)
+    assert again is not None
+    scopes = scopes_in_order(other.model, again.order)
+    exact = [{p} for p in range(n)]
+    for places in np.split(scopes.positions, scopes.starts[1:-1]):
+        exact[places[0]].update(places.tolist())
+    for p in range(n):
+        later = exact[p] - {p}
+        if later:
+            exact[min(later)] |= later
+    for own in np.split(again.parts.positions, again.parts.starts[1:-1]):
+        assert set(own.tolist()) <= exact[own[0]]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_another_question_begun_warm_is_proven(seed: int, tmp_path: Path) -> None:
+    """The certificate of what a search adds to a tree that was made for another question."""
+    rng = np.random.default_rng(seed)
+    model = ps.generate.grid(5, 5, seed=seed).model
+    n = model.n_variables
+    path = tmp_path / "run.zip"
+    first, other = (ps.Query((rng.random(n) < 0.5).astype(np.float64)) for _ in range(2))
+    ps.solve(model, query=first, work=0.2, schedule=SEARCH, checkpoint=path)
+    result = ps.solve(model, query=other, work=0.3, schedule=SEARCH, resume=path, certificate=True)
+    assert result.certificate is not None
+    result.certificate.save(path)
+    verified = pc.check(to_check(model), pc.Question(tuple(other.weights.tolist())), path)
+    exact = ps.solve(model, query=other)
+    assert verified.log_lower <= exact.log_upper + CLOSE
+    assert exact.log_lower <= verified.log_upper + CLOSE
 
 
 def spoilt(rng: np.random.Generator, head: dict[str, Any], arrays: dict[str, Any]) -> Certificate:

@@ -167,8 +167,9 @@ def test_what_a_finished_question_took_is_free_again(monkeypatch: pytest.MonkeyP
 
 @pytest.mark.usefixtures("_no_collector")
 def test_a_finished_solver_holds_its_answer_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Without the first bound, which is there before anything that is to be held.
+    # Without first bounds, which are there before anything that is to be held.
     monkeypatch.setattr("powersum.bounds.quick.MOST_VARIABLES", 0)
+    monkeypatch.setattr("powersum.answer.work.QUICK_SHARE", 0.0)
     remembered = Remembered(monkeypatch)
     model, query = ps.generate.grid(4, 4, seed=1)
     ended, stopped = Solver(model, query, schedule=NOT_QUICK), Solver(model, query[1:], schedule=NOT_QUICK)

@@ -184,6 +184,15 @@ def test_in_later_stages_search_has_one_try_before_tightening_goes_on() -> None:
     assert run.search.ended == 2
 
 
+def test_search_has_another_try_once_the_gap_is_half_of_that_at_the_last_one() -> None:
+    run = Run()
+    # Near at once in the first stage; in the second near, no nearer, half as far, and no nearer than that ever after.
+    run.tightening.gaps = [0.4, 0.4, 0.3, 0.21, 0.19, 0.15] + [0.1] * 100
+    run.until(20.0)
+    # One search of the first stage, two tries of the second.
+    assert run.search.ended == 3
+
+
 def test_a_worker_that_is_done_or_out_of_time_has_no_more_turns() -> None:
     for end in (Progress.DONE, Progress.OUT_OF_TIME):
         run = Run()
@@ -250,6 +259,21 @@ def test_a_companion_has_longer_turns_again_once_it_has_found_something() -> Non
     assert run.local.lengths[-1] == pytest.approx(0.8)
 
 
+@pytest.mark.parametrize(("gap", "wide", "share"), [(5.0, False, 0.8), (5.0, True, 0.4), (0.9, False, 0.4)])
+def test_beside_a_search_that_will_not_close_the_gap_a_companion_has_long_turns(
+    gap: float, wide: bool, share: float
+) -> None:
+    run = Run(limit=600.0, schedule=replace(SCHEDULE, active_share=0.8, idle_share=0.4, wide_share=1.0, hopeful=1.0))
+    run.local.wide = wide
+    run.board.offer_upper(PLAIN, 10.0 + gap, 0.0)
+    run.board.offer_lower(PLAIN, 10.0, 0.0, np.zeros(PLAIN.model.n_variables, dtype=np.int64))
+    turns = run.until(590.0)
+    local = [at for at, name in enumerate(turns) if name == "local"]
+    lengths = {turns[at - 1]: length for at, length in zip(local, run.local.lengths, strict=True)}
+    assert lengths["search"] == pytest.approx(share)
+    assert lengths["tighten"] == pytest.approx(0.4)
+
+
 def test_a_companion_on_a_wide_sum_has_longer_turns() -> None:
     lengths = []
     for wide in (False, True):
@@ -260,11 +284,15 @@ def test_a_companion_on_a_wide_sum_has_longer_turns() -> None:
     assert lengths == [pytest.approx((0.125, 0.2)), pytest.approx((0.25, 0.4))]
 
 
-def test_a_companion_that_takes_longer_than_its_turn_starves_nobody() -> None:
-    run = Run()
+def test_a_companion_that_takes_longer_than_its_turn_has_fewer_of_them() -> None:
+    schedule = replace(SCHEDULE, active_share=0.5, idle_share=0.5)
+    run = Run(schedule=schedule)
     run.local._takes = 10.0
-    run.until(100.0)
-    assert max(run.tightening.lengths) == pytest.approx(10.0 - 2.0 * 0.25)
+    turns = run.until(400.0)
+    others = sum(run.tightening.lengths) + sum(run.search.lengths)
+    taken = 10.0 * turns.count("local")
+    # Its turns are half as long as those of the others: so is its time in all, but for the step that it is in.
+    assert 0.5 * others - 10.0 <= taken <= 0.5 * others + 10.0
 
 
 def test_with_nothing_to_do_at_the_end_the_run_is_over() -> None:

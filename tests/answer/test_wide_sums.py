@@ -84,8 +84,11 @@ def test_the_result_says_when_terms_are_left_out() -> None:
     solver = Solver(hard_case(4).model, time_limit=300.0, schedule=schedule)
     for snapshot in solver:
         if -math.inf < snapshot.log_lower < snapshot.log_upper - 1e-6:
-            assert "largest terms" in solver.result().notes[0]
-            break
+            (note,) = solver.result().notes
+            # What is known at first is one term.
+            assert "largest terms" in note or "largest term known" in note
+            if "largest terms" in note:
+                break
     else:
         pytest.fail("the first pass was exact")
 
@@ -106,8 +109,8 @@ def test_very_many_variables_have_a_cutset_held_instead(seed: int, monkeypatch: 
     monkeypatch.setattr("powersum.answer.workers.local_search.hold_cutset", hold)
     model = hard_case(seed).model
     solver = Solver(model, time_limit=600.0, schedule=replace(ANYTIME, most_variables=1, held_table=8.0))
-    for snapshot in solver:
-        if snapshot.log_lower > -math.inf:
+    for _ in solver:
+        if problems and solver.result().notes and "lower bound on the value" in solver.result().notes[0]:
             solver.interrupt("There is a lower bound.")
     result = solver.result()
     assert result.reason == "There is a lower bound."

@@ -34,9 +34,12 @@ class Checkpoints:
         self._failure: str | None = None
 
     def keep(self, question: Question, board: Board, clock: Clock) -> None:
-        """Write one if it is time and there is something to write; whoever works is not disturbed by it."""
+        """Write one if it is time and there is something to write; whoever works is not disturbed by it.
+
+        Not before what an earlier run has left is taken up: that may be in the very file, and prove more.
+        """
         begun = clock.spent
-        if board.ground is None or board.log_upper == math.inf or begun < self._next:
+        if board.ground is None or board.resuming or board.log_upper == math.inf or begun < self._next:
             return
         from powersum.answer.certificate import certificate_on
 

@@ -71,7 +71,9 @@ class Resumed:
         self._path, self._question = path, question
         self._limit = int(min(question.limits.bytes, MOST_BYTES))
         try:
-            self._archive = Archive(_bytes_of(path, self._limit), self._limit)
+            # The whole file, until it is verified: its place may be that of the next checkpoint.
+            self._data = _bytes_of(path, self._limit)
+            self._archive = Archive(self._data, self._limit)
             self._head = self._archive.json("head")
             if self._head.get("format") != "powersum-certificate" or self._head.get("version") != 2:
                 raise InputError(f"{os.fspath(path)}: not a checkpoint of powersum")
@@ -119,8 +121,9 @@ class Resumed:
 
     def verify(self, board: Board, problem: Problem) -> None:
         """Check the proof of the file, and report the bounds that it proves; nothing where it proves nothing."""
+        data, self._data = self._data, b""
         try:
-            found = check(_to_check(self._question), self._asked, _bytes_of(self._path, self._limit))
+            found = check(_to_check(self._question), self._asked, data)
         except CheckError:
             return
         # What is verified has its rounding counted already, and the problem's constant in it.

@@ -94,8 +94,11 @@ class Scheduler:
     schedule: Schedule
     late: Worker
     late_seconds: float = math.inf
+    _searching: bool = field(default=False, init=False)
+    """True during a spell that the companion accompanies."""
     _stage: int = field(default=0, init=False)
-    _overrun: float = field(default=0.0, init=False)
+    _debt: float = field(default=0.0, init=False)
+    """Seconds that the companion has taken beyond its turns."""
 
     def turns(self) -> Generator[None]:
         """One turn after the other; the caller decides when to end."""
@@ -174,16 +177,17 @@ class Scheduler:
             yield
 
     def _tighten(self, crew: Crew, stage: Stage) -> Iterator[None]:
-        """Tighten until the stage ends; once the bound has come near, others have a try."""
+        """Tighten until the stage ends; others have a try once the bound is near, and again when it is nearer."""
         clock, schedule = self.clock, self.schedule
-        begun, tried, progress = clock.spent, False, Progress.MORE
+        begun, near, progress = clock.spent, schedule.nearly, Progress.MORE
         while progress is Progress.MORE and clock.spent < stage.ends and not self.board.proven:
-            if tried or not crew.tightening.gap < schedule.nearly:
+            gap = crew.tightening.gap
+            if not gap < near:
                 progress = yield from self._by_turns(crew, crew.tightening)
                 continue
             if stage.number == 0:
                 return
-            tried = True
+            near = schedule.nearer * gap
             for spell in crew.spells:
                 if spell.tries:
                     yield from self._spell(crew, spell, schedule.trial * (clock.spent - begun))
@@ -194,6 +198,7 @@ class Scheduler:
         if self.board.proven or not spell.worker.begin(ends):
             return
         progress = Progress.MORE
+        self._searching = spell.accompanied
         try:
             while progress is Progress.MORE and not self.board.proven:
                 if self.clock.spent >= ends and not spell.nearly_done():
@@ -207,6 +212,7 @@ class Scheduler:
             # The run is over: what the worker has found may still have to be proven.
             spell.worker.end()
             raise
+        self._searching = False
         spell.worker.end()
 
     def _by_turns(self, crew: Crew, worker: Worker) -> Generator[None, None, Progress]:
@@ -217,29 +223,34 @@ class Scheduler:
                 progress = worker.run(clock.deadline(self._slice))
             yield
             return progress
-        # On large models a step of local search takes longer than its turn: the work shall not starve by that.
-        progress = worker.run(clock.deadline(max(self._slice, self._overrun)))
+        progress = worker.run(clock.deadline(self._slice))
         yield
-        begun = clock.spent
         self._accompany(crew)
-        self._overrun = clock.spent - begun - self.schedule.hopeless_share * self._slice
         yield
         return progress
 
     def _accompany(self, crew: Crew) -> None:
-        """A turn of the companion; a short one where it has not found anything for long, unless nothing else helps."""
+        """A turn of the companion; a short one where it has not found anything for long, unless nothing else helps.
+
+        On large models a step of it takes longer than its turn: what it has taken too much, it has less later on.
+        """
         if crew.companion.idle:
             return
         schedule, board = self.schedule, self.board
         active = self.clock.spent < 2.0 * crew.companion.last_gain + 1.0
+        # A search that will not close the gap gains ever less for its time.
+        active |= self._searching and not crew.companion.wide and schedule.hopeful < board.gap < math.inf
         seconds = (schedule.active_share if active else schedule.idle_share) * self._slice
         if crew.companion.wide:
             seconds *= schedule.wide_share
         if self._stage and schedule.hopeless_gap * abs(board.log_lower) < board.gap < math.inf:
             seconds = schedule.hopeless_share * self._slice
         share = schedule.companion_share * (schedule.later_companion_share if self._stage else 1.0)
-        if share:
-            crew.companion.run(self.clock.deadline(share * seconds))
+        self._debt -= share * seconds
+        if share and self._debt < 0.0:
+            begun = self.clock.spent
+            crew.companion.run(self.clock.deadline(-self._debt))
+            self._debt += self.clock.spent - begun
 
     @property
     def _slice(self) -> float:

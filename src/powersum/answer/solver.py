@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from powersum.answer.board import IMPOSSIBLE_REASON, Board, proven
 from powersum.answer.checkpoint import Checkpoints
 from powersum.answer.probability import reserved, with_probability
-from powersum.answer.small import first_bound, small_work
+from powersum.answer.small import first_bounds, small_work
 from powersum.answer.tuning import DEFAULT_SCHEDULE, Schedule
 from powersum.cluster.executor import ExecutorLike, refuse_beside
 from powersum.core.arrays import IntArray
@@ -89,7 +89,7 @@ def solve(
         Seconds after which to return the best so far; ``None`` for no limit. Compilation on first use does not count.
     memory
         Bytes that the process may hold, or a size such as ``"2G"``; what it holds already is taken off. By default half
-        of what is free on the machine, at least 2 GB where there is so much.
+        of what is free on the machine, at least 2 GB where there is so much, for all processes of an executor together.
     gap
         Stop once upper and lower bound are this close (natural logs).
     threads
@@ -110,7 +110,7 @@ def solve(
         about another question on the same model, with other evidence or other variables to maximise.
     executor
         Who works on cubes of the question: a number of processes (this one is among them), an ``Executor``, or a
-        ``dask.distributed.Client``; each process has ``memory`` of its own. See ``docs/cluster.md``.
+        ``dask.distributed.Client``; ``memory`` is for each process. See ``docs/cluster.md``.
     callback
         Called with a :class:`~powersum.model.result.Snapshot` whenever a bound has moved.
     schedule
@@ -175,7 +175,7 @@ def solve(
         if executor is not None and executor != 1 and solver.small is None:
             from powersum.answer.cubes import solve_by_cubes
 
-            return solve_by_cubes(solver, executor, callback=callback)
+            return solve_by_cubes(solver, executor, callback=callback, memory_given=memory is not None)
         solver.spare_for_probability()
         for snapshot in solver:
             if callback is not None:
@@ -348,7 +348,7 @@ class Solver:
                 over = False
                 if self._work is None:
                     self._looked = True
-                    first_bound(self.question, board)
+                    first_bounds(self.question, board)
                 else:
                     over = next(self._work, _OVER) is _OVER
                 if not over and self._checkpoints is not None:
@@ -371,7 +371,8 @@ class Solver:
             self._finish()
         elif (
             board.proven
-            or board.gap <= max(self._options["gap"], SAME)
+            # First bounds that meet have no proof yet, and no option has been looked at: that is up to the work.
+            or (board.incumbent is not None and board.gap <= max(self._options["gap"], SAME))
             or (clock.spent >= clock.limit and not board.resuming)
         ):
             self._finish()

@@ -78,6 +78,9 @@ class Schedule:
     """A gap that search is likely to close: the first stage then ends before its time, and in each later one search has
     a try before tightening goes on."""
 
+    nearer: float = 0.5
+    """It has another try once the gap is this share of the one at the last try."""
+
     trial: float = 0.3
     """Time for such a try, as a share of the time of the stage so far."""
 

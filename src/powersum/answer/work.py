@@ -31,16 +31,20 @@ from powersum.answer.workers.variational import VariationalSums
 from powersum.assign.evaluator import Evaluator
 from powersum.assign.wide_search import bytes_with, sum_tree_for
 from powersum.bounds.affordable import HUGE
-from powersum.bounds.single import SingleFactors
+from powersum.bounds.single import SingleFactors, single_seconds
 from powersum.core.arrays import IntArray
 from powersum.core.clock import Clock
 from powersum.core.progress import Progress
 from powersum.core.work_time import metered
+from powersum.model.factors import configuration_value
 from powersum.model.question import Question
 from powersum.prepare.ordering import elimination_order
 from powersum.prepare.simplify import simplified
 from powersum.prepare.sizes import order_sizes, question_sizes
 from powersum.search.costs import Costs
+
+QUICK_SHARE = 0.05
+"""Share of the time that first bounds may take."""
 
 
 def work(
@@ -72,9 +76,16 @@ def work(
         board.offer_exact(problem, 0.0, 0.0, nothing, "Simplification alone gave the exact value.", by_elimination)
         yield
         return
-    if board.log_upper == math.inf and problem.model.n_variables >= HUGE:
-        # Of very large models a bound with a point takes long; this one is there at once.
-        board.offer_upper(problem, (single := SingleFactors(problem)).log_upper, 0.0, single.bound)
+    # These bounds have no proof: where one is wanted, only what would have no bound at all for long gets them.
+    huge = problem.model.n_variables >= HUGE
+    quick = not certificate and single_seconds(problem.model) <= QUICK_SHARE * clock.limit
+    if board.log_upper == math.inf and (huge or quick):
+        # Of large models a bound with a point takes long; these are there at once.
+        single = SingleFactors(problem)
+        board.offer_upper(problem, single.log_upper, 0.0, single.bound)
+        if not certificate:
+            states = single.configuration()
+            board.offer_first(problem, configuration_value(problem.model, states), single.log_error, states)
     # Each part of the preparation takes long on a very large model: between them is a look at the outside.
     yield
     order = elimination_order(problem.model, problem.tau, seed=seed, time_limit=min(0.2, 0.05 * clock.limit))
@@ -203,6 +214,8 @@ def crew_of(
                 accompanied=False,
                 modest=True,
             ),
+            Spell(search, (schedule.hopeful_search, schedule.hopeless_search), tries=True),
+            # After the search, which ends the run where the bound is near: orders are for trees to come.
             Spell(
                 OrderSearch(task, take),
                 (schedule.order_share,) * 2,
@@ -210,6 +223,5 @@ def crew_of(
                 accompanied=False,
                 modest=True,
             ),
-            Spell(search, (schedule.hopeful_search, schedule.hopeless_search), tries=True),
         ),
     )

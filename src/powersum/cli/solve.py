@@ -167,7 +167,7 @@ def solve_command(
                 executor_of(workers, cluster) as executor,
                 progress(quiet=quiet, stream=stream, line=two_sided_line) as show,
             ):
-                result = solve_by_cubes(solver, executor, callback=show)
+                result = solve_by_cubes(solver, executor, callback=show, memory_given=memory is not None)
         else:
             solver.spare_for_probability()
             result = _solved(solver, question, uai, quiet=quiet, stream=stream)

@@ -8,6 +8,7 @@ import pytest
 import powersum as ps
 from powersum.answer import work
 from powersum.answer.tuning import Schedule
+from powersum.answer.workers.order_search import OrderSearch
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.clock import Clock
 from powersum.model.interval import SAME
@@ -61,7 +62,7 @@ def test_elimination_is_done_once_an_order_allows_it(maximised: int, monkeypatch
 
 def test_a_certificate_keeps_its_order(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(work, "elimination_order", row_by_row)
-    monkeypatch.setattr(OrderTries, "step", lambda tries: pytest.fail("an order was looked for"))
+    monkeypatch.setattr(OrderSearch, "run", lambda worker, deadline: pytest.fail("an order was looked for"))
     model = ps.generate.grid(11, 11, seed=4).model
     result = ps.solve(model, [0], schedule=ALWAYS, work=0.2, time_limit=None, certificate=True)
     assert result.log_upper > result.log_lower

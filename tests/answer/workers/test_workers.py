@@ -22,6 +22,7 @@ from powersum.answer.workers.local_search import LocalSearch
 from powersum.answer.workers.partial_sums import PartialSums
 from powersum.answer.workers.task import Task
 from powersum.answer.workers.tightening import Tightening
+from powersum.answer.workers.variational import VariationalSums
 from powersum.assign.evaluator import Evaluator
 from powersum.core.arrays import IntArray
 from powersum.core.clock import Clock
@@ -262,7 +263,7 @@ def test_a_crew_has_all_workers() -> None:
     crew = crew_of(task, FullSearch(task), Conditioning(task))
     workers = [type(spell.worker).__name__ for spell in crew.spells]
     sums = ["Conditioning", "FullSearch", "PartialSums", "VariationalSums"]
-    assert workers == [*sums, "OrderSearch", "BranchAndBound"]
+    assert workers == [*sums, "BranchAndBound", "OrderSearch"]
     crew.companion.close()
 
 
@@ -331,6 +332,47 @@ def test_full_search_ends_where_its_starts_lie_below_what_is_known() -> None:
         desk.board.offer_lower(desk.task.problem, known, 0.0, states)
         worker.end()
         assert worker.begin(math.inf) is not ahead
+
+
+def test_full_search_without_a_configuration_ends_where_its_bound_lies_far_above_what_is_known() -> None:
+    """Frustrated grids: costs that move between tables see nothing of the cycles, and dives take long to end."""
+    for behind in (False, True):
+        desk = Desk(hard_case(3))
+        worker = FullSearch(desk.task)
+        worker.local = desk.local
+        assert worker.begin(math.inf)
+        worker.run(-math.inf)
+        assert worker.configuration is None
+        assert worker._search is not None
+        log_upper = worker._search.costs.log_upper(worker._search.bound)
+        states = np.where(desk.task.is_max, 0, -1)
+        desk.board.offer_lower(desk.task.problem, log_upper - (3.0 if behind else 30.0), 0.0, states)
+        desk.board.offer_upper(desk.task.problem, log_upper - 2.0, 0.0)
+        worker.end()
+        assert worker.begin(math.inf) is not behind
+
+
+@pytest.mark.parametrize("ahead", [False, True])
+def test_variational_sums_of_everything_give_up_where_others_are_ahead_and_nobody_needs_a_start_then(
+    ahead: bool,
+) -> None:
+    model = hard_case(3).model
+    board = Board(model.n_variables)
+    task = task_of(simplify(model, Query.of(model, None)), board)
+    local = LocalSearch(task, evaluator := Evaluator(task.problem, memory=1e8))
+    assert not evaluator.is_max.any()
+    full, sums = FullSearch(task), PartialSums(task, Tightening(task, local), local)
+    sums.possible = np.zeros(task.problem.model.n_variables, dtype=np.int64)
+    worker = VariationalSums(task, local, sums, full)
+    if ahead:
+        nothing = np.full(task.problem.model.n_variables, -1, dtype=np.int64)
+        board.offer_lower(task.problem, exact_value(model, np.ones(model.n_variables)) - 1e-9, 0.0, nothing)
+    for _ in range(2):
+        assert worker.begin(math.inf)
+        worker.run(-math.inf)
+        worker.end()
+    assert worker.begin(math.inf) is not ahead
+    assert full.begin(math.inf) is not ahead
 
 
 def test_full_search_proves_its_bound_where_a_certificate_is_wanted() -> None:

@@ -15,11 +15,15 @@ from powersum.answer.workers.local_search import LocalSearch
 from powersum.answer.workers.task import Task
 from powersum.core.arrays import IntArray
 from powersum.core.progress import Progress
+from powersum.model.factors import configuration_value
 from powersum.prepare.proof import Ground, Proof
 from powersum.search.costs import Costs, CostSearch
 
 WORST_SLACK = 1e-6
 """Where whole numbers would be coarser than this (natural logs) the model is too large: nothing is searched."""
+
+LONGEST_SWEEP = 0.05
+"""Share of the time that looking once at all tables may take: nothing looks at the clock meanwhile."""
 
 
 class FullSearch:
@@ -36,6 +40,8 @@ class FullSearch:
         The best configuration found, of all variables; None before there is one.
     local
         Told of what is found, where some variables are summed; None before there is a local search.
+    wanted
+        False once nobody would begin from what is found.
     """
 
     def __init__(self, task: Task) -> None:
@@ -46,7 +52,12 @@ class FullSearch:
         self.configuration: IntArray | None = None
         self.maximises_all = bool(task.is_max.all())
         self.local: LocalSearch | None = None
-        self._fits = task.shares.full > 0.0 and task.schedule.first_full > 0.0
+        self.wanted = True
+        self._fits = (
+            task.shares.full > 0.0
+            and task.schedule.first_full > 0.0
+            and Costs.sweep_seconds(task.problem.model) <= LONGEST_SWEEP * task.clock.limit
+        )
 
     @property
     def useful_seconds(self) -> float | None:
@@ -61,7 +72,7 @@ class FullSearch:
     def begin(self, ends: float) -> bool:
         """Go on; False where it is not wanted, has ended, or leads nowhere."""
         del ends
-        if not self._fits or self.done:
+        if not self._fits or self.done or not self.wanted:
             return False
         if self._search is not None and self._hopeless():
             return False
@@ -104,8 +115,9 @@ class FullSearch:
         """Whether others have left it behind; where it gives a start only, whether it found no better one of late."""
         search, board, problem = self._search, self._task.board, self._task.problem
         assert search is not None
-        if not self.maximises_all:
-            return self.configuration is not None and (self._behind or not self._found)
+        if not self.maximises_all and self.configuration is not None:
+            return self._behind or not self._found
+        # Costs that say so much less than the bound at hand do not lead to a good configuration, either.
         behind = search.costs.log_upper(search.bound) + problem.log_constant - board.log_upper
         return behind > board.gap
 
@@ -117,7 +129,9 @@ class FullSearch:
             self.configuration = states
             # Where the sum that the assignment leaves can be had, its value counts, and local search finds that.
             if self.maximises_all or (self.local is not None and self.local.holds):
-                board.offer_lower(task.problem, log_value_of(states, search.costs), 2.0 * task.log_error, states)
+                board.offer_lower(
+                    task.problem, configuration_value(task.problem.model, states), 2.0 * task.log_error, states
+                )
         if self.maximises_all:
             log_upper = search.costs.log_upper(search.bound)
             if search.done and log_upper == -math.inf:
@@ -136,11 +150,3 @@ class FullSearch:
         proof = by_branching(ground, search, task.problem, seconds, task.shares.open_nodes)
         other = task.board.draft()
         return proof if proof.log_upper <= other.log_upper else other
-
-
-def log_value_of(states: IntArray, costs: Costs) -> float:
-    """The value of a configuration, added up exactly."""
-    model, tables = costs.model, costs.tables
-    terms = tables.strides * states[model.scope_variables]
-    places = model.table_starts[:-1] + np.add.reduceat(terms, model.scope_starts[:-1])
-    return math.fsum(model.log_values[places])

@@ -19,6 +19,9 @@ from powersum.sums.variational import Variational
 MOST_LEFT = 6
 """Maximised variables that are set otherwise at once, at most."""
 
+PATIENCE = 2
+"""Where everything is summed, stages after which it gives up unless one of them has raised the bound."""
+
 
 class VariationalSums:
     """Lower bounds by Jensen's inequality, from several starts: the best full configuration, where local search stands,
@@ -41,6 +44,8 @@ class VariationalSums:
         self._bound: Variational | None = None
         self._best: IntArray | None = None
         self._starts: list[IntArray] = []
+        self._in_vain = 0
+        """Stages that it began where everything is summed, less those that raised the bound."""
         self._rng = np.random.default_rng(task.seed)
         model = task.problem.model
         self._graph = adjacency(model.n_variables, model.scope_starts, model.scope_variables)
@@ -58,7 +63,8 @@ class VariationalSums:
         if self._local.holds:
             held = self._local.held
             starts.append(self._local.portfolio.assignment)
-        elif self._sums.possible is not None and not task.is_max.any():
+        elif self._sums.possible is not None and not task.is_max.any() and not self._behind:
+            self._in_vain += 1
             held = hold_cutset(task.problem, entries=task.schedule.held_table, seed=task.seed)
             starts.append(self._sums.possible)
         else:
@@ -90,11 +96,19 @@ class VariationalSums:
         self._report()
         return progress
 
+    @property
+    def _behind(self) -> bool:
+        """True where everything is summed and partial sums have left it behind: with zeros they mostly do."""
+        return self._in_vain >= PATIENCE
+
     def end(self) -> None:
         """Local search goes on from the states that the distributions prefer."""
         bound, self._bound = self._bound, None
         if bound is None:
             return
+        if bound.log_lower >= self._task.board.best_known(self._task.problem):
+            self._in_vain = 0
+        self._full.wanted = not self._behind
         self._best = bound.states.copy()
         self._prove(bound)
         if self._local.holds:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from powersum.core.arrays import BoolArray, FloatArray, IntArray, frozen, starts_of
+from powersum.core.speed import COST_SWEEP
 from powersum.model.factors import factors_of
 from powersum.model.graph import incidence
 from powersum.model.model import Model
@@ -110,6 +111,13 @@ class Costs:
         n_states = float(model.cardinalities.sum())
         n_moved = float(model.cardinalities[model.scope_variables].sum())
         return 24.0 * len(model.log_values) + 64.0 * (2.0 * n_states + n_moved + model.n_variables) + 4e6
+
+    @staticmethod
+    def sweep_seconds(model: Model) -> float:
+        """About how long it takes to look at all tables of more than two variables once for each of these."""
+        arities = np.diff(model.scope_starts).astype(np.float64)
+        steps = arities * arities * np.diff(model.table_starts)
+        return COST_SWEEP * float(steps[arities > 2].sum())
 
     def log_upper(self, cost: int) -> float:
         """The largest value that a configuration of at least this cost can have; ``-inf`` where that has a zero."""
