@@ -123,7 +123,8 @@ def _wrong_assignment(
     if result.status is ps.Status.OPTIMAL and not value >= truth.value - SAME - slack(truth.value, truth.error, CLOSE):
         yield f"optimal: the assignment has {value!r}, the truth is {truth.value!r}"
     solved = case.entry != "bound" and not result.notes and result.log_lower > -math.inf
-    if solved and not abs(result.log_lower - value) <= slack(value, error, CLOSE):
+    # A barren variable whose sum is 1 but for 1e-9 is left out, and that counted as rounding of the bound.
+    if solved and not abs(result.log_lower - value) <= slack(value, error, CLOSE) + CLOSE * len(case.cards):
         yield f"value: log_lower is {result.log_lower!r} and should be that of the assignment, {value!r}"
 
 
