@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 import json
 import os
+import select
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +19,46 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 PATIENCE = 300.0
 """Seconds until a page that does not become what it should is a failure; a busy machine may have to compile first."""
 
+BEGIN = """
+import os, sys
+spare = [os.dup(int(number)) for number in sys.argv[1:3]]
+for number, place in zip(spare, (3, 4)):
+    os.dup2(number, place)
+    os.set_inheritable(place, True)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+"""A program in place of this one, that finds two pipes at 3 and 4, whatever lay there before."""
+
+AIM = """
+(() => {
+  if (!window.aimed) {
+    const aimed = (window.aimed = {});
+    for (const kind of ["pointerdown", "mousedown", "click"]) addEventListener(kind, (event) => {
+      if (!aimed.at) return;
+      const hit = Boolean(event.target.closest?.(aimed.at));
+      if (!hit) {
+        event.stopImmediatePropagation();
+        event.preventDefault();
+      }
+      if (kind !== "click") return;
+      aimed.seen = hit ? "hit" : "missed";
+      if (hit) aimed.at = null;
+    }, true);
+  }
+  Object.assign(window.aimed, { at: SELECTOR, seen: null });
+  const element = document.querySelector(SELECTOR);
+  if (!element) return null;
+  element.scrollIntoView({ block: "center" });
+  const box = element.getBoundingClientRect();
+  return [box.x + box.width / 2, box.y + box.height / 2];
+})()
+"""
+"""Where the middle of an element is; from now on the page hears of no press that misses it."""
+
+
+class Refused(AssertionError):
+    """What the browser cannot do now, as when one page has gone and the next has not come."""
+
 
 class Browser:
     """A running browser; ``open`` gives its tabs."""
@@ -24,20 +66,14 @@ class Browser:
     def __init__(self, folder: Path) -> None:
         command_read, self._write = os.pipe()
         self._read, answer_write = os.pipe()
-
-        def pipes() -> None:
-            # The protocol is spoken on 3 and 4; what lies there already may be one of ours.
-            spare = os.dup(command_read), os.dup(answer_write)
-            os.dup2(spare[0], 3)
-            os.dup2(spare[1], 4)
-
         self._process = subprocess.Popen(
             [
+                # Not between fork and exec, where a process with threads may wait for ever.
+                sys.executable, "-I", "-S", "-c", BEGIN, str(command_read), str(answer_write),
                 str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
                 "--no-first-run", "--remote-debugging-pipe", f"--user-data-dir={folder / 'profile'}", "about:blank",
             ],
-            preexec_fn=pipes,
-            close_fds=False,
+            pass_fds=(command_read, answer_write),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )  # fmt: skip
@@ -50,7 +86,7 @@ class Browser:
     def close(self) -> None:
         """End the browser."""
         self._process.kill()
-        self._process.wait(30)
+        self._process.wait(PATIENCE)
         os.close(self._write)
         os.close(self._read)
 
@@ -64,13 +100,15 @@ class Browser:
         while True:
             heard = self._hear()
             if heard.get("id") == self._number:
-                assert "error" not in heard, f"{method}: {heard['error']}"
+                if "error" in heard:
+                    raise Refused(f"{method}: {heard['error']}")
                 found: dict[str, Any] = heard["result"]
                 return found
             self.events.append(heard)
 
     def _hear(self) -> dict[str, Any]:
         while b"\0" not in self._rest:
+            assert select.select([self._read], [], [], PATIENCE)[0], "the browser does not answer"
             chunk = os.read(self._read, 1 << 20)
             assert chunk, "the browser has ended"
             self._rest += chunk
@@ -111,26 +149,45 @@ class Tab:
         return said["result"].get("value")
 
     def wait(self, script: str) -> None:
-        """Until an expression is true."""
+        """Until an expression is true; while what it speaks of is not there, it is not."""
         end = time.monotonic() + PATIENCE
-        while not self.value(f"document.body !== null && Boolean({script})"):
-            assert time.monotonic() < end, f"never true: {script}\n{self.complaints()}\n{self.text('body')[:2000]}"
+        while (found := self._true(script)) != "true":
+            assert time.monotonic() < end, (
+                f"never true: {script}: {found}\n{self.complaints()}\n{self.text('body')[:2000]}"
+            )
             time.sleep(0.02)
+
+    def _true(self, script: str) -> str:
+        """``true`` or ``false``, or why it cannot be told."""
+        try:
+            return str(
+                self.value(
+                    f"(() => {{ try {{ return String(Boolean({script})); }} catch (e) {{ return String(e); }} }})()"
+                )
+            )
+        except Refused as error:
+            return str(error)
 
     def text(self, selector: str) -> str:
         """The text of an element as it is seen."""
         return str(self.value(f"document.querySelector({json.dumps(selector)})?.innerText ?? ''"))
 
     def click(self, selector: str) -> None:
-        """Move the mouse to the middle of an element, and press."""
-        self.wait(f"document.querySelector({json.dumps(selector)})")
-        place = self.value(
-            f"(() => {{ const e = document.querySelector({json.dumps(selector)});"
-            "e.scrollIntoView({block: 'center'}); const b = e.getBoundingClientRect();"
-            "return [b.x + b.width / 2, b.y + b.height / 2]; })()"
-        )
+        """Move the mouse to the middle of an element, and press; again where the page has moved it away meanwhile."""
+        end = time.monotonic() + PATIENCE
+        while self._pressed(selector) != "hit":
+            assert time.monotonic() < end, f"cannot be pressed: {selector}\n{self.text('body')[:2000]}"
+            time.sleep(0.02)
+
+    def _pressed(self, selector: str) -> str | None:
+        """Press once; None where there was nothing to press, or where the page heard of no press: all are disabled."""
+        place = self.value(AIM.replace("SELECTOR", json.dumps(selector)))
+        if place is None:
+            return None
         for kind in ("mousePressed", "mouseReleased"):
             self.ask("Input.dispatchMouseEvent", type=kind, x=place[0], y=place[1], button="left", clickCount=1)
+        seen: str | None = self.value("window.aimed.seen")
+        return seen
 
     def press(self, key: str, *, control: bool = False) -> None:
         """A key, as on a keyboard."""

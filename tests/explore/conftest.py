@@ -1,4 +1,4 @@
-"""A server of the page in a thread, for as long as a test needs it."""
+"""A server of the page in a thread, for as long as a test needs it; no time of its own ends before a test's does."""
 
 from __future__ import annotations
 
@@ -19,8 +19,11 @@ uvicorn = pytest.importorskip("uvicorn")
 
 from powersum.explore.server import Explorer  # noqa: E402
 from powersum.model.model import Model  # noqa: E402
+from tests.browser import PATIENCE  # noqa: E402
 
 TOKEN = "a-token-of-the-tests"
+SECONDS = 3000
+"""What an answer may take: one that is looked for never ends by time while a test looks elsewhere."""
 
 
 class Served:
@@ -41,7 +44,7 @@ class Served:
             own["X-Powersum-Token"] = token
         request = urllib.request.Request(self.origin + path, data=sent, headers=own)
         try:
-            with urllib.request.urlopen(request, timeout=120) as answer:
+            with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
@@ -64,11 +67,20 @@ class Served:
         return found
 
 
+def ended(thread: threading.Thread) -> None:
+    """Wait for the end of a thread."""
+    thread.join(PATIENCE)
+    assert not thread.is_alive()
+
+
 @contextmanager
 def serving(model: Model, file: str = "model.bif") -> Iterator[Served]:
     """A server about a model."""
-    explorer = Explorer(model, file, TOKEN)
-    with socket.socket() as listener:
+    explorer = Explorer(model, file, TOKEN, seconds=SECONDS)
+    with socket.socket() as listener, pytest.MonkeyPatch.context() as patch:
+        # On a machine that stands still everything is late, and nobody is to blame.
+        patch.setattr("powersum.explore.guard.BODY_SECONDS", PATIENCE)
+        patch.setattr("powersum.explore.server.WAIT", PATIENCE)
         listener.bind(("127.0.0.1", 0))
         config = uvicorn.Config(explorer.app(), log_level="critical", lifespan="off", timeout_graceful_shutdown=1)
         server = uvicorn.Server(config)
@@ -76,9 +88,14 @@ def serving(model: Model, file: str = "model.bif") -> Iterator[Served]:
         thread.start()
         try:
             while not server.started:
+                assert thread.is_alive()
                 time.sleep(0.01)
             yield Served(explorer, listener.getsockname()[1])
         finally:
             explorer.runs.stop_all()
             server.should_exit = True
-            thread.join(30)
+            ended(thread)
+            # A run that went on would do so into the next test.
+            explorer.runs.stop_all()
+            for run in explorer.runs._runs.values():
+                ended(run.thread)

@@ -7,6 +7,7 @@ import json
 import secrets
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from starlette.requests import Request
@@ -122,6 +123,13 @@ async def json_of(request: Request) -> dict[str, Any]:
     return data
 
 
+def tell(loop: asyncio.AbstractEventLoop, function: Callable[..., object], *given: object) -> None:
+    """From another thread: have the loop call a function; a server that has ended needs no answer."""
+    # It may end at any moment, also after one has looked whether it has.
+    with suppress(RuntimeError):
+        loop.call_soon_threadsafe(function, *given)
+
+
 class Threads:
     """Work in threads of its own: so many at a time, each with a time after which nobody waits for it any more."""
 
@@ -151,9 +159,7 @@ class Threads:
                 error = raised
             finally:
                 self._free.release()
-            # A server that has ended meanwhile needs no answer.
-            if not loop.is_closed():
-                loop.call_soon_threadsafe(settle, value, error)
+            tell(loop, settle, value, error)
 
         # Not those of an executor, which the process would wait for at its end.
         threading.Thread(target=working, daemon=True).start()

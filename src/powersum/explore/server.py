@@ -18,7 +18,7 @@ from starlette.types import ASGIApp
 from powersum._version import __version__
 from powersum.core.errors import InputError
 from powersum.explore.beliefs import Beliefs
-from powersum.explore.guard import HEADERS, MOST_WORKING, Guard, Refusal, Threads, json_of
+from powersum.explore.guard import HEADERS, MOST_WORKING, Guard, Refusal, Threads, json_of, tell
 from powersum.explore.picture import MOST_BOXES, Pictures
 from powersum.explore.questions import Words, number_in, question_from, whole_in
 from powersum.explore.runs import Runs
@@ -155,8 +155,7 @@ class Explorer:
         loop, events = asyncio.get_running_loop(), asyncio.Queue[tuple[str, dict[str, Any]]]()
 
         def deliver(kind: str, said: dict[str, Any]) -> None:
-            if not loop.is_closed():
-                loop.call_soon_threadsafe(events.put_nowait, (kind, said))
+            tell(loop, events.put_nowait, (kind, said))
 
         run = self.runs.start(question, best, deliver)
         if run is None:
