@@ -21,7 +21,7 @@ from powersum.answer.cube_memory import Room
 from powersum.answer.tuning import Schedule
 from powersum.cluster.executor import Workers, workers_of
 from powersum.core import machine
-from tests.cluster.machines import machines
+from tests.cluster.machines import SECONDS, machines
 
 FREE, HELD = 40e9, 7e8
 
@@ -79,7 +79,7 @@ def test_workers_of_dask_keep_below_its_own_limit(tmp_path: Path) -> None:
     with machines(tmp_path, 1) as here:
         here.worker("--memory-limit", "1GB")
         with connected(here.address) as client:
-            client.wait_for_workers(2, timeout=60)
+            client.wait_for_workers(2, timeout=SECONDS)
             with workers_of(client) as workers:
                 assert Room.of(workers, None, road=False).elsewhere == pytest.approx(0.6e9)
                 assert Room.of(workers, 3e9, road=False).elsewhere == 3e9

@@ -18,6 +18,13 @@ def slow(shared: int, own: int) -> int:
     return shared + own
 
 
+def endless(shared: int, own: int) -> int:
+    """The same, for 0; for all others never, as long as the process lives."""
+    while own:
+        time.sleep(0.1)
+    return shared
+
+
 def number_of_process(_: object) -> int:
     """Which process this is."""
     return os.getpid()

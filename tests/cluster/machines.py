@@ -9,12 +9,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-SECONDS = 60.0
+import pytest
+
+SECONDS = 600.0
 """How long to wait for what takes a second on an idle machine."""
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
@@ -50,8 +52,15 @@ class Machines:
         self.workers: list[subprocess.Popen[bytes]] = []
         self._wakers: list[threading.Timer] = []
         self.scheduler = self._start("dask_scheduler", "--port", "0", "--scheduler-file", str(self._file))
-        eventually(lambda: self._file.exists() and self._file.read_text().endswith("}"), "a scheduler")
-        self.address: str = json.loads(self._file.read_text())["address"]
+        eventually(self._known, "a scheduler")
+        self.address: str = self._known()
+
+    def _known(self) -> str:
+        """The scheduler's address; nothing as long as it has not written it, or is about to."""
+        try:
+            return str(json.loads(self._file.read_text())["address"])
+        except (OSError, ValueError):
+            return ""
 
     def worker(self, *options: str) -> subprocess.Popen[bytes]:
         """One more worker, with one thread and nobody who restarts it."""
@@ -113,6 +122,17 @@ def runs(process: int) -> bool:
         return False
 
 
+def kill_one_of_ours(before: Collection[int] = ()) -> int:
+    """``kill -9`` of a worker of this process that was not there before, once there is one; its number."""
+    while True:
+        eventually(lambda: set(own_workers()) - set(before), "a worker")
+        for worker in sorted(set(own_workers()) - set(before)):
+            # Another one may just have ended by itself.
+            with suppress(ProcessLookupError):
+                os.kill(worker, signal.SIGKILL)
+                return worker
+
+
 def own_workers(process: int | None = None) -> list[int]:
     """Processes that a process has spawned as workers; this one, if no other is named."""
     process, found = process or os.getpid(), []
@@ -129,11 +149,13 @@ def own_workers(process: int | None = None) -> list[int]:
 
 @contextmanager
 def machines(folder: Path, workers: int) -> Iterator[Machines]:
-    """A cluster for the length of a block."""
-    here = Machines(folder)
-    try:
-        for _ in range(workers):
-            here.worker()
-        yield here
-    finally:
-        here.end()
+    """A cluster for the length of a block; clients wait for it as long as tests do."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("powersum.cluster.dask_workers.CONNECT_SECONDS", SECONDS)
+        here = Machines(folder)
+        try:
+            for _ in range(workers):
+                here.worker()
+            yield here
+        finally:
+            here.end()

@@ -15,8 +15,8 @@ from powersum.cluster.dask_workers import connected
 from powersum.cluster.errors import ClusterError
 from powersum.cluster.executor import ExecutorLike, Shared, Workers, check_executor, workers_of
 from powersum.core.errors import InputError
-from tests.cluster.jobs import add, die_once, number_of_process, slow
-from tests.cluster.machines import Machines, environment, eventually, kill, machines, runs
+from tests.cluster.jobs import add, die_once, endless, number_of_process, slow
+from tests.cluster.machines import SECONDS, Machines, environment, eventually, kill, machines, runs
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ def test_somebody_elses_executor_stays_open() -> None:
 
 def test_dask(cluster: Machines) -> None:
     with connected(cluster.address) as client:
-        client.wait_for_workers(2, timeout=60)
+        client.wait_for_workers(2, timeout=SECONDS)
         for _ in range(2):
             with workers_of(client) as workers:
                 assert workers.size == 2
@@ -129,12 +129,12 @@ def test_processes_end_with_the_block() -> None:
 
 def test_a_killed_worker_of_dask_costs_only_what_it_was_at(tmp_path: Path) -> None:
     with machines(tmp_path, 2) as here, connected(here.address) as client:
-        client.wait_for_workers(2, timeout=60)
+        client.wait_for_workers(2, timeout=SECONDS)
         with workers_of(client) as workers:
             shared = workers.share(10)
             for number in range(20):
                 workers.submit(number, slow, shared, number)
-            found = dict(workers.finished(60.0))
+            found = dict(workers.finished(SECONDS))
             kill(here.workers[0])
             found |= taken(workers)
     assert found == EXPECTED
@@ -142,7 +142,7 @@ def test_a_killed_worker_of_dask_costs_only_what_it_was_at(tmp_path: Path) -> No
 
 def test_a_slow_worker_is_waited_for(tmp_path: Path) -> None:
     with machines(tmp_path, 2) as here, connected(here.address) as client:
-        client.wait_for_workers(2, timeout=60)
+        client.wait_for_workers(2, timeout=SECONDS)
         with workers_of(client) as workers:
             shared = workers.share(10)
             here.pause(here.workers[0], 1.0)
@@ -155,9 +155,11 @@ def test_a_slow_worker_is_waited_for(tmp_path: Path) -> None:
 def test_a_killed_scheduler_is_one_line(tmp_path: Path) -> None:
     with machines(tmp_path, 1) as here, connected(here.address) as client, workers_of(client) as workers:
         shared = workers.share(10)
-        for number in range(20):
-            workers.submit(number, slow, shared, number)
-        assert workers.finished(60.0)
+        # However long this process looks elsewhere, something is left to be done.
+        for number in range(3):
+            workers.submit(number, endless, shared, number)
+        while not workers.finished():
+            pass
         kill(here.scheduler)
         with pytest.raises(ClusterError, match="the cluster is gone") as caught:
             taken(workers)
@@ -168,7 +170,7 @@ def test_a_worker_without_the_package_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "bare.py").write_text("import sys\nsys.modules['powersum'] = None\n")
     with machines(tmp_path, 0) as here, connected(here.address) as client:
         here.worker("--preload", str(tmp_path / "bare.py"))
-        client.wait_for_workers(1, timeout=60)
+        client.wait_for_workers(1, timeout=SECONDS)
         has_none = r"the worker at tcp://127.0.0.1:\d+ has no powersum"
         with pytest.raises(ClusterError, match=has_none) as caught, workers_of(client):
             pass
@@ -180,6 +182,8 @@ def test_what_is_handed_in_after_the_scheduler_is_gone_is_not_waited_for(tmp_pat
     """Workers are told at the end of a run to forget it, also when the scheduler is the reason for the end."""
     with machines(tmp_path, 1) as here, connected(here.address) as client, workers_of(client) as workers:
         shared = workers.share(1)
+        # So long it would wait for the scheduler to come back.
+        client._timeout = 1
         kill(here.scheduler)
         eventually(lambda: client.status in seen, "the client notices")
         with pytest.raises(ClusterError, match="the cluster is gone"):
@@ -191,6 +195,20 @@ def test_no_scheduler_is_one_line() -> None:
     with pytest.raises(ClusterError, match=r"no scheduler at nonsense") as caught, connected("nonsense://here"):
         pass
     assert "\n" not in str(caught.value)
+
+
+def test_a_goodbye_that_takes_too_long_costs_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Slow:
+        def __init__(self, *_: object, **__: object) -> None:
+            pass
+
+        def close(self, timeout: float) -> None:
+            raise TimeoutError(f"timed out after {timeout} s")
+
+    monkeypatch.setattr("distributed.Client", Slow)
+    with connected("tcp://127.0.0.1:1") as client:
+        pass
+    assert isinstance(client, Slow)
 
 
 @pytest.mark.parametrize("executor", [0, -1, True, "two", 1.5, object()])

@@ -8,7 +8,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, cast
 
 from powersum.cluster.errors import ClusterError
@@ -52,7 +52,9 @@ def connected(address: str) -> Iterator[Client]:
     try:
         yield client
     finally:
-        client.close(timeout=CONNECT_SECONDS)
+        # Whoever does not answer a goodbye in time takes no result with them.
+        with suppress(OSError):
+            client.close(timeout=CONNECT_SECONDS)
 
 
 def _distributed() -> Any:
