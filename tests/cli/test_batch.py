@@ -152,29 +152,34 @@ def test_resume_goes_on_after_the_last_whole_line(model: Path, tmp_path: Path) -
         assert_same(out.read_bytes(), whole)
 
 
-SLOW = """
-import time, powersum.answer.engine as engine
+SLOW = f"""
+import os, time, powersum.answer.engine as engine, powersum.cluster.dask_workers as dask_workers
+dask_workers.CONNECT_SECONDS = {SECONDS}
 solve = engine.Engine.solve
 def slowly(self, *arguments, **options):
     time.sleep(0.02)
+    row = max((row for row, _ in options.get("evidence", {{}}).values()), default=0)
+    while row > 100 and not os.path.exists(os.path.join(os.path.dirname(__file__), "go on")):
+        time.sleep(0.02)
     return solve(self, *arguments, **options)
 engine.Engine.solve = slowly
 """
-"""Makes every answer take a while, wherever it is given."""
+"""Makes every answer take a while, wherever it is given; after a hundred there are none before somebody says so."""
 
 
 class Batch:
-    """A batch of three hundred cases in a process of its own, with answers that take a while."""
+    """A batch of three hundred cases in a process of its own, which is in the midst of it until it is told to go on."""
 
     def __init__(self, model: Path, folder: Path, *options: str) -> None:
-        (folder / "slow").mkdir(exist_ok=True)
-        (folder / "slow" / "sitecustomize.py").write_text(SLOW)
+        self._slow = folder / "slow"
+        self._slow.mkdir(exist_ok=True)
+        (self._slow / "sitecustomize.py").write_text(SLOW)
         self.environment = environment()
-        self.environment["PYTHONPATH"] = f"{folder / 'slow'}{os.pathsep}{self.environment['PYTHONPATH']}"
+        self.environment["PYTHONPATH"] = f"{self._slow}{os.pathsep}{self.environment['PYTHONPATH']}"
         self.out = folder / "answers.csv"
         cases = folder / "cases.csv"
         cases.write_text(
-            "xray:clear,xray:shadow\n" + "".join(f"{1 + k % 17},{1 + k % 23}\n" for k in range(300)), encoding="utf-8"
+            "xray:clear,xray:shadow\n" + "".join(f"{row},100\n" for row in range(1, 301)), encoding="utf-8"
         )
         self.arguments = ["batch", str(model), str(cases), "--max", "cancer", "-o", str(self.out), "-q"]
         command = [sys.executable, "-m", "powersum", *self.arguments, *options]
@@ -187,6 +192,10 @@ class Batch:
     def wait_for_lines(self, number: int) -> None:
         eventually(lambda: len(self.lines) > number or self.process.poll() is not None, f"{number} lines")
         assert self.process.poll() is None
+
+    def go_on(self) -> None:
+        """To the end."""
+        (self._slow / "go on").touch()
 
     def end(self) -> tuple[int, str]:
         _, said = self.process.communicate(timeout=SECONDS)
@@ -214,6 +223,7 @@ def test_a_killed_process_is_replaced(model: Path, tmp_path: Path) -> None:
     batch = Batch(model, tmp_path, "--workers", "2")
     batch.wait_for_lines(20)
     os.kill(own_workers(batch.process.pid)[0], signal.SIGKILL)
+    batch.go_on()
     assert batch.end() == (0, "")
     batch.check(batch.lines)
 
@@ -238,6 +248,7 @@ def test_a_killed_worker_of_a_cluster(model: Path, tmp_path: Path) -> None:
         here.worker()
         batch.wait_for_lines(20)
         kill(here.workers[0])
+        batch.go_on()
         assert batch.end() == (0, "")
     batch.check(batch.lines)
 
