@@ -44,20 +44,38 @@ def hold_cutset(problem: Problem, *, entries: float, seed: int = 0) -> Problem:
 
 def sum_part(model: Model, is_sum: BoolArray) -> Model:
     """The scopes that are left when all other variables are given, with tables that are never read."""
-    places = is_sum[model.scope_variables]
-    owner = np.repeat(np.arange(model.n_factors), np.diff(model.scope_starts))[places]
-    variables = model.scope_variables[places]
+    number = np.where(is_sum, np.arange(model.n_variables), -1)
+    return scopes_left(model, np.arange(model.n_factors), number, np.where(is_sum, model.cardinalities, 1))
+
+
+def scopes_left(model: Model, factors: IntArray, number: IntArray, cardinalities: IntArray) -> Model:
+    """What factors have to do with some variables, with tables that are never read: only the graph counts.
+
+    Parameters
+    ----------
+    model, factors
+        The whole model, and some of its factors.
+    number
+        The number that each variable has in what is left; -1 for those that are given.
+    cardinalities
+        By these numbers.
+    """
+    lengths = np.diff(model.scope_starts)[factors]
+    begun = starts_of(lengths)
+    places = np.repeat(model.scope_starts[factors] - begun[:-1], lengths) + np.arange(begun[-1])
+    variables = number[model.scope_variables[places]]
+    left = variables >= 0
+    owner, variables = np.repeat(np.arange(len(factors)), lengths)[left], variables[left]
     variables = variables[np.lexsort((variables, owner))]
-    lengths = np.bincount(owner, minlength=model.n_factors)
+    lengths = np.bincount(owner, minlength=len(factors))
     starts = starts_of(lengths)[:-1]
-    cards = np.where(is_sum, model.cardinalities, 1)
     # Each scope once, those of equal length together: array operations, for this is done dozens of times.
     scopes = [
         np.unique(variables[starts[lengths == n, None] + np.arange(n)], axis=0) for n in np.unique(lengths[lengths > 0])
     ]
-    sizes = [np.prod(cards[group], axis=1) for group in scopes]
+    sizes = [np.prod(cardinalities[group], axis=1) for group in scopes]
     return Model(
-        cardinalities=cards,
+        cardinalities=cardinalities,
         scope_starts=starts_of(np.concatenate([np.zeros(0, np.int64), *(np.full(len(g), g.shape[1]) for g in scopes)])),
         scope_variables=np.concatenate([np.zeros(0, np.int64), *(group.ravel() for group in scopes)]),
         table_starts=starts_of(np.concatenate([np.zeros(0, np.int64), *sizes])),

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from powersum.core.arrays import IntArray, starts_of
+from powersum.assign.cutset import scopes_left
+from powersum.core.arrays import IntArray, positions_of
 from powersum.core.speed import ELIMINATION, ORDERING_STEP
 from powersum.model.model import Model
 from powersum.prepare.ordering import elimination_order
@@ -50,7 +51,8 @@ class KeptOrder:
 
     def __init__(self, model: Model, members: IntArray, factors: IntArray, *, seed: int) -> None:
         self._members = members
-        part = _only(model, members, factors)
+        number = positions_of(members, model.n_variables)
+        part = scopes_left(model, factors, number, model.cardinalities[members])
         weights = np.ones(len(members))
         first = elimination_order(part, weights, seed=seed, restarts=1)
         self._tries = OrderTries(part, weights, first, seed=seed, most_work=round(1.0 / ORDERING_STEP))
@@ -65,23 +67,3 @@ class KeptOrder:
                 self.order = self._members[self._tries.order]
             self._budget -= ORDERING_STEP * self._tries.last_work
             self._left -= 1
-
-
-def _only(model: Model, members: IntArray, factors: IntArray) -> Model:
-    """The scopes of some factors among the members alone, which are numbered as they are listed."""
-    number = {v: i for i, v in enumerate(members.tolist())}
-    inside = set()
-    for f in factors.tolist():
-        scope = model.scope_variables[model.scope_starts[f] : model.scope_starts[f + 1]].tolist()
-        inside.add(tuple(sorted(number[v] for v in scope if v in number)))
-    scopes = sorted(inside - {()})
-    cards = model.cardinalities[members]
-    starts = starts_of([int(np.prod(cards[list(scope)])) for scope in scopes])
-    return Model(
-        cardinalities=cards,
-        scope_starts=starts_of([len(scope) for scope in scopes]),
-        scope_variables=np.asarray([v for scope in scopes for v in scope], dtype=np.int64),
-        table_starts=starts,
-        # Never read: only the graph counts.
-        log_values=np.zeros(int(starts[-1])),
-    )

@@ -36,12 +36,6 @@ ANNEALING_LOOK = 10e-9
 SETTING = 1e-6
 """For each variable that is set, or set otherwise, while zeros are propagated."""
 
-SINGLE_PASS = 50e-9
-"""For each table entry of the bound by single factors."""
-
-COST_SWEEP = 5e-9
-"""For each table entry and pair of its table's variables, while costs are moved between tables of three and more."""
-
 REGION = 0.7e-6
 """For each variable and each factor of a region of local search, beside the entries of its tables."""
 
@@ -64,7 +58,8 @@ SINGLE_PASS = 50e-9
 """For each table entry of the bound by single factors."""
 
 COST_SWEEP = 5e-9
-"""For each table entry in a sweep of moving costs in whole numbers."""
+"""For each table entry in a sweep of moving costs in whole numbers; where tables have three variables and more, for each
+entry and pair of its table's variables."""
 
 COST_NODE = 1e-6
 """For each variable at a node of the search that moves them."""
