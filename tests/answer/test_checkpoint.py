@@ -22,6 +22,7 @@ import pytest
 
 import powersum as ps
 import powersum_check as pc
+from powersum.answer.board import FROM_FILE
 from powersum.answer.solver import Solver
 from powersum.answer.tuning import Schedule
 from powersum.bounds.buckets.scopes import scopes_in_order
@@ -34,6 +35,7 @@ from powersum.search.recall import Recall
 from tests.answer.proofs import truth
 from tests.cases import Case, bushy_case, case, hard_case
 from tests.check.helpers import to_check
+from tests.oracle import assignment_value
 
 SEARCH = Schedule(quick=0.0, ibound=1, late_elimination=0.0)
 TOO_WIDE = replace(SEARCH, evaluation_cost=math.inf)
@@ -328,12 +330,35 @@ def test_no_time_at_all_is_enough_to_be_no_worse(tmp_path: Path) -> None:
     assert before.log_upper < ps.solve(model, maximize, work=1e-6).log_upper
 
 
+def test_a_bound_on_the_value_is_said_to_be_one_after_it_was_resumed(tmp_path: Path) -> None:
+    """Found by the soak: partial sums of the run before lie below the value of the assignment, and it was not said."""
+    asked = hard_case(2)
+    path = tmp_path / "run.zip"
+    schedule = replace(TOO_WIDE, first_share=0.9)
+    options: dict[str, Any] = {"query": asked.query, "schedule": schedule, "seed": 2}
+    ps.solve(asked.model, work=0.006, checkpoint=path, **options)
+    below = 0
+    for turns in range(1, 6):
+        solver = Solver(asked.model, work=0.5, resume=path, **options)
+        for turn, _ in enumerate(solver, 1):
+            if turn == turns:
+                solver.interrupt("Enough.")
+        result = solver.result()
+        chosen = {int(name): int(state) for name, state in result.assignment.items()}
+        if result.log_lower < assignment_value(asked.model, chosen) - CLOSE:
+            below += FROM_FILE in result.notes
+            assert result.notes
+        else:
+            assert FROM_FILE not in result.notes
+    assert below
+
+
 SCRIPT = """
 import sys
 import powersum as ps
 model, maximize = ps.generate.grid(26, 26, strength=3.0, seed=4)
 print("begun", flush=True)
-ps.solve(model, maximize, time_limit=60, checkpoint=sys.argv[1], every=0.0)
+ps.solve(model, maximize, time_limit=600, checkpoint=sys.argv[1], every=0.0)
 """
 
 
@@ -348,7 +373,7 @@ def test_killed_at_any_moment(tmp_path: Path) -> None:
         process = subprocess.Popen([sys.executable, "-c", SCRIPT, str(path)], stdout=subprocess.PIPE)
         try:
             while not path.exists():
-                assert process.poll() is None
+                assert process.poll() is None or path.exists()
                 time.sleep(0.01)
             time.sleep(3.0 * moments.random() ** 2)
         finally:

@@ -54,6 +54,12 @@ NOTHING_BELOW = Below((), -math.inf)
 ONE_TERM = "There was no time for sums yet: log_lower is the largest term known of the one that the assignment leaves."
 """Of an answer that is not more than what was known at first."""
 
+FROM_FILE = "log_lower is what the file that was resumed proves of the value of the assignment."
+"""Of an answer that is not more than what an earlier run has left: that may be a bound on the value."""
+
+FLEETING = ((ONE_TERM,), (FROM_FILE,))
+"""What is no longer true when an assignment has been evaluated, and is better."""
+
 MOST_ROUNDING = 1e-4
 """Share of a value (or of 1) that rounding may have moved while it still counts as exact: the gap tells how far."""
 
@@ -213,7 +219,7 @@ class Board:
         # Before there is an incumbent, one that is worse than what was known at first is better than none.
         if better or (self.incumbent is None and math.isfinite(log_value)):
             self.incumbent = Incumbent(log_value, states.copy())
-        if better and self.notes == (ONE_TERM,):
+        if better and self.notes in FLEETING:
             self.notes = ()
         return better
 

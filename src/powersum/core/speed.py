@@ -58,7 +58,7 @@ SINGLE_PASS = 50e-9
 """For each table entry of the bound by single factors."""
 
 COST_SWEEP = 5e-9
-"""For each table entry in a sweep of moving costs in whole numbers; where tables have three variables and more, for each
+"""For each table entry in a sweep of moving costs in whole numbers; where tables have three variables or more, for each
 entry and pair of its table's variables."""
 
 COST_NODE = 1e-6
