@@ -74,7 +74,7 @@ def test_public_names_have_docstrings_and_are_in_the_reference() -> None:
 def test_import_is_light() -> None:
     heavy = ("numba", "scipy", "matplotlib", "rich", "typer", "pyagrum", "networkx")
     script = f"import sys, powersum; print([name for name in {heavy!r} if name in sys.modules])"
-    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=600)
     assert ran.stdout.strip() == "[]"
 
 
@@ -84,7 +84,7 @@ def test_import_is_light() -> None:
 )
 def test_site_builds(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
-    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=1800)
     assert ran.returncode == 0, ran.stderr
     for page in (tmp_path / "site").rglob("*.html"):
         text = page.read_text(encoding="utf-8")

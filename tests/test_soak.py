@@ -193,7 +193,7 @@ class TestTrouble:
         for threaded in (False, True):
             with executor_of({**spec, "threaded": threaded}) as pool:
                 found = [pool.submit(lambda x, *_: x, n, "", None, False, ()) for n in range(20)]
-                assert [future.result(30.0) for future in found] == list(range(20))
+                assert [future.result(600.0) for future in found] == list(range(20))
         with executor_of({**spec, "lost": 1.0}) as pool, pytest.raises(cf.BrokenExecutor):
             pool.submit(lambda *_: 0, 0, "", None, False, ()).result()
         with executor_of({**spec, "forgotten": 1.0}) as pool:
@@ -284,8 +284,11 @@ def test_failing_cases_become_tests(tmp_path: Path) -> None:
 def test_workers_tell_crashes_and_go_on() -> None:
     worker = Worker(None)
     try:
+        # It stands still before it has anything to do, and is not done before it is hit.
+        os.kill(worker.pid, signal.SIGSTOP)
         worker.send([MODEL, MODEL])
         os.kill(worker.pid, signal.SIGSEGV)
+        os.kill(worker.pid, signal.SIGCONT)
         lost, found = worker.receive(), worker.receive()
         assert lost.outcome.wrong == ("crash: the process ended with SIGSEGV",)
         assert (lost.case, found.case, found.outcome.ended) == (MODEL, MODEL, "optimal")

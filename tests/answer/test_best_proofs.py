@@ -265,7 +265,13 @@ def test_no_mutation_makes_a_false_claim_accepted(seed: int) -> None:
         asked = hard_case(40 + seed)
     distinct = 1 + seed % 3
     result = ps.solve(
-        asked.model, query=asked.query, evidence=asked.evidence, k=3, distinct=distinct, certificate=True, time_limit=5
+        asked.model,
+        query=asked.query,
+        evidence=asked.evidence,
+        k=3,
+        distinct=distinct,
+        certificate=True,
+        time_limit=600.0,
     )
     certificate = result.certificate
     assert certificate is not None

@@ -36,8 +36,8 @@ def conquered(
 ) -> tuple[ps.Result, Conquest]:
     """Two workers and this process."""
     with cf.ThreadPoolExecutor(2) as pool:
-        solver = Solver(model, maximize or None, dict(evidence), time_limit=60.0, **options)
-        conquest = Conquest(solver, Workers(pool, own=False), seen.append, seconds=60.0, road=True)
+        solver = Solver(model, maximize or None, dict(evidence), time_limit=600.0, **options)
+        conquest = Conquest(solver, Workers(pool, own=False), seen.append, seconds=600.0, road=True)
         return conquest.run(), conquest
 
 

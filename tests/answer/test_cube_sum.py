@@ -54,7 +54,7 @@ def test_probabilities_hold(seed: int, road: bool, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(cubes, "bound_sum", counted)
     monkeypatch.setattr(cubes, "FIRST_SECONDS", 0.0)
     monkeypatch.setattr(cubes, "others_of", lambda executor: (executor, road))
-    solver = Solver(model, maximize or None, dict(evidence), time_limit=60.0, schedule=NEAR)
+    solver = Solver(model, maximize or None, dict(evidence), time_limit=600.0, schedule=NEAR)
     with cf.ThreadPoolExecutor(2) as pool:
         result = cubes.solve_by_cubes(solver, pool)
     value = truth(model, maximize, evidence)
@@ -115,13 +115,13 @@ class Silent(Workers):
 @pytest.mark.parametrize("gone", [False, True])
 def test_nobody_waits_for_ever_for_a_sum(gone: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     model, maximize, evidence = question_of(1)
-    solver = Solver(model, maximize, dict(evidence), time_limit=60.0, schedule=SLOW)
+    solver = Solver(model, maximize, dict(evidence), time_limit=600.0, schedule=SLOW)
     for _ in solver:
         pass
     result = solver.result()
     clock = iter(range(1000))
     monkeypatch.setattr(cubes, "working_time", lambda: float(next(clock)))
-    conquest = Conquest(solver, Silent(gone=gone), seconds=60.0)
+    conquest = Conquest(solver, Silent(gone=gone), seconds=600.0)
     conquest._sum.begin(1.0, 9.0)
     found = conquest.log_sum(result, left=20.0)
     assert found is not None

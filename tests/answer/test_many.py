@@ -44,9 +44,9 @@ def test_same_as_one_by_one(n_jobs: int) -> None:
 def test_many_small_questions_are_the_engines(monkeypatch: pytest.MonkeyPatch) -> None:
     """With likelihoods, too: no solver runs, and answers and options are those that it would give."""
     monkeypatch.setattr(engine, "PATIENCE", 0)
-    expected = [ps.solve(CLINIC, **question, gap=0.1, memory=4e9, time_limit=9.0) for question in QUESTIONS]
+    expected = [ps.solve(CLINIC, **question, gap=0.1, memory=4e9, time_limit=900.0) for question in QUESTIONS]
     monkeypatch.setattr(Solver, "__iter__", lambda self: pytest.fail("a solver ran"))
-    results = ps.solve_many(CLINIC, QUESTIONS, gap=0.1, memory=4e9, time_limit=9.0)
+    results = ps.solve_many(CLINIC, QUESTIONS, gap=0.1, memory=4e9, time_limit=900.0)
     for alone, result in zip(expected, results, strict=True):
         assert result.log_upper == pytest.approx(alone.log_upper)
         assert result.log_lower <= alone.log_upper

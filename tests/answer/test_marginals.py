@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
+import time
 from functools import partial
 from typing import Any
 
@@ -19,6 +20,7 @@ from powersum.bounds.tree import CoveringTree
 from powersum.core.interrupt import interruptible
 from powersum.exact import small
 from tests.cases import case, hard_case
+from tests.clock import Ticks
 from tests.oracle import joint_log_table
 from tests.strategies import random_model
 
@@ -142,6 +144,7 @@ def test_every_interval_holds_and_is_narrow_where_exact(
 @pytest.mark.parametrize("likely", [False, True])
 def test_intervals_hold_where_nothing_is_exact(seed: int, likely: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Trees that are never exact, and sums that are never eliminated: every side still holds."""
+    monkeypatch.setattr(time, "monotonic", Ticks(1e-3))
     monkeypatch.setattr("powersum.bounds.tree.CoveringTree", partial(CoveringTree, ibound=1))
     monkeypatch.setattr(
         shares.sum_bounds, "__kwdefaults__", {**(shares.sum_bounds.__kwdefaults__ or {}), "schedule": WIDE}

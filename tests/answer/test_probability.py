@@ -43,7 +43,7 @@ def test_both_sides_hold_where_nothing_is_exact(seed: int, likely: bool) -> None
     summed = int(np.flatnonzero(query.weights)[0])
     weights = np.linspace(0.2, 0.9, int(model.cardinalities[summed]))
     evidence = {summed: weights.tolist()} if likely else {}
-    result = ps.solve(model, query=query, evidence=evidence, time_limit=2.0, schedule=WIDE)
+    result = ps.solve(model, query=query, evidence=evidence, work=2.0, schedule=WIDE)
     assert result.probability is not None
     whole = ps.Model.from_factors(
         model.cardinalities.tolist(),

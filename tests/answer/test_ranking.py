@@ -134,7 +134,7 @@ def test_a_tree_that_is_left_bounds_the_whole_as_before_and_every_part(seed: int
             own = rebuilt(saved, inner, threads=1, memory=1e9)
             assert own is not None
             assert own.log_upper + inner.log_constant >= truth.log_lower - CLOSE
-            solver = Solver(asked.model, evidence=evidence, query=asked.query, time_limit=5.0)
+            solver = Solver(asked.model, evidence=evidence, query=asked.query, time_limit=600.0)
             solver.begin_with(Inherited(saved, [(int(u), 0) for u in asked.query.max_variables]))
             for _ in solver:
                 pass

@@ -69,7 +69,7 @@ def test_what_is_too_wide_is_no_lower_bound(seed: int, monkeypatch: pytest.Monke
 
     monkeypatch.setattr("powersum.assign.evaluator.Evaluator.value", value)
     question = hard_case(seed)
-    result = solve(question.model, query=question.query, time_limit=5.0, schedule=ANYTIME)
+    result = solve(question.model, query=question.query, work=5.0, schedule=ANYTIME)
     truth = exact_value(question.model, question.query.weights)
     assert -math.inf < result.log_lower <= truth + 1e-9
     assert result.log_upper >= truth - 1e-9

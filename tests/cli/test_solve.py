@@ -139,7 +139,7 @@ def test_competition_entry_refuses(
 
 
 def test_a_killed_run_leaves_its_best(tmp_path: Path) -> None:
-    model, query = ps.generate.grid(25, 25, seed=2)
+    model, query = ps.generate.grid(60, 60, strength=3.0, seed=2)
     path, out = tmp_path / "hard.uai", tmp_path / "out.MMAP"
     ps.write(model, path)
     names = ",".join(map(str, query))
@@ -150,14 +150,15 @@ def test_a_killed_run_leaves_its_best(tmp_path: Path) -> None:
             if "≤ log value ≤" in line and not line.lstrip().startswith("-inf"):
                 break
         process.send_signal(signal.SIGKILL)
-        process.communicate(timeout=60)
+        process.communicate(timeout=600)
     assert process.returncode == -signal.SIGKILL
     assignment = read_result(out).assignment
     assert sorted(assignment) == sorted(query)
 
 
 def test_a_signal_keeps_both_bounds(tmp_path: Path) -> None:
-    model, query = ps.generate.grid(25, 25, seed=2)
+    # No time is enough for this one, or it might be proven before the signal comes.
+    model, query = ps.generate.grid(60, 60, strength=3.0, seed=2)
     path, out = tmp_path / "hard.uai", tmp_path / "out.json"
     ps.write(model, path)
     words = ["solve", str(path), "--max", ",".join(map(str, query)), "--time", "600", "--json", str(out)]
@@ -167,7 +168,7 @@ def test_a_signal_keeps_both_bounds(tmp_path: Path) -> None:
             if "≤ log value ≤" in line and not line.lstrip().startswith("-inf"):
                 break
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
+        process.communicate(timeout=600)
     assert process.returncode == 130
     data = json.loads(out.read_text())
     assert data["status"] == "interrupted"

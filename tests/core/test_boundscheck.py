@@ -56,7 +56,7 @@ def run(folder: Path, place: int, *, checked: bool) -> list[str]:
     script.write_text(KERNELS.replace("PLACE", str(place)), encoding="utf-8")
     environment = {**os.environ, "POWERSUM_BOUNDSCHECK": "1" if checked else "0"}
     done = subprocess.run(
-        [sys.executable, str(script)], env=environment, capture_output=True, text=True, check=False, timeout=300
+        [sys.executable, str(script)], env=environment, capture_output=True, text=True, check=False, timeout=1800
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()

@@ -62,7 +62,7 @@ def environment(root: Path, **changes: str) -> dict[str, str]:
 def ask(environment: dict[str, str], code: str = ASK) -> tuple[str, str]:
     """What a new process prints, on both streams."""
     done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False, timeout=300
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False, timeout=1800
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip(), done.stderr
@@ -168,7 +168,7 @@ def test_several_processes_fill_one_empty_folder(package: Path, tmp_path: Path) 
         for _ in range(2)
     ]
     for process in both:
-        out, errors = process.communicate(timeout=300)
+        out, errors = process.communicate(timeout=1800)
         assert (out.decode().strip(), errors) == ("[106, 107.0, 102]", b"")
     assert ask(there, code + "; print(sum(called.stats.cache_misses.values()))")[0].endswith("\n0")
     assert not list((tmp_path / "kept").rglob("*.part"))

@@ -309,7 +309,7 @@ def browse(page: str, folder: Path, *options: str) -> tuple[str, str]:
         f"--user-data-dir={folder / 'profile'}", "--enable-logging=stderr", "--virtual-time-budget=2000", *options,
         "--dump-dom", (folder / "page.html").as_uri(),
     ]  # fmt: skip
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=600, check=True)
     return ran.stdout, ran.stderr
 
 

@@ -185,7 +185,7 @@ def test_quasi_newton_leaves_no_thread_behind() -> None:
     (thread,) = set(threading.enumerate()) - before
     del method
     gc.collect()
-    thread.join(timeout=300.0)
+    thread.join(timeout=1800.0)
     assert not thread.is_alive()
 
 
