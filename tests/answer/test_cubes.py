@@ -5,7 +5,6 @@ from __future__ import annotations
 import concurrent.futures as cf
 import math
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -27,7 +26,7 @@ from powersum.answer.tuning import Schedule
 from powersum.cluster.executor import Workers
 from powersum.exact import small
 from powersum.model.question import Question
-from tests.cluster.machines import environment, eventually, kill, machines, own_workers
+from tests.cluster.machines import SECONDS, cluster_of, environment, kill, kill_one_of_ours, machines, own_workers
 from tests.oracle import assignment_value, exact_value
 from tests.strategies import random_model
 
@@ -117,8 +116,8 @@ def test_bounds_hold_at_every_moment(seed: int, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(cubes, "bound_cube", Oracle(seed))
     seen: list[ps.Snapshot] = []
     with cf.ThreadPoolExecutor(3) as pool:
-        solver = Solver(model, maximize or None, evidence, time_limit=60.0, schedule=SLOW)
-        result = Conquest(solver, Workers(pool, own=False), seen.append, seconds=60.0).run()
+        solver = Solver(model, maximize or None, evidence, time_limit=600.0, schedule=SLOW)
+        result = Conquest(solver, Workers(pool, own=False), seen.append, seconds=600.0).run()
     for snapshot in seen:
         assert snapshot.log_lower - 1e-9 <= value <= snapshot.log_upper + 1e-9
     is_proven(result, model, maximize, evidence)
@@ -194,14 +193,11 @@ def test_what_does_not_go_together_is_one_line(name: str, tmp_path: Path) -> Non
 
 
 def test_a_killed_worker_costs_one_slice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from powersum.cluster.dask_workers import connected
-
     monkeypatch.setattr(cubes, "FIRST_SECONDS", 0.5)
     monkeypatch.setattr(cubes, "CUBE_SECONDS", 0.5)
     model, query = ps.generate.grid(6, 6, strength=2.0, seed=2)
     seen: list[ps.Snapshot] = []
-    with machines(tmp_path, 2) as here, connected(here.address) as client:
-        client.wait_for_workers(2, timeout=60)
+    with cluster_of(tmp_path, 2) as (here, client):
 
         def killing(snapshot: ps.Snapshot) -> None:
             seen.append(snapshot)
@@ -224,13 +220,12 @@ def test_a_killed_process_costs_one_slice(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(cubes, "CUBE_SECONDS", 0.5)
     model, query = ps.generate.grid(6, 6, strength=2.0, seed=3)
     killed: list[int] = []
+    others = own_workers()
 
     def killing(snapshot: ps.Snapshot) -> None:
         if not killed:
             # It may not have begun: this process has bounds before others are there.
-            eventually(own_workers, "a worker")
-            killed.append(min(own_workers()))
-            os.kill(killed[0], signal.SIGKILL)
+            killed.append(kill_one_of_ours(others))
 
     result = ps.solve(model, query, executor=2, schedule=SLOW, time_limit=600.0, callback=killing)
     alone = ps.solve(model, query)
@@ -243,15 +238,12 @@ def test_a_killed_process_costs_one_slice(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_slow_worker_costs_time_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One worker stands still for a while; what it was at is split by the other one, or waited for."""
-    from powersum.cluster.dask_workers import connected
-
     monkeypatch.setattr(cubes, "FIRST_SECONDS", 0.5)
     monkeypatch.setattr(cubes, "CUBE_SECONDS", 0.5)
     monkeypatch.setattr(cubes, "LOOK_SECONDS", 0.1)
     model, query = ps.generate.grid(6, 6, strength=2.0, seed=4)
     seen: list[ps.Snapshot] = []
-    with machines(tmp_path, 2) as here, connected(here.address) as client:
-        client.wait_for_workers(2, timeout=60)
+    with cluster_of(tmp_path, 2) as (here, client):
 
         def stopping(snapshot: ps.Snapshot) -> None:
             seen.append(snapshot)
@@ -271,10 +263,11 @@ def test_a_killed_client_leaves_a_cluster_that_works(tmp_path: Path) -> None:
     program = tmp_path / "client.py"
     program.write_text(
         "import sys, powersum as ps\n"
-        "from powersum.cluster.dask_workers import connected\n"
+        "from powersum.cluster import dask_workers\n"
+        f"dask_workers.CONNECT_SECONDS = {SECONDS}\n"
         "model, query = ps.generate.grid(30, 30, strength=2.0, seed=1)\n"
         "def told(snapshot): print('bound', flush=True)\n"
-        "with connected(sys.argv[1]) as client:\n"
+        "with dask_workers.connected(sys.argv[1]) as client:\n"
         "    ps.solve(model, query, executor=client, time_limit=10.0, callback=told)\n"
     )
     model, query = ps.generate.grid(5, 5, strength=2.0, seed=1)
@@ -318,14 +311,14 @@ def test_a_cube_that_is_being_worked_on_is_split_for_those_without_work(monkeypa
 
     def stuck(asked: Asked, cube: dict[int, int], *given: Any) -> Report:
         if not cube and not given[-1]:
-            over.wait(60.0)
+            over.wait(600.0)
             return Report(math.inf, -math.inf, None, None, 0.0)
         return oracle(asked, cube, *given)
 
     monkeypatch.setattr(cubes, "bound_cube", stuck)
     with cf.ThreadPoolExecutor(2) as pool:
-        solver = Solver(model, maximize, evidence, time_limit=50.0, schedule=SLOW)
-        result = Conquest(solver, Workers(pool, own=False), seconds=50.0).run()
+        solver = Solver(model, maximize, evidence, time_limit=600.0, schedule=SLOW)
+        result = Conquest(solver, Workers(pool, own=False), seconds=600.0).run()
         over.set()
     assert result.status is ps.Status.OPTIMAL, result.reason
     assert result.log_lower - 1e-9 <= value <= result.log_upper + 1e-9
@@ -395,6 +388,6 @@ def test_what_must_be_known_of_the_lower_bound_is_said(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(cubes, "bound_cube", noted)
     with cf.ThreadPoolExecutor(2) as pool:
-        result = ps.solve(model, maximize, evidence, time_limit=60.0, executor=pool, schedule=SLOW)
+        result = ps.solve(model, maximize, evidence, time_limit=600.0, executor=pool, schedule=SLOW)
     assert result.log_lower > -math.inf
     assert result.notes == ("Not the value itself.",)

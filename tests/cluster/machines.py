@@ -159,3 +159,13 @@ def machines(folder: Path, workers: int) -> Iterator[Machines]:
             yield here
         finally:
             here.end()
+
+
+@contextmanager
+def cluster_of(folder: Path, workers: int) -> Iterator[tuple[Machines, Any]]:
+    """A cluster all of whose workers are there, and a client of it."""
+    from powersum.cluster.dask_workers import connected
+
+    with machines(folder, workers) as here, connected(here.address) as client:
+        client.wait_for_workers(workers, timeout=SECONDS)
+        yield here, client

@@ -16,7 +16,7 @@ from powersum.cluster.errors import ClusterError
 from powersum.cluster.executor import ExecutorLike, Shared, Workers, check_executor, workers_of
 from powersum.core.errors import InputError
 from tests.cluster.jobs import add, die_once, endless, number_of_process, slow
-from tests.cluster.machines import SECONDS, Machines, environment, eventually, kill, machines, runs
+from tests.cluster.machines import SECONDS, Machines, cluster_of, environment, eventually, kill, machines, runs
 
 
 @pytest.fixture(scope="module")
@@ -128,27 +128,23 @@ def test_processes_end_with_the_block() -> None:
 
 
 def test_a_killed_worker_of_dask_costs_only_what_it_was_at(tmp_path: Path) -> None:
-    with machines(tmp_path, 2) as here, connected(here.address) as client:
-        client.wait_for_workers(2, timeout=SECONDS)
-        with workers_of(client) as workers:
-            shared = workers.share(10)
-            for number in range(20):
-                workers.submit(number, slow, shared, number)
-            found = dict(workers.finished(SECONDS))
-            kill(here.workers[0])
-            found |= taken(workers)
+    with cluster_of(tmp_path, 2) as (here, client), workers_of(client) as workers:
+        shared = workers.share(10)
+        for number in range(20):
+            workers.submit(number, slow, shared, number)
+        found = dict(workers.finished(SECONDS))
+        kill(here.workers[0])
+        found |= taken(workers)
     assert found == EXPECTED
 
 
 def test_a_slow_worker_is_waited_for(tmp_path: Path) -> None:
-    with machines(tmp_path, 2) as here, connected(here.address) as client:
-        client.wait_for_workers(2, timeout=SECONDS)
-        with workers_of(client) as workers:
-            shared = workers.share(10)
-            here.pause(here.workers[0], 1.0)
-            for number in range(20):
-                workers.submit(number, slow, shared, number)
-            found = taken(workers)
+    with cluster_of(tmp_path, 2) as (here, client), workers_of(client) as workers:
+        shared = workers.share(10)
+        here.pause(here.workers[0], 1.0)
+        for number in range(20):
+            workers.submit(number, slow, shared, number)
+        found = taken(workers)
     assert found == EXPECTED
 
 

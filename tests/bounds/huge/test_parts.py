@@ -29,7 +29,15 @@ from powersum.model.model import Model
 from powersum.model.query import Query
 from powersum.prepare.problem import Problem
 from powersum.prepare.simplify import simplify
-from tests.cluster.machines import SECONDS, environment, eventually, kill, kill_one_of_ours, machines, own_workers, runs
+from tests.cluster.machines import (
+    cluster_of,
+    environment,
+    eventually,
+    kill,
+    kill_one_of_ours,
+    own_workers,
+    runs,
+)
 from tests.oracle import exact_value
 from tests.strategies import random_model, weighted_models
 
@@ -221,8 +229,6 @@ def test_a_killed_worker_of_a_cluster_is_replaced_from_the_last_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A real scheduler and workers; one is killed in the middle of a sweep, and another one takes its part over."""
-    from powersum.cluster.dask_workers import connected
-
     # Every round is saved, so that there is a checkpoint to begin with.
     monkeypatch.setattr(method, "CHECKPOINT_SECONDS", -1.0)
     grid = ps.generate.grid(4, 4, seed=6)
@@ -230,8 +236,7 @@ def test_a_killed_worker_of_a_cluster_is_replaced_from_the_last_checkpoint(
     path = tmp_path / "grid.psm"
     ps.write(grid.model, path)
     seen, killers = list[float](), list[threading.Thread]()
-    with machines(tmp_path, 2) as here, connected(here.address) as client:
-        client.wait_for_workers(2, timeout=SECONDS)
+    with cluster_of(tmp_path, 2) as (here, client):
 
         def kill_one(snapshot: Any) -> None:
             seen.append(snapshot.log_upper)
@@ -252,8 +257,6 @@ def test_a_killed_worker_of_a_cluster_is_replaced_from_the_last_checkpoint(
 
 def test_a_killed_scheduler_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Bounds that were told before hold; the files of the run are gone."""
-    from powersum.cluster.dask_workers import connected
-
     grid = ps.generate.grid(4, 4, seed=7)
     exact = exact_value(grid.model, Query.of(grid.model, grid.query).weights)
     path, folder = tmp_path / "grid.psm", tmp_path / "run"
@@ -261,8 +264,7 @@ def test_a_killed_scheduler_is_one_line(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
     ps.write(grid.model, path)
     seen: list[float] = []
-    with machines(tmp_path, 2) as here, connected(here.address) as client:
-        client.wait_for_workers(2, timeout=SECONDS)
+    with cluster_of(tmp_path, 2) as (here, client):
 
         def killing(snapshot: Any) -> None:
             seen.append(snapshot.log_upper)
@@ -310,15 +312,12 @@ def test_a_killed_client_leaves_no_process_and_its_files_go_with_the_next_run(
 
 def test_a_slow_worker_is_waited_for(tmp_path: Path) -> None:
     """It stands still for a while in the middle of the run; the bounds are those of a run without trouble."""
-    from powersum.cluster.dask_workers import connected
-
     grid = ps.generate.grid(6, 6, seed=8)
     path = tmp_path / "grid.psm"
     ps.write(grid.model, path)
     with ThreadPoolExecutor(2) as pool:
         alone = ps.bound(path, grid.query, method="gdd", executor=pool, sweeps=6)
-    with machines(tmp_path, 2) as here, connected(here.address) as client:
-        client.wait_for_workers(2, timeout=SECONDS)
+    with cluster_of(tmp_path, 2) as (here, client):
 
         def stopping(snapshot: Any) -> None:
             if snapshot.sweep == 2:
