@@ -9,7 +9,8 @@ import pytest
 
 from powersum.assign.blocks import LocalSearch
 from powersum.assign.evaluator import Evaluator
-from powersum.assign.portfolio import AFRESH, BLOCKS_REMEMBERED, NEAR, RACES_REMEMBERED, Merit, Portfolio, Start
+from powersum.assign.portfolio import AFRESH, BLOCKS_REMEMBERED, DRAWN, NEAR, RACES_REMEMBERED, Merit, Portfolio, Start
+from powersum.core.arrays import IntArray
 from tests.cases import hard_case
 from tests.clock import Ticks
 from tests.oracle import exact_value
@@ -48,6 +49,29 @@ def test_states_read_off_a_bound_are_a_start_and_need_not_be_possible(seed: int,
         best = portfolio.log_value
     assert evaluator.value(portfolio.assignment) == pytest.approx(best, abs=1e-8)
     assert best <= exact_value(problem.model, problem.tau) + 1e-8
+
+
+def test_starts_are_drawn_whenever_they_are_wanted_until_that_ends(clock: Ticks) -> None:
+    problem = hard_case(4, zeros=0.3).problem()
+    evaluator = Evaluator(problem, memory=2e7)
+    portfolio = Portfolio(evaluator, seed=3)
+    rng = np.random.default_rng(3)
+    asked: list[tuple[float, int]] = []
+
+    def draw(noise: float, seed: int) -> IntArray:
+        asked.append((noise, seed))
+        return np.where(evaluator.is_max, rng.integers(problem.model.cardinalities), -1)
+
+    portfolio.draw_from(draw)
+    portfolio.improve(clock.now + 3000.0)
+    assert len(asked) > 3
+    assert len(set(asked)) == len(asked)
+    assert all(DRAWN[0] <= noise <= DRAWN[1] for noise, _ in asked)
+    assert portfolio.log_value == pytest.approx(exact_value(problem.model, problem.tau), abs=1e-8)
+    count = len(asked)
+    portfolio.draw_from(None)
+    portfolio.improve(clock.now + 500.0)
+    assert len(asked) == count
 
 
 def test_the_best_are_kept_in_order_and_apart() -> None:
@@ -98,9 +122,11 @@ def test_time_for_starts_afresh_goes_to_the_kind_that_ends_highest(best: Start) 
         for kind in AFRESH:
             portfolio._compare(kind, 0.0 if kind is best else -1.0)
     after = drawn()
-    assert after[best] > 1.5 * before[best]
+    # At the beginning what the bound likes is thought to be the best.
+    assert before[Start.DECODED] > 0.6 * sum(before.values())
+    assert after[best] > 0.8 * sum(after.values())
     # Problems change under way, as where a better bound is decoded: no kind is given up.
-    assert all(0 < after[kind] < before[kind] for kind in AFRESH if kind is not best)
+    assert all(after[kind] > 0 for kind in AFRESH)
 
 
 def test_kinds_that_end_equally_high_share_alike_and_the_past_fades() -> None:

@@ -33,9 +33,9 @@ SPARSE_SHARE = 0.6
 REGION_WORK = 1e6
 """Table entries that the elimination of one region may take: by ``core.speed.ELIMINATION`` a few milliseconds."""
 
-LEAST_PATIENCE, PATIENCE, HASTE = 30, 0.5, 0.03
-"""A search is given up after this many blocks without a gain, and so many more for each variable at issue: the last
-where it is hasty."""
+LEAST_PATIENCE, PATIENCE, BRIEF, HASTE = 30, 0.5, 0.1, 0.03
+"""A search is given up after this many blocks without a gain, and so many more for each variable at issue: fewer in a
+brief one, and the last where all are hasty."""
 
 
 class LocalSearch:
@@ -68,9 +68,13 @@ class LocalSearch:
         self._sizes: FloatArray = np.full(model.n_variables, float(FIRST_BLOCK))
         self.restart(assignment)
 
-    def restart(self, assignment: IntArray, centres: IntArray | None = None) -> None:
-        """Go on from another assignment, with blocks around any max variable or around those given."""
+    def restart(self, assignment: IntArray, centres: IntArray | None = None, *, brief: bool = False) -> None:
+        """Go on from another assignment, with blocks around any max variable or around those given.
+
+        A ``brief`` search is given up sooner: where good starts are cheap, more of them find more.
+        """
         evaluator = self._evaluator
+        self._brief = brief
         self._centres = self._max_variables if centres is None else centres
         self.assignment: IntArray = np.where(evaluator.is_max, assignment, -1).astype(np.int64)
         self._values: FloatArray = np.array(
@@ -109,7 +113,8 @@ class LocalSearch:
     @property
     def exhausted(self) -> bool:
         """True after so many blocks without a gain that another start is worth more."""
-        return self.idle >= LEAST_PATIENCE + self._patience * len(self._centres)
+        patience = min(self._patience, BRIEF) if self._brief else self._patience
+        return self.idle >= LEAST_PATIENCE + patience * len(self._centres)
 
     def maximise(self, block: IntArray, *, thin: bool = False) -> float:
         """Maximise over ``block``, or over a narrow part of it; the gain, or infinity where it is too wide."""

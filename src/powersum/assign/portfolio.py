@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,6 +31,9 @@ OPENED = (0.01, 0.5)
 NOISE = (0.1, 3.0)
 """Standard deviation of the noise on the tables (natural logs) under which a good assignment is left: from, to."""
 
+DRAWN = (0.01, 0.1)
+"""Scale of the noise (natural logs) with which starts are drawn from an upper bound: from, to."""
+
 COMPLETION = 0.1
 """Seconds to look for a way around zeros that forbid a start, where good assignments are known to start from."""
 
@@ -42,8 +46,18 @@ NEXT_BEST = 0.2
 LEAST_TIME_SHARE = 0.1
 """Share of the time that each kind of start has at least, about."""
 
+GUESSED_RACES = 3.0
+"""Comparisons that are guessed at the beginning: starts that the upper bound likes have won them, all others lost."""
+
+CLEARNESS = 2.0
+"""The power of the chances by which kinds of starts share their time: those that mostly win have nearly all of it."""
+
 RACES_REMEMBERED = 10.0
 """Runs after which what was seen of how a kind of start compares with others has mostly faded."""
+
+
+Draw = Callable[[float, int], IntArray]
+"""Draws states of max variables that an upper bound likes, with noise of a scale and by a seed."""
 
 
 class Start(enum.Enum):
@@ -133,8 +147,13 @@ class Portfolio:
         self._search: LocalSearch | None = None
         self._waiting: list[IntArray] = []
         self._decoded: IntArray | None = None
+        self._draw: Draw | None = None
         self._kind = Start.GIVEN
-        self._merits: dict[Start, Merit] = {kind: Merit() for kind in Start if kind is not Start.GIVEN}
+        self._merits: dict[Start, Merit] = {
+            kind: Merit(won=GUESSED_RACES * (kind is Start.DECODED), races=GUESSED_RACES)
+            for kind in Start
+            if kind is not Start.GIVEN
+        }
         self._ends: dict[Start, float] = {}
         """Where the latest run of each kind that starts afresh has ended, by itself."""
         self.log_value = -np.inf
@@ -147,6 +166,10 @@ class Portfolio:
     def look_at(self, decoded: IntArray) -> None:
         """States read off an upper bound that is being tightened: starts of one kind among others, the newest first."""
         self._decoded = decoded
+
+    def draw_from(self, draw: Draw | None) -> None:
+        """Draw starts from an upper bound whenever one is wanted, in place of those handed over; None ends that."""
+        self._draw = draw
 
     @property
     def kept(self) -> list[IntArray]:
@@ -183,8 +206,7 @@ class Portfolio:
         if self._kind is Start.GIVEN:
             wanted = self._waiting.pop()
         elif self._kind is Start.DECODED:
-            assert self._decoded is not None
-            wanted, self._decoded = self._decoded, None
+            wanted = self._liked()
         elif self._kind is Start.ANNEALED:
             wanted = self._annealer.draw(rng)
         elif self._kind is Start.SHAKEN:
@@ -202,20 +224,30 @@ class Portfolio:
         if self._search is None:
             self._search = LocalSearch(evaluator, states, seed=self._seed, hasty=self._hasty)
         else:
-            self._search.restart(states, opened)
+            brief = self._kind is Start.DECODED and self._draw is not None
+            self._search.restart(states, opened, brief=brief)
         if self._search.log_value > self.log_value:
             self.log_value, self.assignment = self._search.log_value, self._search.assignment.copy()
         return True
 
+    def _liked(self) -> IntArray:
+        """What the upper bound likes."""
+        if self._draw is not None:
+            scale = float(np.exp(self._rng.uniform(*np.log(DRAWN))))
+            return self._draw(scale, int(self._rng.integers(1, 2**31)))
+        assert self._decoded is not None
+        decoded, self._decoded = self._decoded, None
+        return decoded
+
     def _drawn_kind(self) -> Start:
         """A kind of start, so that each has time in proportion to its good ends for the time it took."""
-        missing = {Start.DECODED} if self._decoded is None else set()
+        missing = {Start.DECODED} if self._decoded is None and self._draw is None else set()
         missing |= set() if self._elite else {Start.SHAKEN, Start.NOISED}
         kinds = [kind for kind in self._merits if kind not in missing]
         rates = np.array([self._merits[kind].rate for kind in kinds])
         shares = np.maximum(rates / rates.sum(), LEAST_TIME_SHARE)
         afresh = np.array([kind in AFRESH for kind in kinds])
-        chances = np.array([self._merits[kind].chance for kind in kinds])[afresh]
+        chances = np.array([self._merits[kind].chance for kind in kinds])[afresh] ** CLEARNESS
         shares[afresh] = shares[afresh].sum() * chances / chances.sum()
         starts = shares / np.array([self._merits[kind].cost for kind in kinds])
         return kinds[int(self._rng.choice(len(kinds), p=starts / starts.sum()))]

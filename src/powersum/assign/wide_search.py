@@ -14,7 +14,7 @@ import numpy as np
 
 from powersum.assign.blocks import REGION_WORK, SMALLEST_GAIN, ball_of
 from powersum.assign.evaluator import Evaluator
-from powersum.assign.portfolio import Portfolio
+from powersum.assign.portfolio import Draw, Portfolio
 from powersum.assign.sum_tree import SumTree
 from powersum.core import work_time as time
 from powersum.core.arrays import IntArray
@@ -134,6 +134,9 @@ class WideSearch:
         """States read off an upper bound that is being tightened."""
         self._configurations.look_at(decoded)
         self._glance = decoded
+
+    def draw_from(self, draw: Draw | None) -> None:
+        """Nothing is drawn: full configurations are better starts here."""
 
     def improve(self, deadline: float) -> bool:
         """Search until the deadline; True when a better assignment was found."""

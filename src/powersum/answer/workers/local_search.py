@@ -17,7 +17,7 @@ import numpy as np
 from powersum.answer.workers.task import Task
 from powersum.assign.cutset import hold_cutset
 from powersum.assign.evaluator import Evaluator
-from powersum.assign.portfolio import Portfolio
+from powersum.assign.portfolio import Draw, Portfolio
 from powersum.assign.regions import TOO_WIDE
 from powersum.assign.sum_tree import SumTree
 from powersum.assign.wide_search import WideSearch, sum_tree_for
@@ -65,6 +65,7 @@ class LocalSearch:
         beside = task.shares.beside
         self._evaluator = Evaluator(task.problem, memory=task.shares.local_search) if beside else evaluator
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="powersum-local") if beside else None
+        self._draw: Draw | None = None
         self.portfolio = self._searcher(messages)
         self.wide = messages is not None
         self.holds = False
@@ -95,6 +96,12 @@ class LocalSearch:
         """States that a bound likes now: one kind of beginning among others."""
         self.portfolio.look_at(decoded)
 
+    def draw_from(self, draw: Draw | None) -> None:
+        """Draw states that a bound likes whenever they are wanted; not in a thread, for others work on the bound."""
+        if not self.beside:
+            self._draw = draw
+            self.portfolio.draw_from(draw)
+
     def value_of(self, states: IntArray) -> float:
         """The value of the states of its max variables; infinity where that is too wide."""
         schedule = self._task.schedule
@@ -117,7 +124,11 @@ class LocalSearch:
     def _searcher(self, messages: SumTree | None) -> Portfolio | WideSearch:
         """Local search by blocks that are summed anew, or by messages that are kept."""
         problem, seed = self._evaluator.problem, self._task.seed
-        return Portfolio(self._evaluator, seed=seed) if messages is None else WideSearch(problem, messages, seed=seed)
+        if messages is not None:
+            return WideSearch(problem, messages, seed=seed)
+        portfolio = Portfolio(self._evaluator, seed=seed)
+        portfolio.draw_from(self._draw)
+        return portfolio
 
     def run(self, deadline: float) -> Progress:
         """Search until the deadline."""
@@ -193,6 +204,7 @@ class LocalSearch:
         states = np.full_like(self.portfolio.assignment, -1) if incumbent is None else incumbent.states
         if not self.holds:
             self.portfolio = Portfolio(self._evaluator, seed=self._task.seed + 1)
+            self.portfolio.draw_from(self._draw)
             self.portfolio.suggest(states)
             return
         # Zeros can leave more of a sum than the cutset was chosen for.

@@ -144,6 +144,9 @@ class Tightening:
         if isinstance(bound, CoveringTree):
             # While it is annealed the tree shows one good assignment after another, at every temperature others.
             self._local.look_at(bound.glance())
+            before = self._tree
+            better = before if before is not None and before.log_upper < bound.log_upper else bound
+            self._local.draw_from(better.draw)
         if more:
             return Progress.MORE
         if clock.spent < self._ends:
@@ -169,6 +172,7 @@ class Tightening:
             self._tree = bound if isinstance(bound, CoveringTree) else None
             if not first or self._tree is None:
                 self._local.suggest(bound.decode())
+        self._local.draw_from(None if self._tree is None else self._tree.draw)
         self._present = None
 
     def _report(self, bound: Tightener) -> None:

@@ -64,12 +64,12 @@ def _decode(
             score[a] = 0.0
         while node >= 0 and bucket[node] == variable:
             if is_max[variable]:
-                # Typed: for a literal 0 Numba would compile `_add_column` once more.
+                # Typed: for a literal 0 Numba would compile `add_column` once more.
                 column: Any = np.int64(0)
                 for i in range(scope_starts[node] + 1, scope_starts[node + 1]):
                     position = scope_positions[i]
                     column = column * cardinalities[position] + states[position]
-                _add_column(wiring, node, column, pool, score)
+                add_column(wiring, node, column, pool, score)
             node -= 1
         if is_max[variable]:
             best = 0
@@ -80,7 +80,7 @@ def _decode(
 
 
 @inner
-def _add_column(wiring: TreeWiring, node: int, column: int, pool: FloatArray, score: FloatArray) -> None:
+def add_column(wiring: TreeWiring, node: int, column: int, pool: FloatArray, score: FloatArray) -> None:
     """Add one column of a node's table to ``score``."""
     for k in range(wiring.nodes[node, FIRST_INPUT], wiring.nodes[node + 1, FIRST_INPUT]):
         for a in range(wiring.nodes[node, STATES]):

@@ -9,6 +9,7 @@ import numpy as np
 from powersum.bounds.buckets.partition import limits_of, partition, partition_by_ibound
 from powersum.bounds.buckets.scopes import scopes_in_order
 from powersum.bounds.tree.budget import DEFAULT_BYTES, cost_of, exact_within, largest_within
+from powersum.bounds.tree.draws import Steps, draw, steps_of
 from powersum.bounds.tree.fixed_tree import FixedTree
 from powersum.bounds.tree.orders import Orders
 from powersum.bounds.tree.phases import Phase, Turn
@@ -150,6 +151,8 @@ class CoveringTree:
         self._screening_ends = self._turn_began = -math.inf
         self._race, self._entrants = Race(), list[IntArray]()
         self._winner: tuple[FixedTree, IntArray] | None = None
+        self._steps: Steps | None = None
+        """How assignments are drawn along the order of the best tree."""
         self._haste = HASTE_OF_SUMS if (problem.tau > 0.0).all() else 1.0
         self._turn = Turn()
         self._trial_seconds: float | None = None
@@ -370,6 +373,19 @@ class CoveringTree:
     def glance(self) -> IntArray:
         """States of max variables as the tree at work shows them now; nothing is computed for it or disturbed."""
         return self._tree.glance()
+
+    def draw(self, noise: float, seed: int) -> IntArray:
+        """States of max variables near the best that the best tree promises, with noise of this scale each time others.
+
+        Like :meth:`glance` it computes and disturbs nothing.
+        """
+        best = self._best
+        if len(best.order) > MOST_VARIABLES:
+            return best.glance()
+        if self._steps is None or self._steps.order is not best.order:
+            self._steps = steps_of(self._problem, best.order)
+        drawn = draw(best.passes, self._problem, self._steps, noise=noise, seed=seed)
+        return best.glance() if drawn is None else drawn
 
     def beliefs(self) -> list[FloatArray]:
         """Beliefs of all variables: their marginals where ``exact`` holds and everything is summed."""
