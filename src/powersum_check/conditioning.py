@@ -60,9 +60,8 @@ def _read_graph(step: Step, rest: Remainder) -> Graph:
     if counts.max(initial=0) > len(variables):
         raise Rejected(OVERLAP)
     children = starts_of(counts)
-    level = np.repeat(np.arange(len(levels) - 1), np.diff(levels))
-    above = np.repeat(np.repeat(np.arange(len(variable)), np.diff(slots)), counts)
-    if (level[above] >= level[nodes]).any():
+    level = owners(levels)
+    if (np.repeat(level[owners(slots)], counts) >= level[nodes]).any():
         raise Rejected("a node is not below the one that leads to it")
     return Graph(levels, variable, slots, children, nodes)
 
@@ -272,7 +271,7 @@ class Conditioning:
             afford("a level", needed, self.memory)
             terms = np.zeros((int(counts.max(initial=0)) + 1, len(slots)))
             terms[0] = self.offset[slots]
-            owner = np.repeat(np.arange(len(slots)), counts)
+            owner = owners(starts)
             terms[np.arange(len(places)) - starts[owner] + 1, owner] = values[graph.nodes[places]]
             total = add(terms.shape[1:], [Table(row) for row in terms])
             sums = total.values
@@ -280,7 +279,7 @@ class Conditioning:
             if (~self.complete[slots] & (sums > -math.inf)).any():
                 raise Rejected("a state leaves tables that no child has, or children that have the same")
             error[sums == -math.inf] = 0.0
-            owner = np.repeat(np.arange(len(nodes)), np.diff(begin))
+            owner = owners(begin)
             matrix = np.full((int(np.diff(begin).max()), len(nodes)), -math.inf)
             matrix[np.arange(len(slots)) - begin[owner], owner] = sums
             result = power_sum(Table(matrix), self.weight)

@@ -113,10 +113,7 @@ class Cuts:
         bits = states[lanes[:, None], wiring.scope_states[tables]] & wiring.in_scope[tables]
         keys = (bits * wiring.random[tables]).sum(axis=1, dtype=np.uint64) + tables.astype(np.uint64)
         found, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-        at = np.searchsorted(self._keys, found)
-        unknown = np.ones(len(found), np.bool_)
-        unknown[at < len(self._keys)] = self._keys[at[at < len(self._keys)]] != found[at < len(self._keys)]
-        new = first[unknown]
+        new = first[~np.isin(found, self._keys)]
         if len(new):
             self._add(keys[new], tables[new], bits[new])
         numbers = self._numbers[np.searchsorted(self._keys, found)][inverse]
