@@ -21,6 +21,7 @@ from powersum.answer.board import IMPOSSIBLE_REASON, Board, proven
 from powersum.answer.certificate import certificate_of, ground_of, shortfall
 from powersum.answer.cube import CLOSE, Asked, Report, bound_cube, branch_of
 from powersum.answer.cube_memory import Room
+from powersum.answer.cube_partner import Partner, Partners, take_turn
 from powersum.answer.cube_proofs import NOTHING_PROVEN, CubeProof, Joint
 from powersum.answer.cube_road import Road
 from powersum.answer.cube_sum import SumBeside, bound_sum
@@ -67,8 +68,14 @@ AHEAD = 1
 SEARCHERS = 4
 """With so many workers or more, one of them looks for assignments only."""
 
-LOOKING_GAP, LOOKING_SHARE = 3.0, 0.2
-"""With fewer: the gap beyond which somebody does so once more, and the share of all work that is left for it."""
+LOOKING_SHARE = 0.2
+"""The share of all work that is left for it."""
+
+PARTNER_GAP = 1.0
+"""Gap beyond which a cube whose parts are as far from closed has partners."""
+
+PARTNER_SECONDS = 3.0
+"""Seconds of a partner's turn."""
 
 
 def solve_by_cubes(
@@ -157,6 +164,11 @@ class Conquest:
             solver.certified,
         )
         self._sum = SumBeside(wanted=not self._sums)
+        # In the one process of our own that always has them, partners work in turns.
+        in_turns = road and workers.size == 1 and not solver.certified
+        self._partners = Partners(
+            (workers.size + 1) // 2, PARTNER_SECONDS if in_turns else None, certificate=solver.certified
+        )
         self._road: Road | None = None
         self._trunk, self._on_road = self._root, road
         if road:
@@ -185,6 +197,10 @@ class Conquest:
             for node, report in found:
                 if node is self._sum:
                     self._sum.take(report)
+                elif isinstance(node, Partner):
+                    self._take(node.node, report.report)
+                    if self._partners.take(node, report, self._spent):
+                        self._call_partner()
                 else:
                     self._take(node, report)
             self._report()
@@ -289,6 +305,12 @@ class Conquest:
                 workers.submit(None, bound_cube, shared, {}, self._floor, seconds, WHOLE, self._looks)
             elif free > 0 and self._worth_summing():
                 workers.submit(self._sum, bound_sum, shared, self._sum.begin(self._sum_seconds, self._left))
+            elif (partner := self._partners.next(free, self._left)) is not None:
+                turn = self._partners.begin(partner, self._floor, self._board.states, self._spent, self._left)
+                workers.submit(partner, take_turn, shared, *turn)
+            elif self._partners.due:
+                # Nobody shall have begun with a long slice when its turn comes.
+                return
             elif (node := self._next()) is not None:
                 node.asked = node.running = True
                 node.since = self._spent
@@ -327,16 +349,10 @@ class Conquest:
         return min(FIRST_SHARE * self._limit, FIRST_SECONDS)
 
     def _worth_looking(self) -> bool:
-        """Whether somebody shall look for assignments: while the whole is worked on, with many workers always.
-
-        With few workers also once more where the bounds are far apart: then better values count as much as bounds.
-        """
+        """Whether somebody shall look for assignments: while the whole is worked on, with many workers always."""
         if self._sums or self._looking or not self._root.asked:
             return False
-        if self._n_workers >= SEARCHERS or not (self._root.children or self._looks):
-            return True
-        # In one piece: each time begins anew, and short ones find the same.
-        return LOOKING_GAP < self._board.gap < math.inf and self._looks < 2
+        return self._n_workers >= SEARCHERS or not (self._root.children or self._looks)
 
     @property
     def _look_seconds(self) -> float:
@@ -345,6 +361,14 @@ class Conquest:
             return self._slice(self._root)
         share = LOOKING_SHARE * min(self._n_workers, SEARCHERS)
         return max(min(share * self._left, LONG_SECONDS), LEAST_SECONDS)
+
+    def _call_partner(self) -> None:
+        """Somebody shall work on all that is left of the question, for splitting it does not help."""
+        if not self._sums and self._board.gap > PARTNER_GAP:
+            node = self._root
+            while len(left := [part for part in node.children if not self._closed(part)]) == 1:
+                node = left[0]
+            self._partners.call(node, self._left)
 
     def _to_part(self) -> Node | None:
         """A cube that is worked on and that somebody without work may split beforehand."""
@@ -452,6 +476,7 @@ class Conquest:
             if not siblings and node.branch is not None:
                 self._split(node, node.branch)
             else:
+                self._call_partner()
                 self._work_long(node)
 
     def _young(self, node: Node) -> bool:
