@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import powersum as ps
-from powersum.answer import cube_partner, cubes
+from powersum.answer import cube_frontier, cube_partner, cubes
 from powersum.answer.cube import Asked, Report
 from powersum.answer.cube_partner import OVER, Partners, Turn, take_turn
 from powersum.answer.cube_tree import Node
@@ -158,7 +158,7 @@ def test_a_run_in_one_piece_is_heard_of_now_and_then() -> None:
     first = partners.next(1, math.inf)
     assert first is not None
     *_, seconds, left, stays = partners.begin(first, -math.inf, states, 10.0, math.inf)
-    assert (seconds, left, stays) == (60.0, 60.0, False)
+    assert (seconds, left, stays) == (20.0, 20.0, False)
     second = partners.next(1, 3600.0)
     assert second is not None
     assert second is not first
@@ -166,7 +166,7 @@ def test_a_run_in_one_piece_is_heard_of_now_and_then() -> None:
     assert partners.next(5, 3600.0) is None
     assert not partners.due
     nothing = Turn(Report(math.inf, -math.inf, None, None, None), more=False)
-    assert partners.take(first, nothing, 70.0)
+    assert partners.take(first, nothing, 30.0)
     assert not partners.take(second, nothing, 70.0)
     partners.call(Node({}), 50.0)
     third = partners.next(1, 50.0)
@@ -210,7 +210,7 @@ def test_bounds_hold_with_tiny_slices(seed: int, workers: int, monkeypatch: pyte
     for name, value in (("FIRST_SECONDS", 0.02), ("CUBE_SECONDS", 0.02), ("LEAST_SECONDS", 0.005)):
         monkeypatch.setattr(cubes, name, value)
     monkeypatch.setattr(cubes, "PARTNER_SECONDS", 0.02)
-    monkeypatch.setattr(cubes, "HOPELESS_GAP", 0.0)
+    monkeypatch.setattr(cube_frontier, "HOPELESS_GAP", 0.0)
     seen: list[ps.Snapshot] = []
     with cf.ThreadPoolExecutor(workers) as pool:
         solver = Solver(
