@@ -27,7 +27,7 @@ from powersum.core.clock import working_time
 LEAST_SECONDS = 6.0
 """Seconds that must be left for a run to be worth beginning."""
 
-RUN_SECONDS = 60.0
+RUN_SECONDS = 20.0
 """Seconds of a run that is in one piece, or as many as the whole has taken before: so it is heard of now and then."""
 
 SHARE, PROVING_SHARE = 0.97, 0.8
