@@ -148,6 +148,21 @@ def test_whose_turn_it_is() -> None:
     assert again.number == 2
 
 
+@pytest.mark.parametrize("turn_seconds", [3.0, None])
+@pytest.mark.parametrize("left", [1e-9, 0.0, -1.0])
+def test_a_run_that_begins_when_time_is_over(left: float, turn_seconds: float | None) -> None:
+    """Found by the soak: no run can be asked for no time at all."""
+    model, query = ps.generate.grid(5, 5, strength=2.0, seed=1)
+    asked = Asked(model, ps.Query.of(model, query), {}, ROOM, SLOW, 1, 0)
+    partners = Partners(1, turn_seconds, certificate=False)
+    partners.call(Node({}), 50.0)
+    partner = partners.next(1, left)
+    assert partner is not None
+    given = partners.begin(partner, -math.inf, np.zeros(25, dtype=np.int64), 50.0, left)
+    assert take_turn(asked, *given).report.log_upper >= ps.solve(model, query).log_lower
+    store.forget(partner.key)
+
+
 def test_a_run_in_one_piece_is_heard_of_now_and_then() -> None:
     partners, states = Partners(2, None, certificate=True), np.zeros(2, dtype=np.int64)
     for _ in range(3):

@@ -24,8 +24,8 @@ from powersum.cluster.store import forget, keep, kept
 from powersum.core.arrays import IntArray
 from powersum.core.clock import working_time
 
-LEAST_SECONDS = 6.0
-"""Seconds that must be left for a run to be worth beginning."""
+LEAST_SECONDS, SHORTEST = 6.0, 0.05
+"""Seconds that must be left for a run to be worth beginning, and that it has if it comes to nothing after all."""
 
 RUN_SECONDS = 20.0
 """Seconds of a run that is in one piece, or as many as the whole has taken before: so it is heard of now and then."""
@@ -33,8 +33,9 @@ RUN_SECONDS = 20.0
 SHARE, PROVING_SHARE = 0.97, 0.8
 """Share of the time left that a run is planned for: what comes too late is lost. With a proof it takes longer."""
 
-TIGHTENING, ASSIGNMENTS = 0.85, 0.5
-"""Share of a partner's run that goes into its tree rather than into search, and of the usual time for local search."""
+TIGHTENING, ASSIGNMENTS = 0.65, 2.0
+"""Share of a partner's run that goes into its tree rather than into search, and how many times the usual turns local
+search has: the road has more of the one and less of the other."""
 
 OVER = "powersum: this run has ended"
 """What a process keeps of a run that has ended, for a turn of it may be under way."""
@@ -112,7 +113,7 @@ class Partners:
 
     def begin(self, partner: Partner, log_floor: float, states: IntArray, spent: float, left: float) -> tuple[Any, ...]:
         """A turn of a partner begins; returns what :func:`take_turn` is asked with."""
-        left = max(self._share * (left - partner.waiting * (self._turn_seconds or 0.0)), 0.0)
+        left = max(self._share * (left - partner.waiting * (self._turn_seconds or 0.0)), SHORTEST)
         if self._turn_seconds is None:
             left = min(left, max(RUN_SECONDS, spent))
         partner.waiting += 1
@@ -145,6 +146,8 @@ def schedule_of(schedule: Schedule, left: float) -> Schedule:
     return replace(
         schedule,
         first_stage=schedule.first_stage if left == math.inf else math.inf,
+        # Turns of local search are shares of a slice: it would have next to none beside a tree that is large at once.
+        first_slice=1.0,
         last_tightening=TIGHTENING,
         companion_share=ASSIGNMENTS * schedule.companion_share,
         first_full=0.0,

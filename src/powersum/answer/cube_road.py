@@ -14,7 +14,7 @@ from powersum.answer.cube import CLOSE, Asked, Report, report_of, solver_of
 from powersum.answer.solver import Solver
 from powersum.core.arrays import IntArray
 
-FEWER_ASSIGNMENTS = 0.3
+FEWER_ASSIGNMENTS = 0.1
 """Share of the usual time for local search after the first stage, for others look for assignments, too."""
 
 
