@@ -33,9 +33,9 @@ RUN_SECONDS = 20.0
 SHARE, PROVING_SHARE = 0.97, 0.8
 """Share of the time left that a run is planned for: what comes too late is lost. With a proof it takes longer."""
 
-TIGHTENING, ASSIGNMENTS = 0.65, 2.0
+TIGHTENING, ASSIGNMENTS = 0.5, 1.5
 """Share of a partner's run that goes into its tree rather than into search, and how many times the usual turns local
-search has: the road has more of the one and less of the other."""
+search has: the road has a larger tree and leaves assignments to others."""
 
 OVER = "powersum: this run has ended"
 """What a process keeps of a run that has ended, for a turn of it may be under way."""
