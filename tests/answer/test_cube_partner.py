@@ -169,7 +169,6 @@ def test_a_run_in_one_piece_is_heard_of_now_and_then() -> None:
         partners.call(Node({}), math.inf)
     # A slice that is under way may take as long as the run.
     assert partners.next(0, math.inf) is None
-    assert partners.due
     first = partners.next(1, math.inf)
     assert first is not None
     *_, seconds, left, stays = partners.begin(first, -math.inf, states, 10.0, math.inf)
