@@ -20,6 +20,7 @@ import time
 from contextlib import nullcontext
 from typing import Any, NamedTuple
 
+import powersum.answer.cube_sum as cube_sum
 import powersum.answer.cubes as cubes
 from benchmarks.solve import load, rows
 from powersum.answer.solver import solve
@@ -173,6 +174,7 @@ def solved(name: str, workers: int, seconds: float, options: argparse.Namespace)
     executor: Any = (cf.Executor() if options.waiting else workers) if workers else None
     if options.simulate and workers:
         vars(cubes).update(working_time=lambda: crew.now, workers_of=lambda executor: nullcontext(crew))
+        vars(cube_sum).update(working_time=lambda: crew.now)
 
     def curve(snapshot: Snapshot) -> None:
         if options.curve:

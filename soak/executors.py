@@ -120,10 +120,14 @@ def small_slices(seconds: float, doubt: float, seed: int, caller_works: bool = F
     """Cubes have so many seconds each, and workers often keep the bound they have found to themselves.
 
     Models are small here, and most cubes would be closed at once. ``caller_works``: as with a number of processes.
+    In half of the cases partners are called for whatever is left.
     """
     cubes = import_module("powersum.answer.cubes")
-    names = ("FIRST_SECONDS", "CUBE_SECONDS", "SUM_SECONDS", "LONG_SECONDS", "LEAST_SECONDS")
+    names = ("FIRST_SECONDS", "CUBE_SECONDS", "SUM_SECONDS", "LONG_SECONDS", "LEAST_SECONDS", "PARTNER_SECONDS")
     with ExitStack() as stack:
+        if seed % 2:
+            stack.enter_context(patch.object(cubes, "PARTNER_GAP", -math.inf))
+            stack.enter_context(patch.object(import_module("powersum.answer.cube_partner"), "LEAST_SECONDS", 0.0))
         for name in names:
             stack.enter_context(patch.object(cubes, name, seconds))
         if caller_works:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import powersum as ps
-from powersum.answer import cubes
+from powersum.answer import cube_sum, cubes
 from powersum.answer.cube import Asked
 from powersum.answer.cube_sum import SumBeside, bound_sum
 from powersum.answer.cubes import Conquest
@@ -52,6 +52,7 @@ def test_probabilities_hold(seed: int, road: bool, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(cubes, "bound_cube", Oracle(seed))
     monkeypatch.setattr(cubes, "bound_sum", counted)
+    monkeypatch.setattr(cube_sum, "bound_sum", counted)
     monkeypatch.setattr(cubes, "FIRST_SECONDS", 0.0)
     monkeypatch.setattr(cubes, "others_of", lambda executor: (executor, road))
     solver = Solver(model, maximize or None, dict(evidence), time_limit=600.0, schedule=NEAR)
@@ -120,7 +121,7 @@ def test_nobody_waits_for_ever_for_a_sum(gone: bool, monkeypatch: pytest.MonkeyP
         pass
     result = solver.result()
     clock = iter(range(1000))
-    monkeypatch.setattr(cubes, "working_time", lambda: float(next(clock)))
+    monkeypatch.setattr(cube_sum, "working_time", lambda: float(next(clock)))
     conquest = Conquest(solver, Silent(gone=gone), seconds=600.0)
     conquest._sum.begin(1.0, 9.0)
     found = conquest.log_sum(result, left=20.0)

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import powersum as ps
-from powersum.answer import cube, cubes
+from powersum.answer import cube, cube_frontier, cubes
 from powersum.answer.cube import Asked, Report, bound_cube, branch_variable
 from powersum.answer.cube_memory import Room
 from powersum.answer.cube_tree import log_sum_outward
@@ -240,7 +240,7 @@ def test_a_slow_worker_costs_time_only(tmp_path: Path, monkeypatch: pytest.Monke
     """One worker stands still for a while; what it was at is split by the other one, or waited for."""
     monkeypatch.setattr(cubes, "FIRST_SECONDS", 0.5)
     monkeypatch.setattr(cubes, "CUBE_SECONDS", 0.5)
-    monkeypatch.setattr(cubes, "LOOK_SECONDS", 0.1)
+    monkeypatch.setattr(cube_frontier, "LOOK_SECONDS", 0.1)
     model, query = ps.generate.grid(6, 6, strength=2.0, seed=4)
     seen: list[ps.Snapshot] = []
     with cluster_of(tmp_path, 2) as (here, client):

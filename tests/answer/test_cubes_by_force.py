@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import powersum as ps
-from powersum.answer import cubes
+from powersum.answer import cube_frontier, cubes
 from powersum.answer.tuning import Schedule
 from powersum.exact import small
 from powersum.model.model import Model
@@ -87,9 +87,11 @@ def check(case: Case, monkeypatch: pytest.MonkeyPatch, *, workers: int = 2, seco
     """Both bounds hold in every snapshot, the assignment has the value that is claimed, and a proof is a proof."""
     for name, value in (
         ("FIRST_SECONDS", 0.02), ("CUBE_SECONDS", 0.02), ("SUM_SECONDS", 0.02), ("LONG_SECONDS", 0.1),
-        ("LEAST_SECONDS", 0.02), ("LOOK_SECONDS", 0.01), ("HOPELESS_GAP", 0.1),
+        ("LEAST_SECONDS", 0.02),
     ):  # fmt: skip
         monkeypatch.setattr(cubes, name, value)
+    monkeypatch.setattr(cube_frontier, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(cube_frontier, "HOPELESS_GAP", 0.1)
     monkeypatch.setattr(small, "MOST_ENTRIES", 0.0)
     truth, seen = case.truth, list[ps.Snapshot]()
     with cf.ThreadPoolExecutor(workers) as pool:

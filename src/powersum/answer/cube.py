@@ -121,9 +121,7 @@ def bound_cube(
     # Cubes and those that look for assignments shall not all draw the same.
     solver = solver_of(asked, cube, seconds, schedule=schedule, seed=asked.seed + looking)
     if solver is None:
-        return Report(
-            -math.inf, -math.inf, None, None, 0.0, proof=empty_cube(cube) if asked.certificate else NOTHING_PROVEN
-        )
+        return empty_report(asked, cube)
     solver.aim_above(log_floor)
     log_gap_early = math.inf
     for snapshot in solver:
@@ -143,6 +141,12 @@ def bound_cube(
         log_gap_early=log_gap_early,
         given_up=hopeless < log_gap_early < math.inf,
     )
+
+
+def empty_report(asked: Asked, cube: Mapping[int, int]) -> Report:
+    """What there is to say of a cube of which evidence leaves nothing."""
+    proof = empty_cube(cube) if asked.certificate else NOTHING_PROVEN
+    return Report(-math.inf, -math.inf, None, None, 0.0, proof=proof)
 
 
 def solver_of(asked: Asked, cube: Mapping[int, int], seconds: float, *, schedule: Schedule, seed: int) -> Solver | None:

@@ -14,8 +14,11 @@ from powersum.answer.cube import CLOSE, Asked, Report, report_of, solver_of
 from powersum.answer.solver import Solver
 from powersum.core.arrays import IntArray
 
-FEWER_ASSIGNMENTS = 0.3
+FEWER_ASSIGNMENTS = 0.1
 """Share of the usual time for local search after the first stage, for others look for assignments, too."""
+
+TIGHTENING = 0.6
+"""Share of the last stage that goes into its tree rather than into search: with others beside it that has less time."""
 
 
 class Road:
@@ -46,6 +49,7 @@ class Road:
             schedule,
             first_stage=first_stage,
             later_companion_share=FEWER_ASSIGNMENTS,
+            last_tightening=schedule.last_tightening if asked.query.task == "PR" else TIGHTENING,
             # Whoever looks for assignments begins with it.
             first_full=schedule.first_full if asked.query.task == "MAP" else 0.0,
         )

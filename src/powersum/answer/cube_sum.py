@@ -7,12 +7,16 @@ the bounds have come near there is little left to split, and the answer will soo
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import replace
 
 from powersum.answer.cube import Asked
 from powersum.answer.probability import LEAST_SECONDS
 from powersum.answer.shares import UNKNOWN, sum_bounds
 from powersum.answer.solver import SAME
+from powersum.cluster.errors import ClusterError
+from powersum.cluster.executor import HEARTBEAT, Workers
+from powersum.core.clock import working_time
 from powersum.core.interrupt import Interrupt
 
 AGAIN, ENOUGH = 2.0, 4.0
@@ -79,3 +83,33 @@ class SumBeside:
     def _is_known(self) -> bool:
         log_lower, log_upper = self.log_bounds
         return log_lower > -math.inf and log_upper - log_lower <= SAME
+
+
+def awaited_sum(
+    beside: SumBeside, asked: Asked, workers: Workers, *, answer_seconds: float, seconds: float, interrupt: Interrupt
+) -> tuple[float, float]:
+    """Bounds on the sum that an answer is a share of: those of whoever has been at it, or of this process.
+
+    Parameters
+    ----------
+    beside, asked, workers
+        What is known of the sum, the question, and who may still be at it.
+    answer_seconds
+        What the answer took.
+    seconds
+        How long to wait, or to work, at most.
+    interrupt
+        Ends both.
+    """
+    end = working_time() + seconds
+    with suppress(ClusterError):
+        while beside.running and not beside.enough(answer_seconds) and interrupt.cause is None:
+            if (wait := end - working_time()) <= 0.0:
+                break
+            for tag, found in workers.finished(min(HEARTBEAT, wait)):
+                if tag is beside:
+                    beside.take(found)
+    wait = end - working_time()
+    if wait > 0.0 and interrupt.cause is None and not beside.enough(answer_seconds):
+        beside.take(bound_sum(asked, wait, interrupt))
+    return beside.log_bounds

@@ -10,31 +10,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
-from functools import partial
-from typing import Any
 
 import numpy as np
 
-from powersum.answer.board import IMPOSSIBLE_REASON, Board, proven
-from powersum.answer.certificate import certificate_of, ground_of, shortfall
-from powersum.answer.cube import CLOSE, Asked, Report, bound_cube, branch_of
+from powersum.answer.board import Board
+from powersum.answer.cube import Asked, Report, bound_cube, branch_of
+from powersum.answer.cube_answer import Ending, answer_of
+from powersum.answer.cube_frontier import Frontier
 from powersum.answer.cube_memory import Room
-from powersum.answer.cube_proofs import NOTHING_PROVEN, CubeProof, Joint
+from powersum.answer.cube_partner import Partner, Partners, take_turn
+from powersum.answer.cube_proofs import NOTHING_PROVEN, CubeProof
 from powersum.answer.cube_road import Road
-from powersum.answer.cube_sum import SumBeside, bound_sum
-from powersum.answer.cube_tree import Node, joined, lifted
+from powersum.answer.cube_sum import SumBeside, awaited_sum, bound_sum
+from powersum.answer.cube_tree import Node, lifted
 from powersum.answer.probability import probability_of, reserved, sum_seconds
 from powersum.answer.solver import SAME, Solver
 from powersum.cluster.errors import ClusterError
 from powersum.cluster.executor import HEARTBEAT, ExecutorLike, Shared, Workers, workers_of
 from powersum.core.clock import working_time
 from powersum.core.interrupt import Interrupt
-from powersum.model.certificate import Certificate
-from powersum.model.result import Result, Snapshot, Status
+from powersum.model.result import Result, Snapshot
 from powersum.prepare.problem import Problem
-from powersum.prepare.proof import Proof
 
 FIRST_SHARE, FIRST_SECONDS = 0.1, 5.0
 """Share of the time, and seconds at most, for the whole question before it is split."""
@@ -48,15 +45,8 @@ CUBE_SHARE = 0.1
 LONG_SECONDS = 60.0
 """Seconds at most for a cube that splitting does not help, and for whoever looks for assignments."""
 
-HOPELESS_GAP, LEAST_HOPELESS, LEARNING = 0.5, 0.1, 1.25
-"""Gap beyond which a cube is split after a while of its slice: at first, at least, and by how much cubes change it."""
-
 WHOLE = math.inf
 """No cube is given up early."""
-
-LOOK_SECONDS = 1.5
-"""Seconds after which a cube that is worked on would have been given up, start and way included. Until then nobody
-without work splits it."""
 
 LEAST_SECONDS = 0.2
 """And at least."""
@@ -67,8 +57,14 @@ AHEAD = 1
 SEARCHERS = 4
 """With so many workers or more, one of them looks for assignments only."""
 
-LOOKING_GAP, LOOKING_SHARE = 3.0, 0.2
-"""With fewer: the gap beyond which somebody does so once more, and the share of all work that is left for it."""
+LOOKING_SHARE = 0.2
+"""The share of all work that is left for it."""
+
+PARTNER_GAP = 1.0
+"""Gap beyond which a cube whose parts are as far from closed has partners."""
+
+PARTNER_SECONDS = 3.0
+"""Seconds of a partner's turn."""
 
 
 def solve_by_cubes(
@@ -134,16 +130,13 @@ class Conquest:
         self._sums = question.query.task == "PR"
         self._limit = seconds
         self._begun = working_time()
-        self._root = Node({})
-        self._open = [self._root]
         self._board = Board(question.model.n_variables)
+        self._frontier = Frontier(self._board, question.model.cardinalities, sums=self._sums)
+        self._root = self._frontier.root
         self._whole = Problem.whole(question.model, np.zeros(question.model.n_variables), {})
         self._looking, self._looks = False, 0
         self._gone: str | None = None
         self._n_workers = 0
-        self._running: list[Node] = []
-        self._given_up: list[Node] = []
-        self._hopeless = HOPELESS_GAP
         # None as long as the best value is the road's, which is proven when that ends.
         self._best_proof: CubeProof | None = NOTHING_PROVEN
         self._asked = Asked(
@@ -157,6 +150,11 @@ class Conquest:
             solver.certified,
         )
         self._sum = SumBeside(wanted=not self._sums)
+        # In the one process of our own that always has them, partners work in turns.
+        in_turns = road and workers.size == 1 and not solver.certified
+        self._partners = Partners(
+            (workers.size + 1) // 2, PARTNER_SECONDS if in_turns else None, certificate=solver.certified
+        )
         self._road: Road | None = None
         self._trunk, self._on_road = self._root, road
         if road:
@@ -185,6 +183,10 @@ class Conquest:
             for node, report in found:
                 if node is self._sum:
                     self._sum.take(report)
+                elif isinstance(node, Partner):
+                    self._take(node.node, report.report)
+                    if self._partners.take(node, report, self._spent):
+                        self._call_partner()
                 else:
                     self._take(node, report)
             self._report()
@@ -212,18 +214,14 @@ class Conquest:
         seconds = sum_seconds(self._solver, result, left=left)
         if seconds == 0.0:
             return None
-        end = working_time() + seconds
-        with suppress(ClusterError):
-            while self._sum.running and not self._sum.enough(result.seconds) and self._interrupt.cause is None:
-                if (wait := end - working_time()) <= 0.0:
-                    break
-                for tag, found in self._workers.finished(min(HEARTBEAT, wait)):
-                    if tag is self._sum:
-                        self._sum.take(found)
-        wait = end - working_time()
-        if wait > 0.0 and self._interrupt.cause is None and not self._sum.enough(result.seconds):
-            self._sum.take(bound_sum(self._asked, wait, self._interrupt))
-        return self._sum.log_bounds
+        return awaited_sum(
+            self._sum,
+            self._asked,
+            self._workers,
+            answer_seconds=result.seconds,
+            seconds=seconds,
+            interrupt=self._interrupt,
+        )
 
     @property
     def _met(self) -> bool:
@@ -236,9 +234,7 @@ class Conquest:
         if road is not None:
             self._road, self._trunk = road, node
             # There is nothing to wait for: whoever is free may split it.
-            node.asked = node.running = True
-            node.since = -math.inf
-            self._running.append(node)
+            self._frontier.begin(node, -math.inf)
             if self._floor > -math.inf:
                 road.hear(self._floor, self._board.states)
 
@@ -254,17 +250,9 @@ class Conquest:
         if not self._sums and road.log_lower > self._board.log_lower:
             self._board.offer_lower(self._whole, road.log_lower, 0.0, road.states)
             self._board.notes, self._best_proof = road.notes, None
-        if road.stage > stage and (left := self._left_of(self._trunk)) is not self._trunk:
+        if road.stage > stage and (left := self._frontier.left_of(self._trunk, free=True)) is not self._trunk:
             self._leave()
             self._follow(left, road.stage)
-
-    def _left_of(self, node: Node) -> Node:
-        """What is left of a cube once all that is closed is taken away, if nobody has it for himself already."""
-        while True:
-            left = [part for part in node.children if not self._closed(part)]
-            if self._sums or len(left) != 1 or left[0].running:
-                return node
-            node = left[0]
 
     def _leave(self) -> None:
         """End the work of this process on its cube."""
@@ -280,7 +268,8 @@ class Conquest:
     def _hand_out(self, shared: Shared) -> None:
         """Give every free worker the open cube that matters most; one may look for assignments."""
         workers = self._workers
-        self._settle()
+        if self._frontier.settle(self._spent):
+            self._call_partner()
         while (free := workers.size - workers.pending) > 0 or (self._road is not None and free + AHEAD > 0):
             if free > 0 and self._worth_looking():
                 self._looking = True
@@ -289,13 +278,17 @@ class Conquest:
                 workers.submit(None, bound_cube, shared, {}, self._floor, seconds, WHOLE, self._looks)
             elif free > 0 and self._worth_summing():
                 workers.submit(self._sum, bound_sum, shared, self._sum.begin(self._sum_seconds, self._left))
-            elif (node := self._next()) is not None:
-                node.asked = node.running = True
-                node.since = self._spent
-                self._running.append(node)
-                hopeless = WHOLE if node is self._root or node.long or self._sums else self._hopeless
+            elif (partner := self._partners.next(free, self._left)) is not None:
+                turn = self._partners.begin(partner, self._floor, self._board.states, self._spent, self._left)
+                workers.submit(partner, take_turn, shared, *turn)
+            elif self._partners.due:
+                # Nobody shall have begun with a long slice when its turn comes.
+                return
+            elif (node := self._frontier.next()) is not None:
+                self._frontier.begin(node, self._spent)
+                hopeless = WHOLE if node is self._root or node.long or self._sums else self._frontier.hopeless
                 workers.submit(node, bound_cube, shared, node.cube, self._floor, self._slice(node), hopeless, 0)
-            elif free > 0 and (node := self._to_part()) is not None:
+            elif free > 0 and (node := self._frontier.to_part(self._spent)) is not None:
                 node.parted = True
                 workers.submit(node, branch_of, shared, node.cube)
             else:
@@ -327,16 +320,10 @@ class Conquest:
         return min(FIRST_SHARE * self._limit, FIRST_SECONDS)
 
     def _worth_looking(self) -> bool:
-        """Whether somebody shall look for assignments: while the whole is worked on, with many workers always.
-
-        With few workers also once more where the bounds are far apart: then better values count as much as bounds.
-        """
+        """Whether somebody shall look for assignments: while the whole is worked on, with many workers always."""
         if self._sums or self._looking or not self._root.asked:
             return False
-        if self._n_workers >= SEARCHERS or not (self._root.children or self._looks):
-            return True
-        # In one piece: each time begins anew, and short ones find the same.
-        return LOOKING_GAP < self._board.gap < math.inf and self._looks < 2
+        return self._n_workers >= SEARCHERS or not (self._root.children or self._looks)
 
     @property
     def _look_seconds(self) -> float:
@@ -346,15 +333,10 @@ class Conquest:
         share = LOOKING_SHARE * min(self._n_workers, SEARCHERS)
         return max(min(share * self._left, LONG_SECONDS), LEAST_SECONDS)
 
-    def _to_part(self) -> Node | None:
-        """A cube that is worked on and that somebody without work may split beforehand."""
-        self._running = [node for node in self._running if node.running]
-        return self._heaviest(
-            [node for node in self._running if not (node.parted or node.children or self._young(node))]
-        )
-
-    def _heaviest(self, nodes: list[Node]) -> Node | None:
-        return max((node for node in nodes if not self._closed(node)), key=self._weight, default=None)
+    def _call_partner(self) -> None:
+        """Somebody shall work on all that is left of the question, for splitting it does not help."""
+        if not self._sums and self._board.gap > PARTNER_GAP:
+            self._partners.call(self._frontier.left_of(self._root, free=False), self._left)
 
     @property
     def _floor(self) -> float:
@@ -373,30 +355,9 @@ class Conquest:
     @property
     def _long_share(self) -> float:
         """Share of the time left for a cube that splitting does not help: all that are as far get their turn."""
-        half = 0.5 * (self._board.log_upper + self._board.log_lower)
-        waiting = [node for node in (*self._open, *self._given_up) if not node.running and node.log_upper >= half]
-        rounds = math.ceil((1 + sum(not self._closed(node) for node in waiting)) / self._workers.size)
+        waiting = self._frontier.waiting_above(0.5 * (self._board.log_upper + self._board.log_lower))
+        rounds = math.ceil((1 + waiting) / self._workers.size)
         return 1.0 / (1.0 + rounds)
-
-    def _next(self) -> Node | None:
-        """The cube that keeps the bounds apart most: that of the largest bound, or of the largest gap in a sum."""
-        self._open = [node for node in self._open if not (node.asked or self._closed(node))]
-        return self._heaviest(self._open)
-
-    def _weight(self, node: Node) -> float:
-        if not self._sums or node.log_lower == -math.inf or node.log_upper == math.inf:
-            return node.log_upper
-        return node.log_upper + math.log(max(-math.expm1(node.log_lower - node.log_upper), 1e-300))
-
-    def _closed(self, node: Node) -> bool:
-        """True where nothing in the cube, or in one around it, can matter any more."""
-        around: Node | None = node
-        while around is not None:
-            log_lower = around.log_lower if self._sums else self._board.log_lower
-            if around.log_upper == -math.inf or around.log_upper <= log_lower + CLOSE:
-                return True
-            around = around.parent
-        return False
 
     def _take(self, node: Node | None, report: Report) -> None:
         """What came back from a worker."""
@@ -412,66 +373,14 @@ class Conquest:
             node = self._root
         elif report.seconds is not None:
             node.running = False
-            self._learn(report)
+            self._frontier.learn(report)
         node.log_upper = min(node.log_upper, report.log_upper)
         node.log_lower = max(node.log_lower, report.log_lower)
         if report.proof.log_upper < node.log_proven or (self._sums and report.seconds is not None):
             node.log_proven = min(node.log_proven, report.proof.log_upper)
             node.proof = report.proof if self._sums else report.proof.upper_part
-        if report.given_up and not node.children:
-            node.branch = report.branch
-            self._given_up.append(node)
-        elif report.branch is not None:
-            self._split(node, report.branch)
-        elif report.seconds is not None and not (node.children or node.long or self._closed(node)):
-            # A sum that is too wide for a slice, with nothing left to set.
-            self._work_long(node)
+        self._frontier.take(node, report)
         node.join(sums=self._sums)
-
-    def _split(self, node: Node, variable: int | None) -> None:
-        assert variable is not None
-        if node in self._given_up:
-            self._given_up.remove(node)
-        if not node.children:
-            node.split(variable, int(self._question.model.cardinalities[variable]))
-            self._open += node.children
-
-    def _settle(self) -> None:
-        """What becomes of cubes that were given up, once all that belong together have been looked at.
-
-        Where one of them is left, splitting has closed all others, and goes on. Where several are, their number would
-        grow with every split: each is worked on for long instead. Nobody says how a cube looks while it is worked on:
-        who is not given up after a while goes on to the end of its slice.
-        """
-        self._given_up = [node for node in self._given_up if not self._closed(node)]
-        for node in list(self._given_up):
-            assert node.parent is not None
-            siblings = [one for one in node.parent.children if one is not node and not self._closed(one)]
-            if any(self._young(one) or not one.asked for one in siblings):
-                continue
-            if not siblings and node.branch is not None:
-                self._split(node, node.branch)
-            else:
-                self._work_long(node)
-
-    def _young(self, node: Node) -> bool:
-        """Whether a cube is worked on, and may be given up soon."""
-        return node.running and self._spent - node.since < LOOK_SECONDS
-
-    def _work_long(self, node: Node) -> None:
-        """A cube that splitting does not help."""
-        if node in self._given_up:
-            self._given_up.remove(node)
-        node.long, node.asked = True, False
-        self._open.append(node)
-
-    def _learn(self, report: Report) -> None:
-        """Cubes that did not close although they looked like it are given up earlier, and the other way round."""
-        if report.log_gap_early < math.inf and not self._sums:
-            if report.branch is None:
-                self._hopeless = max(self._hopeless, LEARNING * report.log_gap_early)
-            elif report.log_gap_early <= self._hopeless:
-                self._hopeless = max(self._hopeless / LEARNING, LEAST_HOPELESS)
 
     def _report(self) -> None:
         """Both bounds of the whole to the board, and whoever wants to know."""
@@ -493,68 +402,20 @@ class Conquest:
             self._callback(snapshot)
 
     def _answer(self) -> Result:
-        from powersum import __version__
-
-        board, limits = self._board, self._question.limits
         self._leave()
-        board.snapshot(self._spent, always=True)
-        status, reason = self._status()
-        cubes = sum(1 for _ in self._root.leaves())
-        options: dict[str, Any] = {name: getattr(limits, name) for name in ("time_limit", "gap", "threads", "seed")}
-        options["memory"] = self._asked.room.for_process
-        known = board.log_lower > -math.inf
-        certificate = self._certificate() if self._asked.certificate else None
-        notes = board.notes
-        if certificate is not None:
-            notes += shortfall(certificate, board.log_lower, board.log_upper)
-        return Result(
-            log_upper=board.log_upper,
-            log_lower=board.log_lower,
-            assignment=self._question.answer(board.states) if known else {},
-            status=status,
-            reason=reason,
-            history=tuple(board.history),
-            method="solve",
-            options={**options, "workers": self._n_workers},
-            sizes={"cubes": cubes},
-            version=__version__,
-            notes=notes,
-            question=self._question.asked(),
-            certificate=certificate,
+        self._board.snapshot(self._spent, always=True)
+        assert self._best_proof is not None
+        return answer_of(
+            self._question,
+            self._asked,
+            self._board,
+            Ending(
+                root=self._root,
+                whole=self._whole,
+                best_proof=self._best_proof,
+                workers=self._n_workers,
+                interrupted=self._interrupt.cause,
+                gone=self._gone,
+                out_of_time=self._left <= 0.0,
+            ),
         )
-
-    def _certificate(self) -> Certificate:
-        """The proofs of all cubes as one."""
-        board, question = self._board, self._question
-        joint = Joint(self._root, partial(joined, sums=self._sums))
-        if self._sums:
-            log_lower = joint.lower()
-        else:
-            assert self._best_proof is not None
-            log_lower = self._best_proof.log_lower
-            joint.add(self._best_proof)
-        found = not self._sums and log_lower > -math.inf
-        return certificate_of(
-            question,
-            ground_of(question, self._whole),
-            Proof(joint.steps, joint.log_upper),
-            log_lower=min(board.log_lower, log_lower),
-            log_upper=board.log_upper,
-            assignment={v: int(board.states[v]) for v in question.query.max_variables.tolist()} if found else None,
-        )
-
-    def _status(self) -> tuple[Status, str]:
-        board, limits = self._board, self._question.limits
-        if board.log_upper == -math.inf:
-            return Status.INFEASIBLE, IMPOSSIBLE_REASON
-        if board.gap <= SAME:
-            return Status.OPTIMAL, proven("Every cube is closed.", board.gap)
-        if self._interrupt.cause is not None:
-            return Status.INTERRUPTED, f"Interrupted by {self._interrupt.cause}: the best answer until then."
-        if self._gone is not None:
-            return Status.INTERRUPTED, f"Broken off, for {self._gone}: the best answer until then."
-        if board.gap <= limits.gap:
-            return Status.BOUNDED, f"The gap asked for, {limits.gap:g}, was reached."
-        if self._left > 0.0:
-            return Status.BOUNDED, "Nothing is left to split."
-        return Status.BOUNDED, f"The time limit of {limits.seconds:g} s was reached."
