@@ -18,11 +18,10 @@ def slow(shared: int, own: int) -> int:
     return shared + own
 
 
-def endless(shared: int, own: int) -> int:
-    """The same, for 0; for all others never, as long as the process lives."""
-    while own:
+def endless(_: object) -> None:
+    """No result, as long as the process lives."""
+    while True:
         time.sleep(0.1)
-    return shared
 
 
 def number_of_process(_: object) -> int:
