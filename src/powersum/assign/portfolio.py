@@ -47,10 +47,10 @@ LEAST_TIME_SHARE = 0.1
 """Share of the time that each kind of start has at least, about."""
 
 GUESSED_RACES = 3.0
-"""Comparisons that are guessed at the beginning: starts that the upper bound likes have won them, all others lost."""
+"""Comparisons that are guessed where starts can be drawn from an upper bound: those have won them, all others lost."""
 
 CLEARNESS = 2.0
-"""The power of the chances by which kinds of starts share their time: those that mostly win have nearly all of it."""
+"""The power of the chances by which kinds of starts share their time then: those that mostly win have nearly all."""
 
 RACES_REMEMBERED = 10.0
 """Runs after which what was seen of how a kind of start compares with others has mostly faded."""
@@ -149,11 +149,7 @@ class Portfolio:
         self._decoded: IntArray | None = None
         self._draw: Draw | None = None
         self._kind = Start.GIVEN
-        self._merits: dict[Start, Merit] = {
-            kind: Merit(won=GUESSED_RACES * (kind is Start.DECODED), races=GUESSED_RACES)
-            for kind in Start
-            if kind is not Start.GIVEN
-        }
+        self._merits: dict[Start, Merit] = {kind: Merit() for kind in Start if kind is not Start.GIVEN}
         self._ends: dict[Start, float] = {}
         """Where the latest run of each kind that starts afresh has ended, by itself."""
         self.log_value = -np.inf
@@ -247,10 +243,18 @@ class Portfolio:
         rates = np.array([self._merits[kind].rate for kind in kinds])
         shares = np.maximum(rates / rates.sum(), LEAST_TIME_SHARE)
         afresh = np.array([kind in AFRESH for kind in kinds])
-        chances = np.array([self._merits[kind].chance for kind in kinds])[afresh] ** CLEARNESS
+        chances = np.array([self._chance(kind) for kind in kinds])[afresh]
         shares[afresh] = shares[afresh].sum() * chances / chances.sum()
         starts = shares / np.array([self._merits[kind].cost for kind in kinds])
         return kinds[int(self._rng.choice(len(kinds), p=starts / starts.sum()))]
+
+    def _chance(self, kind: Start) -> float:
+        """The chance of a kind of start, where starts can be drawn with a guess at what they are worth."""
+        merit = self._merits[kind]
+        if self._draw is None:
+            return merit.chance
+        won = merit.won + GUESSED_RACES * (kind is Start.DECODED)
+        return float(Merit(won=won, races=merit.races + GUESSED_RACES).chance ** CLEARNESS)
 
     def _begin_noised(self) -> None:
         """Leave a good assignment for what is best nearby under tables with noise, and search around there."""

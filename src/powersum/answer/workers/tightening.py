@@ -31,6 +31,10 @@ LIKELY_SHARE, LIKELY_SECONDS = 0.5, 0.5
 counts for: later on what was seen tells."""
 
 
+LONGEST_DRAW = 0.05
+"""Seconds that drawing a start for local search may take."""
+
+
 class Tightening:
     """The bounds of all stages: the best so far, and the one at work.
 
@@ -145,8 +149,7 @@ class Tightening:
             # While it is annealed the tree shows one good assignment after another, at every temperature others.
             self._local.look_at(bound.glance())
             before = self._tree
-            better = before if before is not None and before.log_upper < bound.log_upper else bound
-            self._local.draw_from(better.draw)
+            self._lead(before if before is not None and before.log_upper < bound.log_upper else bound)
         if more:
             return Progress.MORE
         if clock.spent < self._ends:
@@ -172,8 +175,15 @@ class Tightening:
             self._tree = bound if isinstance(bound, CoveringTree) else None
             if not first or self._tree is None:
                 self._local.suggest(bound.decode())
-        self._local.draw_from(None if self._tree is None else self._tree.draw)
+        self._lead(self._tree)
         self._present = None
+
+    def _lead(self, tree: CoveringTree | None) -> None:
+        """Let local search draw its starts from a tree, unless that takes long or a bound so far off leads nowhere."""
+        board = self._task.board
+        hopeless = self._task.schedule.hopeless_gap * abs(board.log_lower) < board.gap < math.inf
+        leads = tree is not None and not hopeless and tree.draw_seconds <= LONGEST_DRAW
+        self._local.draw_from(tree.draw if tree is not None and leads else None)
 
     def _report(self, bound: Tightener) -> None:
         """The bound counts its own rounding, and can be computed again at its point."""

@@ -9,7 +9,7 @@ import numpy as np
 from powersum.bounds.buckets.partition import limits_of, partition, partition_by_ibound
 from powersum.bounds.buckets.scopes import scopes_in_order
 from powersum.bounds.tree.budget import DEFAULT_BYTES, cost_of, exact_within, largest_within
-from powersum.bounds.tree.draws import Steps, draw, steps_of
+from powersum.bounds.tree.draws import Steps, draw, draw_seconds, steps_of
 from powersum.bounds.tree.fixed_tree import FixedTree
 from powersum.bounds.tree.orders import Orders
 from powersum.bounds.tree.phases import Phase, Turn
@@ -373,6 +373,11 @@ class CoveringTree:
     def glance(self) -> IntArray:
         """States of max variables as the tree at work shows them now; nothing is computed for it or disturbed."""
         return self._tree.glance()
+
+    @property
+    def draw_seconds(self) -> float:
+        """About what :meth:`draw` takes."""
+        return draw_seconds(self._best.passes, self._problem, self._best.order)
 
     def draw(self, noise: float, seed: int) -> IntArray:
         """States of max variables near the best that the best tree promises, with noise of this scale each time others.
