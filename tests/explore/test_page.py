@@ -423,6 +423,14 @@ def test_a_link_that_is_pasted_can_be_undone(browser: Browser, served: Served) -
     assert tab.complaints() == []
 
 
+def test_a_link_that_is_pasted_counts_whatever_is_on_its_way(browser: Browser, served: Served) -> None:
+    """The words of the question before come back with its address, at any moment."""
+    tab = opened(browser, served)
+    tab.value("location.hash = '#max=cancer'; history.replaceState(null, '', location.pathname + location.search)")
+    answered(tab, "cancer = ")
+    assert tab.complaints() == []
+
+
 def test_the_wrong_token_shows_no_page(browser: Browser, served: Served) -> None:
     tab = browser.open(f"{served.origin}/?token=wrong")
     tab.wait("document.body.innerText.includes('ends with a token')")

@@ -250,8 +250,8 @@ async function copy(kind) {
   }
 }
 
-async function readLink() {
-  const said = await post("question", { question: fromLink(location.hash) });
+async function readLink(hash) {
+  const said = await post("question", { question: fromLink(hash) });
   // The question that the page is opened with has none before it.
   question.set(fromJson(said), { remember: Boolean(document.body.dataset.ready) });
 }
@@ -304,8 +304,9 @@ async function start() {
   for (const button of byId("chosen").querySelectorAll("[data-role]")) {
     button.addEventListener("click", () => (button.dataset.role === "max" ? question.maximise(variable.id) : question.sum(variable.id)));
   }
-  window.addEventListener("hashchange", () => readLink().then(picture).catch(complain));
-  if (location.hash) await readLink();
+  // The event knows what was pasted; words that were on their way may have put the question before it back into the address.
+  window.addEventListener("hashchange", (event) => readLink(new URL(event.newURL).hash).then(picture).catch(complain));
+  if (location.hash) await readLink(location.hash);
   else changed();
   await picture();
   document.body.dataset.ready = "true";
