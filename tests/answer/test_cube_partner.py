@@ -25,7 +25,7 @@ from powersum.cluster.executor import Workers
 from tests.answer.test_certified_answers import checked
 from tests.answer.test_cube_proofs import Doubtful, grid
 from tests.answer.test_cubes import ROOM, ROUNDING, SLOW, Oracle, is_proven, question_of, truth
-from tests.answer.test_cubes_by_force import Case, drawn
+from tests.answer.test_cubes_by_force import Case, drawn, roads_bounds_hold
 from tests.oracle import assignment_value
 from tests.strategies import random_model
 
@@ -225,18 +225,7 @@ def test_bounds_hold_with_tiny_slices(seed: int, workers: int, monkeypatch: pyte
         monkeypatch.setattr(cubes, name, value)
     monkeypatch.setattr(cubes, "PARTNER_SECONDS", 0.02)
     monkeypatch.setattr(cube_frontier, "HOPELESS_GAP", 0.0)
-    seen: list[ps.Snapshot] = []
-    with cf.ThreadPoolExecutor(workers) as pool:
-        solver = Solver(
-            case.model, evidence=case.evidence, query=ps.Query(case.weights), time_limit=1.0, schedule=case.schedule
-        )
-        result = Conquest(solver, Workers(pool, own=False), seen.append, seconds=1.0, road=True).run()
-    for snapshot in (*seen, *result.history):
-        assert snapshot.log_lower - 1e-11 <= case.truth <= snapshot.log_upper + 1e-11
-    assert result.log_lower - 1e-11 <= case.truth <= result.log_upper + 1e-11
-    if (case.weights == 0.0).any() and result.log_lower > -math.inf:
-        own = {int(v): int(s) for v, s in result.assignment.items() if int(v) not in case.observed}
-        assert assignment_value(case.weighted, own, evidence=case.observed) >= result.log_lower - 1e-11
+    roads_bounds_hold(case, workers)
 
 
 @pytest.mark.parametrize("maximize", ["some", "all"])

@@ -12,7 +12,9 @@ import pytest
 
 import powersum as ps
 from powersum.answer import cube_frontier, cubes
+from powersum.answer.solver import Solver
 from powersum.answer.tuning import Schedule
+from powersum.cluster.executor import Workers
 from powersum.exact import small
 from powersum.model.model import Model
 from tests.oracle import assignment_value, exact_value
@@ -58,6 +60,32 @@ class Case:
         return exact_value(self.weighted, self.weights, evidence=self.observed)
 
 
+def all_holds(case: Case, seen: list[ps.Snapshot], result: ps.Result) -> None:
+    """Both bounds in every snapshot, the value of the assignment and what the status says, by brute force."""
+    truth = case.truth
+    for snapshot in (*seen, *result.history):
+        assert snapshot.log_lower - 1e-11 <= truth <= snapshot.log_upper + 1e-11
+    assert result.log_lower - 1e-11 <= truth <= result.log_upper + 1e-11
+    if result.status is ps.Status.INFEASIBLE:
+        assert truth == -math.inf
+    if result.status is ps.Status.OPTIMAL:
+        assert result.log_upper - result.log_lower <= 1e-6
+    if (case.weights == 0.0).any() and result.log_lower > -math.inf:
+        own = {int(v): int(s) for v, s in result.assignment.items() if int(v) not in case.observed}
+        assert assignment_value(case.weighted, own, evidence=case.observed) >= result.log_lower - 1e-11
+
+
+def roads_bounds_hold(case: Case, workers: int) -> None:
+    """What a road and its workers tell of a case in a second holds."""
+    seen: list[ps.Snapshot] = []
+    with cf.ThreadPoolExecutor(workers) as pool:
+        solver = Solver(
+            case.model, evidence=case.evidence, query=ps.Query(case.weights), time_limit=1.0, schedule=case.schedule
+        )
+        result = cubes.Conquest(solver, Workers(pool, own=False), seen.append, seconds=1.0, road=True).run()
+    all_holds(case, seen, result)
+
+
 def drawn(seed: int) -> Case:
     """The case of a seed."""
     rng = np.random.default_rng(seed)
@@ -93,22 +121,13 @@ def check(case: Case, monkeypatch: pytest.MonkeyPatch, *, workers: int = 2, seco
     monkeypatch.setattr(cube_frontier, "LOOK_SECONDS", 0.01)
     monkeypatch.setattr(cube_frontier, "HOPELESS_GAP", 0.1)
     monkeypatch.setattr(small, "MOST_ENTRIES", 0.0)
-    truth, seen = case.truth, list[ps.Snapshot]()
+    seen: list[ps.Snapshot] = []
     with cf.ThreadPoolExecutor(workers) as pool:
         result = ps.solve(
             case.model, evidence=case.evidence, query=ps.Query(case.weights), executor=pool, time_limit=seconds,
             schedule=case.schedule, callback=seen.append,
         )  # fmt: skip
-    for snapshot in (*seen, *result.history):
-        assert snapshot.log_lower - 1e-11 <= truth <= snapshot.log_upper + 1e-11
-    assert result.log_lower - 1e-11 <= truth <= result.log_upper + 1e-11
-    if result.status is ps.Status.INFEASIBLE:
-        assert truth == -math.inf
-    if result.status is ps.Status.OPTIMAL:
-        assert result.log_upper - result.log_lower <= 1e-6
-    if (case.weights == 0.0).any() and result.log_lower > -math.inf:
-        own = {int(v): int(s) for v, s in result.assignment.items() if int(v) not in case.observed}
-        assert assignment_value(case.weighted, own, evidence=case.observed) >= result.log_lower - 1e-11
+    all_holds(case, seen, result)
     return result
 
 

@@ -18,23 +18,27 @@ from powersum.core.jit import compiled
 from powersum.generate import grid
 from powersum.model.factors import Factors
 from powersum.model.query import Query
+from powersum.prepare.problem import Problem
 from powersum.prepare.simplify import simplify
 from tests.cases import case, hard_case
 from tests.oracle import assignment_value, exact_value, joint_log_table
 
 
-@pytest.mark.parametrize("seed", range(120))
-def test_value_of_random_assignments(seed: int) -> None:
-    problem = case(seed).problem()
-    model = problem.model
-    evaluator = Evaluator(problem, memory=2e7)
-    rng = np.random.default_rng(seed)
+def values_are_right(problem: Problem, evaluator: Evaluator, count: int, seed: int) -> None:
+    """Of so many random assignments, against brute force."""
+    model, rng = problem.model, np.random.default_rng(seed)
     chosen = np.flatnonzero(evaluator.is_max)
-    for _ in range(5):
+    for _ in range(count):
         states = np.full(model.n_variables, -1)
         states[chosen] = rng.integers(model.cardinalities[chosen])
         truth = assignment_value(model, {int(v): int(states[v]) for v in chosen})
         assert evaluator.value(states) == pytest.approx(truth, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_value_of_random_assignments(seed: int) -> None:
+    problem = case(seed).problem()
+    values_are_right(problem, Evaluator(problem, memory=2e7), 5, seed)
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -42,15 +46,8 @@ def test_orders_that_are_kept_change_no_value(seed: int, monkeypatch: pytest.Mon
     """Also where zeros leave some variables no choice in some assignments, and an order cannot be used."""
     monkeypatch.setattr("powersum.assign.evaluator.LEAST_ENTRIES", 0.0)
     problem = hard_case(seed, zeros=0.1 * (seed % 3)).problem()
-    model = problem.model
     evaluator = Evaluator(problem, memory=2e7)
-    rng = np.random.default_rng(seed)
-    chosen = np.flatnonzero(evaluator.is_max)
-    for _ in range(8):
-        states = np.full(model.n_variables, -1)
-        states[chosen] = rng.integers(model.cardinalities[chosen])
-        truth = assignment_value(model, {int(v): int(states[v]) for v in chosen})
-        assert evaluator.value(states) == pytest.approx(truth, abs=1e-9)
+    values_are_right(problem, evaluator, 8, seed)
     if seed % 3 == 0:
         assert evaluator.n_components == 0 or evaluator._orders
 

@@ -30,7 +30,6 @@ LIKELY_SHARE, LIKELY_SECONDS = 0.5, 0.5
 """Share of a stage that tightening itself is taken to have, local search the rest, and how many seconds that guess
 counts for: later on what was seen tells."""
 
-
 LONGEST_DRAW = 0.05
 """Seconds that drawing a start for local search may take."""
 
@@ -182,8 +181,10 @@ class Tightening:
         """Let local search draw its starts from a tree, unless that takes long or a bound so far off leads nowhere."""
         board = self._task.board
         hopeless = self._task.schedule.hopeless_gap * abs(board.log_lower) < board.gap < math.inf
-        leads = tree is not None and not hopeless and tree.draw_seconds <= LONGEST_DRAW
-        self._local.draw_from(tree.draw if tree is not None and leads else None)
+        if tree is None or hopeless or tree.draw_seconds > LONGEST_DRAW:
+            self._local.draw_from(None)
+        else:
+            self._local.draw_from(tree.draw)
 
     def _report(self, bound: Tightener) -> None:
         """The bound counts its own rounding, and can be computed again at its point."""
