@@ -17,7 +17,7 @@ import numpy as np
 from powersum_check.box import Located, Scope, Step, local, placed, product
 from powersum_check.errors import BadFile, Rejected
 from powersum_check.model import Factor, Model
-from powersum_check.numbers import Table, distance, magnitude, power_sum, without
+from powersum_check.numbers import Table, entries_added, magnitude, power_sum, without
 from powersum_check.tree import read_tree, value, without_flat
 
 
@@ -121,7 +121,8 @@ def as_written(step: Step, rest: Remainder) -> tuple[list[Located], float, float
         alive = own.values > -math.inf
         if ((wide > -math.inf) != alive).any():
             raise Rejected("a table is written with other zeros than the model has")
-        error = distance(wide[alive], own.values[alive])
+        apart, rounding = entries_added([wide[alive], -own.values[alive]])
+        error = float(np.max(np.abs(apart) + rounding, initial=0.0))
         up, down = up + own.up + error, down + own.down + error
         magnitude(values)
         written.append((shown, table))
