@@ -30,11 +30,13 @@ GOES_ON, CLOSED, DIVIDES = 0, 1, 2
 class Walk:
     """Where the walk stands. A *place* is a state of a variable of a table, from which a number was moved to it."""
 
-    def __init__(self, rest: Remainder) -> None:
+    def __init__(self, rest: Remainder, memory: int) -> None:
         self.rest = rest
         self.starts = starts_of(rest.sizes)
         self.owner = owners(self.starts)
         arity = max((len(scope) for scope, _ in rest.tables), default=0)
+        # Of each tuple: places and states, those that are looked at once more, values, and working copies of these.
+        afford("tuples", 32 * (arity + 3) * sum(table.values.size for _, table in rest.tables), memory)
         values, tuples, state_of = [np.zeros(0)], [np.zeros((2, arity, 0), np.int64)], [np.zeros(0, np.int64)]
         self.place_starts = []
         """For each table, where the places of each of its variables begin, and the end."""
@@ -94,7 +96,7 @@ def branching(step: Step) -> tuple[float, float]:
     rest = read_remainder(step)
     if rest.weight != 0.0:
         raise Rejected("only a maximum is bounded by branching")
-    walk = Walk(rest)
+    walk = Walk(rest, step.memory)
     places = _places(step, walk)
     kinds = step.integers("rounds", high=3).tolist()
     numbers, moves = step.integers("move_places", high=len(places)), step.floats("moves")
