@@ -21,10 +21,10 @@ import numpy as np
 from powersum_check.archive import Archive
 from powersum_check.box import Domains, within
 from powersum_check.claims import refuse_if_more
-from powersum_check.errors import BadFile, Rejected
+from powersum_check.errors import BadFile, Rejected, afford
 from powersum_check.model import Question
-from powersum_check.numbers import FloatArray, IntArray
-from powersum_check.steps import Proven
+from powersum_check.numbers import FloatArray
+from powersum_check.steps import Proven, lower_bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +75,15 @@ def verified_best(
             raise Rejected(f"number {k + 1} of the best differs in fewer than {distinct} variables from one before it")
     if not isinstance(claims, list) or len(claims) != len(states) + 1:
         raise BadFile("best has not one claim for each assignment and one for the next")
-    uppers = _Parts(archive, variables, states, distinct, root, proven, memory).uppers()
-    lowers = _lowers(variables, proven)
+    rows = archive.integers("best_parts", low=-1, columns=2).tolist()
+    uppers = _uppers(rows, variables, states.tolist(), distinct, root, proven, memory)
     observed = {v: s for v, s in question.evidence.items() if question.weights[v] == 0.0}
     places = []
     for k, row in enumerate(states.tolist()):
-        lower, upper = lowers.get(tuple(row), -math.inf), float(uppers[k])
-        refuse_if_more(claims[k], lower, upper, f"number {k + 1} of the best")
-        places.append(Place({**observed, **dict(zip(variables, row, strict=True))}, lower, upper))
+        assignment = {**observed, **dict(zip(variables, row, strict=True))}
+        place = Place(assignment, lower_bound(proven, assignment), float(uppers[k]))
+        refuse_if_more(claims[k], place.log_lower, place.log_upper, f"number {k + 1} of the best")
+        places.append(place)
     refuse_if_more(claims[-1], -math.inf, float(uppers[-1]), "what comes after the best")
     return Best(tuple(places), float(uppers[-1]), distinct)
 
@@ -98,103 +99,60 @@ def told_best(best: Best) -> Iterator[str]:
         yield f"so these are the {len(best.places)} best in order, to within {best.tolerance:.3g}"
 
 
-def _lowers(variables: list[int], proven: Sequence[Proven]) -> dict[tuple[int, ...], float]:
-    """The largest lower bound on the value of each assignment that some step's box has alone."""
-    found: dict[tuple[int, ...], float] = {}
-    for step in proven:
-        if all(len(step.box[v]) == 1 for v in variables):
-            states = tuple(int(step.box[v][0]) for v in variables)
-            found[states] = max(found.get(states, -math.inf), step.log_lower)
-    return found
+def _pieces(
+    part: Domains, variables: list[int], center: list[int], number: int, distinct: int
+) -> Iterator[tuple[Domains, int]]:
+    """The pieces of a part divided around an assignment, and the rest; each with the number of it if it is too near."""
+    rest, apart = list(part), 0
+    for v, s in zip(variables, center, strict=True):
+        if s not in part[v]:
+            apart += 1
+        elif len(part[v]) > 1:
+            piece = list(rest)
+            piece[v], rest[v] = np.setdiff1d(part[v], [s]), np.array([s])
+            yield piece, -1
+    yield rest, number if apart < distinct else -1
 
 
-class _Parts:
-    """The parts as the certificate divides them: ``best_parts``, rows (step or -1, assignment to divide around or -1).
+def _uppers(
+    rows: list[list[int]],
+    variables: list[int],
+    states: list[list[int]],
+    distinct: int,
+    root: Domains,
+    proven: Sequence[Proven],
+    memory: int,
+) -> FloatArray:
+    """Bounds on all assignments that are not too near to the first k of the list, for k from 0 on.
 
-    A part that is divided is followed by its pieces, in the order of the variables, and by the rest, each with all that
-    is in it. Which states they have is computed here.
+    The rows are ``best_parts``: (step or -1, assignment to divide around or -1). A part that is divided is followed by
+    its pieces, in the order of the variables, and by the rest, each with all that is in it.
     """
-
-    def __init__(
-        self,
-        archive: Archive,
-        variables: list[int],
-        states: IntArray,
-        distinct: int,
-        root: Domains,
-        proven: Sequence[Proven],
-        memory: int,
-    ) -> None:
-        self._variables, self._states, self._distinct = variables, states.tolist(), distinct
-        self._proven = proven
-        rows = archive.integers("best_parts", low=-1, columns=2).tolist()
-        self._above: list[int] = []
-        """The part that each part is a piece of, -1 for the root."""
-        self._upper: list[float] = []
-        """The bound on each part by its own step, or by that of a part around it."""
-        self._near: list[int] = []
-        """The number of an assignment that all of the part is too near to, -1 where there is none."""
-        # What a part that is divided may hold until all that is in it has been read: its box, and bounds of places.
-        held = 8 * (len(root) + len(states) + max(map(len, root), default=0)) + 128 * len(variables)
-        depth: list[int] = []
-        waiting: list[tuple[int, Domains, int, int | None]] = [(-1, root, -1, 0)]
-        for number, (step, around) in enumerate(rows):
-            if not waiting:
-                raise BadFile(f"best_parts has {len(rows) - number} rows too many")
-            if step >= len(proven) or around >= len(self._states):
-                raise BadFile("best_parts names a step or an assignment that does not exist")
-            above, whole, center, at = waiting.pop()
-            box, near = (whole, -1) if above < 0 else self._piece(whole, center, at)
-            upper = self._upper[above] if above >= 0 else math.inf
-            if step >= 0:
-                if not within(box, proven[step].box):
-                    raise Rejected(f"part {number} of the best is not within the box of step {step}")
-                upper = min(upper, proven[step].log_upper)
-            self._above.append(above)
-            self._upper.append(upper)
-            self._near.append(near)
-            depth.append(1 if above < 0 else depth[above] + 1)
-            if around >= 0:
-                if held * depth[-1] > memory:
-                    raise BadFile(f"best_parts divides parts so deeply that --memory, {memory} bytes, does not suffice")
-                # The last one in is the next one out.
-                waiting.append((number, box, around, None))
-                waiting += [(number, box, around, at) for at in reversed(list(self._pieces(box, around)))]
-            # Each that waits needs a row of its own, so that there are never more of them than the file is long.
-            if len(waiting) > len(rows) - number - 1:
-                raise BadFile(f"best_parts ends with {len(waiting) - (len(rows) - number - 1)} parts missing")
-        if waiting:
-            raise BadFile("best_parts has no rows")
-
-    def uppers(self) -> FloatArray:
-        """Bounds on all assignments that are not too near to the first k of the list, for k from 0 on."""
-        n = len(self._states) + 1
-        joined: dict[int, FloatArray] = {}
-        found = np.full(n, math.inf)
-        for number in reversed(range(len(self._above))):
-            found = np.minimum(joined.pop(number, math.inf), np.full(n, self._upper[number]))
-            if self._near[number] >= 0:
-                found[self._near[number] + 1 :] = -math.inf
-            above = self._above[number]
-            joined[above] = np.maximum(joined.get(above, -math.inf), found)
-        return found
-
-    def _pieces(self, box: Domains, around: int) -> Iterator[int]:
-        """The variables, as places in the list, by which a part is divided."""
-        for at, (v, s) in enumerate(zip(self._variables, self._states[around], strict=True)):
-            if len(box[v]) > 1 and s in box[v]:
-                yield at
-
-    def _piece(self, whole: Domains, around: int, at: int | None) -> tuple[Domains, int]:
-        """A piece of a part, or the rest; and the assignment that it is too near to, or -1."""
-        box, apart = list(whole), 0
-        for v, s in list(zip(self._variables, self._states[around], strict=True))[:at]:
-            if s in whole[v]:
-                box[v] = np.array([s])
-            else:
-                apart += 1
-        if at is not None:
-            v = self._variables[at]
-            box[v] = np.setdiff1d(whole[v], [self._states[around][at]])
-            return box, -1
-        return box, around if apart < self._distinct else -1
+    parts: list[tuple[int, float, int]] = []
+    """Of each part: the one that it is a piece of, the bound by its own step, and what it is too near to, or -1."""
+    # What a part that is divided may hold until all that is in it has been read: its box, and bounds of places.
+    held = 8 * (2 * len(root) + len(states) + max(map(len, root), default=0)) + 128 * len(variables)
+    waiting = [(-1, iter([(root, -1)]))]
+    for number, (step, around) in enumerate(rows):
+        if step >= len(proven) or around >= len(states):
+            raise BadFile("best_parts names a step or an assignment that does not exist")
+        while waiting and (piece := next(waiting[-1][1], None)) is None:
+            waiting.pop()
+        if not waiting or piece is None:
+            raise BadFile(f"best_parts has {len(rows) - number} rows too many")
+        box, near = piece
+        if step >= 0 and not within(box, proven[step].box):
+            raise Rejected(f"part {number} of the best is not within the box of step {step}")
+        parts.append((waiting[-1][0], proven[step].log_upper if step >= 0 else math.inf, near))
+        if around >= 0:
+            afford("parts of the best that are divided so deeply", held * (len(waiting) + 1), memory)
+            waiting.append((number, _pieces(box, variables, states[around], around, distinct)))
+    if any(next(pieces, None) for _, pieces in waiting):
+        raise BadFile("best_parts ends with parts missing")
+    joined: dict[int, FloatArray] = {}
+    for number, (above, upper, near) in reversed(list(enumerate(parts))):
+        bound = np.minimum(joined.pop(number, math.inf), np.full(len(states) + 1, upper))
+        if near >= 0:
+            bound[near + 1 :] = -math.inf
+        joined[above] = np.maximum(joined.get(above, -math.inf), bound)
+    return joined[-1]

@@ -14,112 +14,74 @@ When the first box is closed, every configuration has been bounded once: by the 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from powersum_check.box import Step
 from powersum_check.errors import BadFile, Rejected, afford
-from powersum_check.numbers import FloatArray, IntArray, Table, add, groups_added, magnitude, outward, rows_added
+from powersum_check.lanes import owners, pieces, starts_of
+from powersum_check.numbers import FloatArray, IntArray, Table, add, entries_added, groups_added, magnitude, outward
 from powersum_check.remainder import Remainder, read_remainder, written_scopes
 
 GOES_ON, CLOSED, DIVIDES = 0, 1, 2
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
-    """Tables of one shape, over the states that were there when it was made."""
-
-    tables: IntArray
-    values: FloatArray
-    """One table a row."""
-    error: FloatArray
-    places: list[IntArray]
-    """For each axis, where the number moved from each table and state is."""
-    states: list[IntArray]
-    """For each axis, which state of all that is."""
-
-
 class Walk:
-    """Where the walk stands."""
+    """Where the walk stands. A *place* is a state of a variable of a table, from which a number was moved to it."""
 
-    def __init__(self, rest: Remainder) -> None:
+    def __init__(self, rest: Remainder, memory: int) -> None:
         self.rest = rest
-        self.starts = np.concatenate([[0], np.cumsum(rest.sizes)]).astype(np.int64)
-        self.owner = np.repeat(np.arange(len(rest.sizes)), rest.sizes)
-        self.alive = np.ones(len(self.owner), np.bool_)
-        # A place is a variable of a table; each has a number moved for each of its states.
-        self.place_starts: list[list[int]] = []
-        state_of, at = [np.zeros(0, np.int64)], 0
-        for scope, _ in rest.tables:
-            self.place_starts.append([])
-            for v in scope:
-                self.place_starts[-1].append(at)
-                at += rest.sizes[v]
-                state_of.append(np.arange(self.starts[v], self.starts[v + 1]))
+        self.starts = starts_of(rest.sizes)
+        self.owner = owners(self.starts)
+        arity = max((len(scope) for scope, _ in rest.tables), default=0)
+        # Of each tuple: places and states, those that are looked at once more, values, and working copies of these.
+        afford("tuples", 32 * (arity + 3) * sum(table.values.size for _, table in rest.tables), memory)
+        values, tuples, state_of = [np.zeros(0)], [np.zeros((2, arity, 0), np.int64)], [np.zeros(0, np.int64)]
+        self.place_starts = []
+        """For each table, where the places of each of its variables begin, and the end."""
+        end = 0
+        for scope, table in rest.tables:
+            begin = end + starts_of([rest.sizes[v] for v in scope])
+            end = int(begin[-1])
+            self.place_starts.append(begin)
+            state_of += [np.arange(self.starts[v], self.starts[v + 1]) for v in scope]
+            index = np.indices(table.values.shape).reshape(len(scope), table.values.size)
+            # Short tuples are filled up with the last place, to which nothing moves, and a state that is always there.
+            tuples.append(np.full((2, arity, table.values.size), -1))
+            tuples[-1][0, : len(scope)] = begin[:-1, None] + index
+            tuples[-1][1, : len(scope)] = self.starts[list(scope), None] + index
+            values.append(table.values.ravel())
+        self.values, (self.places, self.states) = np.concatenate(values), np.concatenate(tuples, axis=2)
+        self.tuple_starts = starts_of([len(own) for own in values[1:]])
         self.state_of = np.concatenate(state_of)
-        self.table_of = np.repeat(
-            np.arange(len(rest.tables)), [sum(rest.sizes[v] for v in scope) for scope, _ in rest.tables]
-        )
-        self.moved = np.zeros(at)
-        self.maxima, self.errors = np.zeros(len(rest.tables)), np.zeros(len(rest.tables))
-        self.arrange()
-
-    def arrange(self) -> None:
-        """Blocks of tables over the states that are there, and their largest entries."""
-        rest = self.rest
-        left = [np.flatnonzero(part) for part in np.split(self.alive, self.starts[1:-1])] if rest.sizes else []
-        by_shape: dict[tuple[int, ...], list[int]] = {}
-        for t, (scope, _) in enumerate(rest.tables):
-            by_shape.setdefault(tuple(len(left[v]) for v in scope), []).append(t)
-        self.blocks: list[Block] = []
-        self.block_of, self.row = np.zeros((2, len(rest.tables)), np.int64)
-        self.n_alive = int(self.alive.sum())
-        for shape, tables in by_shape.items():
-            values, error, places, states = [], [], [], []
-            for t in tables:
-                scope, table = rest.tables[t]
-                values.append(table.values[np.ix_(*(left[v] for v in scope))])
-                error.append(table.up)
-                places.append([begin + left[v] for begin, v in zip(self.place_starts[t], scope, strict=True)])
-                states.append([self.starts[v] + left[v] for v in scope])
-            self.block_of[tables], self.row[tables] = len(self.blocks), np.arange(len(tables))
-            self.blocks.append(
-                Block(
-                    np.array(tables),
-                    np.array(values),
-                    np.array(error),
-                    [np.array([p[a] for p in places]) for a in range(len(shape))],
-                    [np.array([s[a] for s in states]) for a in range(len(shape))],
-                )
-            )
+        self.table_of = owners(np.array([0, *(begin[-1] for begin in self.place_starts)]))
+        self.alive, self.moved = np.ones(len(self.owner) + 1, np.bool_), np.zeros(end + 1)
+        self.maxima, self.errors = np.zeros((2, len(rest.tables)))
         self.look_at(np.arange(len(rest.tables)))
 
-    def has_shrunk(self) -> bool:
-        """Whether blocks over the states that are there would be much smaller; none are made of nothing."""
-        left = np.logical_or.reduceat(self.alive, self.starts[:-1]) if len(self.alive) else self.alive
-        return bool(left.all()) and 2 * int(self.alive.sum()) < self.n_alive
+    def forget(self) -> None:
+        """Forget tuples with states that are gone for good; but not the first of each table."""
+        there = self.alive[self.states].all(axis=0)
+        there[self.tuple_starts[:-1]] = True
+        self.values, self.places, self.states = self.values[there], self.places[:, there], self.states[:, there]
+        self.tuple_starts = starts_of(there)[self.tuple_starts]
 
     def look_at(self, tables: IntArray) -> None:
         """The largest entries of some tables, less what was moved, over the states that are there; and their errors."""
-        for number in np.unique(self.block_of[tables]).tolist():
-            block = self.blocks[number]
-            rows = self.row[tables[self.block_of[tables] == number]]
-            terms, axes = [block.values[rows]], len(block.places)
-            for a in range(axes):
-                moved, there = self.moved[block.places[a][rows]], self.alive[block.states[a][rows]]
-                shape = [len(rows), *(moved.shape[1] if b == a else 1 for b in range(axes))]
-                terms.append(np.where(there, -moved, -math.inf).reshape(shape))
-            values, error = rows_added(terms)
-            self.maxima[block.tables[rows]] = values.reshape(len(rows), -1).max(axis=1)
-            self.errors[block.tables[rows]] = block.error[rows] + error
+        at, begin = pieces(self.tuple_starts, tables)
+        values, error = entries_added([self.values[at], *(-self.moved[places[at]] for places in self.places)])
+        for states in self.states:
+            values[~self.alive[states[at]]] = -math.inf
+        self.maxima[tables] = np.maximum.reduceat(values, begin[:-1])
+        own = np.array([table.up for _, table in self.rest.tables])[tables]
+        self.errors[tables] = own + np.maximum.reduceat(error, begin[:-1])
 
     def bounds(self) -> tuple[float, FloatArray]:
         """A bound on everything, and one for each state; both with their rounding."""
-        own, error = groups_added(self.state_of, self.moved, len(self.owner))
+        own, error = groups_added(self.state_of, self.moved[:-1], len(self.owner))
         own = np.nextafter(own + error, math.inf)
-        left = np.where(self.alive, own, -math.inf)
+        left = np.where(self.alive[:-1], own, -math.inf)
         best = np.maximum.reduceat(left, self.starts[:-1]) if len(left) else left
         if -math.inf in best or -math.inf in self.maxima:
             return -math.inf, np.full(len(own), -math.inf)
@@ -134,12 +96,12 @@ def branching(step: Step) -> tuple[float, float]:
     rest = read_remainder(step)
     if rest.weight != 0.0:
         raise Rejected("only a maximum is bounded by branching")
-    walk = Walk(rest)
+    walk = Walk(rest, step.memory)
     places = _places(step, walk)
     kinds = step.integers("rounds", high=3).tolist()
     numbers, moves = step.integers("move_places", high=len(places)), step.floats("moves")
     magnitude(moves)
-    gone, divided = _states(step, walk, "gone"), _states(step, walk, "branches").tolist()
+    gone, divided = _states(step, rest, "gone"), _states(step, rest, "branches").tolist()
     move_starts = step.starts("move_starts", len(moves)).tolist()
     gone_starts = step.starts("gone_starts", len(gone)).tolist()
     if not len(kinds) == len(move_starts) - 1 == len(gone_starts) - 1 or len(numbers) != len(moves):
@@ -156,8 +118,8 @@ def branching(step: Step) -> tuple[float, float]:
         leaving = gone[gone_starts[k] : gone_starts[k + 1]]
         highest = max([highest, *single[leaving].tolist()])
         walk.alive[leaving] = False
-        if kind == GOES_ON and not stack and walk.has_shrunk():
-            walk.arrange()
+        if kind == GOES_ON and not stack and len(leaving):
+            walk.forget()
         if kind == DIVIDES:
             if not divided:
                 raise BadFile("branches ends too early")
@@ -167,7 +129,7 @@ def branching(step: Step) -> tuple[float, float]:
             stack.append((state, walk.alive.copy(), walk.moved.copy(), walk.maxima.copy(), walk.errors.copy()))
             others = walk.owner == walk.owner[state]
             others[state] = False
-            walk.alive[others] = False
+            walk.alive[:-1][others] = False
         if kind == CLOSED:
             highest = max(highest, total)
             done = not stack
@@ -190,14 +152,11 @@ def _places(step: Step, walk: Walk) -> IntArray:
     return np.concatenate(found)
 
 
-def _states(step: Step, walk: Walk, name: str) -> NDArray[np.int64]:
+def _states(step: Step, rest: Remainder, name: str) -> IntArray:
     """Rows (variable, state) as numbers of states."""
-    number = {v: k for k, v in enumerate(walk.rest.variables)}
-    result = []
-    for v, s in step.integers(name, columns=2).tolist():
-        domain = step.domains[v] if v in number else np.zeros(0, np.int64)
-        place = int(np.searchsorted(domain, s))
-        if place >= len(domain) or domain[place] != s:
-            raise Rejected(f"{name} has state {s} of variable {v}, which is not left")
-        result.append(int(walk.starts[number[v]]) + place)
-    return np.array(result, np.int64)
+    pairs = ((v, s) for v in rest.variables for s in step.domains[v].tolist())
+    number = {pair: k for k, pair in enumerate(pairs)}
+    rows = [(v, s) for v, s in step.integers(name, columns=2).tolist()]
+    for v, s in set(rows) - number.keys():
+        raise Rejected(f"{name} has state {s} of variable {v}, which is not left")
+    return np.array([number[row] for row in rows], np.int64)

@@ -13,11 +13,11 @@ from powersum_check.best import Best, verified_best
 from powersum_check.box import Step, restricted, root_box
 from powersum_check.claims import refuse_if_more
 from powersum_check.errors import BadFile, Rejected
-from powersum_check.model import Factor, Model, Question, with_likelihoods
+from powersum_check.model import Factor, Model, Question, evidence_of, with_likelihoods
 from powersum_check.numbers import MEASURE, Table
-from powersum_check.steps import Proven, prove
+from powersum_check.steps import Proven, lower_bound, prove
 
-VERSION = 2
+VERSION = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +36,7 @@ class Verified:
 def question_of(archive: Archive, model: Model) -> Question:
     """The question that a certificate says it answers."""
     weights = tuple(archive.floats("weights").tolist())
-    evidence: dict[int, int] = {}
-    if "evidence" in archive:
-        for v, s in archive.integers("evidence", columns=2).tolist():
-            if evidence.setdefault(v, s) != s:
-                raise BadFile(f"evidence gives variable {v} two states")
+    pairs = archive.integers("evidence", columns=2).tolist() if "evidence" in archive else []
     likelihoods: dict[int, tuple[float, ...]] = {}
     if "likelihood_variables" in archive:
         numbers = archive.floats("likelihood_values").tolist()
@@ -52,7 +48,7 @@ def question_of(archive: Archive, model: Model) -> Question:
         if numbers:
             raise BadFile("likelihood_values has too many numbers")
     order = tuple(archive.integers("order").tolist()) if "order" in archive else None
-    question = Question(weights, evidence, likelihoods, order)
+    question = Question(weights, evidence_of(pairs, "evidence"), likelihoods, order)
     question.refuse_if_wrong(model)
     return question
 
@@ -133,7 +129,7 @@ def _check(
         except Rejected as error:
             raise Rejected(f"step {number}: {error}") from None
     assignment = _assignment(head, model, claimed)
-    lower = max((p.log_lower for p in proven if _holds(p, assignment)), default=-math.inf)
+    lower = lower_bound(proven, assignment or {})
     roots = (p for p in proven if all(len(a) == len(b) for a, b in zip(p.box, root, strict=True)))
     upper = min((p.log_upper for p in roots), default=math.inf)
     refuse_if_more(head.get("claim"), lower, upper)
@@ -157,8 +153,3 @@ def _assignment(head: dict[str, Any], model: Model, question: Question) -> dict[
     if not all(0 <= s < model.cardinalities[v] for v, s in states.items()):
         raise BadFile("the assignment names a state that does not exist")
     return states
-
-
-def _holds(proven: Proven, assignment: dict[int, int] | None) -> bool:
-    """Whether a lower bound is one for the assignment: its box has no other states of the max variables."""
-    return assignment is None or all(set(proven.box[v].tolist()) <= {s} for v, s in assignment.items())

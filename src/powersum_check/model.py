@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -100,6 +100,15 @@ class Question:
                 raise BadFile(f"the likelihoods of variable {v} do not fit it")
         if self.order is not None and sorted(self.order) != list(range(n)):
             raise BadFile("the order of the question does not name each variable once")
+
+
+def evidence_of(pairs: Iterable[Sequence[int]], where: str) -> dict[int, int]:
+    """Pairs (variable, state); the same one may be there again."""
+    evidence: dict[int, int] = {}
+    for v, s in pairs:
+        if evidence.setdefault(v, s) != s:
+            raise BadFile(f"{where}: variable {v} has two states")
+    return evidence
 
 
 def with_likelihoods(model: Model, question: Question) -> Model:

@@ -20,12 +20,15 @@ import math
 from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from powersum_check.errors import Rejected
+
+if TYPE_CHECKING:
+    from powersum_check.balls import Balls
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -54,17 +57,8 @@ class Table:
         return Table(values, self.up + local, self.down + local)
 
 
-class Measure(Protocol):
-    """Measures the local errors of operations, in place of the proofs here; see :mod:`powersum_check.balls`."""
-
-    def of_sum(self, tables: Sequence[FloatArray], total: FloatArray) -> float: ...
-    def of_groups(self, owner: IntArray, terms: FloatArray, totals: FloatArray) -> FloatArray: ...
-    def of_power_sum(self, values: FloatArray, weight: float, result: FloatArray) -> float: ...
-    def of_entropy(self, shares: FloatArray, result: float) -> float: ...
-    def of_mean(self, values: FloatArray, shares: Sequence[FloatArray | None], result: FloatArray) -> float: ...
-
-
-MEASURE: ContextVar[Measure | None] = ContextVar("MEASURE", default=None)
+MEASURE: ContextVar[Balls | None] = ContextVar("MEASURE", default=None)
+"""Measures the local errors of operations, in place of the proofs here, where that is wanted."""
 
 
 def magnitude(values: FloatArray) -> float:
@@ -111,17 +105,14 @@ def add(shape: Sequence[int], tables: Sequence[Table]) -> Table:
     return Table(total, up + local, down + local)
 
 
-def rows_added(terms: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray]:
-    """The sum of arrays of rows that can be broadcast to the first, and the error in each row, as in :func:`add`."""
-    total, size = terms[0], np.zeros(len(terms[0]))
-    for number, term in enumerate(terms):
-        total = total + term if number else total
-        finite = np.where(term > -math.inf, np.abs(term), 0.0)
-        size += finite.reshape(len(total), -1).max(axis=1, initial=0.0)
+def entries_added(terms: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray]:
+    """The sum of arrays of one shape, and the error of each entry, as in :func:`add`."""
+    total, size = np.zeros(terms[0].shape), np.zeros(terms[0].shape)
+    for term in terms:
+        total, size = total + term, size + np.abs(term)
     if measure := MEASURE.get():
-        rows = ([term[k] for term in terms] for k in range(len(total)))
-        return total, np.array([measure.of_sum(row, own) for row, own in zip(rows, total, strict=True)])
-    return total, 2.0 * U * len(terms) * size + TINY
+        return total, np.full(total.shape, measure.of_sum(terms, total))
+    return total, np.where(total > -math.inf, 2.0 * U * len(terms) * size + TINY, 0.0)
 
 
 def groups_added(owner: IntArray, terms: FloatArray, n_groups: int) -> tuple[FloatArray, FloatArray]:
@@ -131,13 +122,6 @@ def groups_added(owner: IntArray, terms: FloatArray, n_groups: int) -> tuple[Flo
         return totals, measure.of_groups(owner, terms, totals)
     number, size = np.bincount(owner, minlength=n_groups), np.bincount(owner, np.abs(terms), n_groups)
     return totals, np.asarray(2.0 * U * number * size + TINY, np.float64)
-
-
-def distance(first: FloatArray, second: FloatArray) -> float:
-    """The largest difference between numbers that are finite; one subtraction errs by u times its result."""
-    if measure := MEASURE.get():
-        return measure.of_sum([first, -second], np.zeros(first.shape))
-    return float(np.max(np.abs(first - second), initial=0.0)) * (1.0 + 4.0 * U)
 
 
 def power_sum(table: Table, weight: float) -> Table:

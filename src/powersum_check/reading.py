@@ -16,7 +16,7 @@ import numpy as np
 
 from powersum_check.archive import MEMORY, Archive
 from powersum_check.errors import BadFile
-from powersum_check.model import Factor, Model
+from powersum_check.model import Factor, Model, evidence_of
 from powersum_check.numbers import LARGEST, MOST_AXES, FloatArray, Table, U, logs_of, magnitude
 
 _COMMENT = re.compile(rb"(?m)^[ \t\v\f]*[c#][^\r\n]*")
@@ -142,11 +142,7 @@ def read_evidence(path: str | Path, limit: int) -> dict[int, int]:
     if one_record == one_sample:
         raise BadFile(f"{path}: is not one record of evidence: k v1 x1 … vk xk")
     pairs = tokens[1:] if one_record else tokens[2:]
-    evidence: dict[int, int] = {}
-    for v, s in zip(pairs[::2], pairs[1::2], strict=True):
-        if evidence.setdefault(v, s) != s:
-            raise BadFile(f"{path}: variable {v} has two states")
-    return evidence
+    return evidence_of(zip(pairs[::2], pairs[1::2], strict=True), str(path))
 
 
 def read_list(path: str | Path, limit: int) -> list[int]:

@@ -17,7 +17,7 @@ import numpy as np
 from powersum_check.box import Located, Scope, Step, local, placed, product
 from powersum_check.errors import BadFile, Rejected
 from powersum_check.model import Factor, Model
-from powersum_check.numbers import Table, distance, magnitude, power_sum, without
+from powersum_check.numbers import Table, entries_added, magnitude, without
 from powersum_check.tree import read_tree, value, without_flat
 
 
@@ -33,7 +33,7 @@ class Remainder:
     """The one weight of all variables."""
     low: float
     high: float
-    """The value of everything else."""
+    """The value of everything else, and τ log |states| of each variable: what is left is a mean over states."""
 
 
 def read_remainder(step: Step) -> Remainder:
@@ -71,20 +71,7 @@ def read_remainder(step: Step) -> Remainder:
         # On others no table should depend; where one does, its maximum is no lower bound.
         table = without(table, tuple(a for a, v in enumerate(scope) if v not in number))
         tables.append((tuple(number[v] for v in scope if v in number), table))
-    # The tree counts the states of variables that it has no node for: that is taken back.
-    counted = [power_sum(Table(np.zeros(len(domains[v]))), weight) for v in left]
-    low, high = value(inner, tree)
-    constants = [-float(states.values) for states in counted]
-    low = math.fsum([low, *constants, *(-states.down for states in counted)])
-    high = math.fsum([high, *constants, *(states.up for states in counted)])
-    return Remainder(
-        left,
-        [len(domains[v]) for v in left],
-        tables,
-        weight,
-        math.nextafter(low, -math.inf),
-        math.nextafter(high, math.inf),
-    )
+    return Remainder(left, [len(domains[v]) for v in left], tables, weight, *value(inner, tree))
 
 
 def written_scopes(step: Step, rest: Remainder) -> list[Scope]:
@@ -121,7 +108,8 @@ def as_written(step: Step, rest: Remainder) -> tuple[list[Located], float, float
         alive = own.values > -math.inf
         if ((wide > -math.inf) != alive).any():
             raise Rejected("a table is written with other zeros than the model has")
-        error = distance(wide[alive], own.values[alive])
+        apart, rounding = entries_added([wide[alive], -own.values[alive]])
+        error = float(np.max(np.abs(apart) + rounding, initial=0.0))
         up, down = up + own.up + error, down + own.down + error
         magnitude(values)
         written.append((shown, table))

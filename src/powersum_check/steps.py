@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,6 +26,12 @@ class Proven:
     box: Domains
     log_lower: float
     log_upper: float
+
+
+def lower_bound(proven: Sequence[Proven], assignment: Mapping[int, int]) -> float:
+    """The largest lower bound of all steps whose box has no other states of the variables that are assigned."""
+    fitting = (p for p in proven if all(set(p.box[v].tolist()) <= {s} for v, s in assignment.items()))
+    return max((p.log_lower for p in fitting), default=-math.inf)
 
 
 def prove(step: Step, head: dict[str, Any], earlier: Sequence[Proven]) -> tuple[float, float]:

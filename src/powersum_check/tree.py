@@ -34,7 +34,6 @@ from powersum_check.numbers import (
 class Tree:
     """A checked tree."""
 
-    order: list[int]
     position: dict[int, int]
     """Where each variable is in the order."""
     scopes: list[Scope]
@@ -89,7 +88,7 @@ def read_tree(step: Step) -> Tree:
             raise Rejected(f"the weights of variable {v} add up to less than that of the question")
         exact[v] = len(domains[v]) == 1 or not nodes or own == [needed]
     edges = _edges(step, scopes, position) if "edges" in step else []
-    return Tree(order, position, scopes, parent, weight, home, edges, nodes_of, exact)
+    return Tree(position, scopes, parent, weight, home, edges, nodes_of, exact)
 
 
 def _scopes(step: Step, name: str, position: dict[int, int]) -> list[Scope]:
@@ -135,16 +134,12 @@ def _at_home(step: Step, tree: Tree) -> list[tuple[int, Located]]:
             members.setdefault(tree.home[k], []).append(lean)
         for node, tables in members.items():
             held = tree.scope_of(node)
-            lacking = [(scope, table) for scope, table in tables if not set(scope) <= set(held)]
-            fitting = [(scope, table) for scope, table in tables if set(scope) <= set(held)]
-            if lacking:
-                whole, loss = _maximum(step, tree, lacking, held)
-                if loss > 0.0 and fitting:
-                    # Those that lack nothing may be 0 wherever the maximum loses something.
-                    whole, _ = _maximum(step, tree, tables, held)
-                    fitting = []
-                fitting.append(whole)
-            result += [(node, located) for located in fitting]
+            if not set().union(*(scope for scope, _ in tables)) <= set(held):
+                # With those that lack nothing: they may be 0 wherever the maximum loses something.
+                whole, table = product(tables, tree.position, step.memory)
+                scope = tuple(v for v in whole if v in held)
+                tables = [(scope, without(table, tuple(a for a, v in enumerate(whole) if v not in held)))]
+            result += [(node, located) for located in tables]
     return result
 
 
@@ -154,13 +149,6 @@ def without_flat(scope: Scope, table: Table, keep: Container[int]) -> Located:
     values = table.values[tuple(0 if a in flat else slice(None) for a in range(len(scope)))]
     left = tuple(v for a, v in enumerate(scope) if a not in flat)
     return left, Table(np.asarray(values), table.up, table.down)
-
-
-def _maximum(step: Step, tree: Tree, tables: list[Located], held: Scope) -> tuple[Located, float]:
-    """The maximum of a product over variables that are not held, and what it loses."""
-    scope, table = product(tables, tree.position, step.memory)
-    maximum = without(table, tuple(a for a, v in enumerate(scope) if v not in held))
-    return (tuple(v for v in scope if v in held), maximum), maximum.down - table.down
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,7 @@ class Draft:
     def head(self) -> dict[str, Any]:
         head = {
             "format": "powersum-certificate",
-            "version": 2,
+            "version": 3,
             "model": digest(self.model),
             "claim": self.claim,
             "steps": self.steps,

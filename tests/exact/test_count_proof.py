@@ -126,8 +126,8 @@ def test_nodes_that_are_not_the_same_are_refused() -> None:
 def with_child(certificate: Certificate, place: int, child: int) -> Certificate:
     """One more child of a state."""
     counts = certificate.arrays["0/child_counts"].astype(np.int64)
-    nodes = np.insert(certificate.arrays["0/child_nodes"], int(counts[:place].sum()), child)
-    counts[place] += 1
+    nodes = np.insert(certificate.arrays["0/child_nodes"], int(np.abs(counts[:place]).sum()), child)
+    counts[place] += 1 if counts[place] >= 0 else -1
     return replace(certificate, arrays={**certificate.arrays, "0/child_counts": counts, "0/child_nodes": nodes})
 
 
@@ -159,7 +159,7 @@ def test_more_children_than_variables_are_refused_before_they_take_memory() -> N
     counts[0] += 20_000
     nodes = np.append(np.ones(20_000, np.int64), certificate.arrays["0/child_nodes"])
     many = replace(certificate, arrays={**certificate.arrays, "0/child_counts": counts, "0/child_nodes": nodes})
-    with pytest.raises(pc.Rejected, match="a variable in common"):
+    with pytest.raises(pc.BadFile, match="child_counts has a number outside"):
         saved(many, lambda path: pc.check(to_check(model), None, path, memory=500_000))
 
 
@@ -187,10 +187,10 @@ def test_a_child_named_twice_is_refused(seed: int) -> None:
     counts = certificate.arrays["0/child_counts"].astype(np.int64)
     nodes = certificate.arrays["0/child_nodes"].astype(np.int64)
     for slot in np.flatnonzero(counts)[:20].tolist():
-        more, at = counts.copy(), int(counts[:slot].sum())
-        more[slot] += 1
+        more, at = counts.copy(), int(np.abs(counts[:slot]).sum())
+        more[slot] += np.sign(counts[slot])
         arrays = {**certificate.arrays, "0/child_counts": more, "0/child_nodes": np.insert(nodes, at, nodes[at])}
-        with pytest.raises(pc.Rejected, match="a variable in common"):
+        with pytest.raises(pc.Rejected, match=r"a variable in common|nothing of a child"):
             checked(model, {}, replace(certificate, arrays=arrays))
 
 
@@ -285,7 +285,8 @@ def test_nodes_taken_for_others_prove_nothing_false(seed: int) -> None:
                 changed[place] = rng.choice(alike)
             case 2:
                 changed = np.delete(nodes, place)
-                less[np.searchsorted(np.cumsum(counts), place, side="right")] -= 1
+                slot = np.searchsorted(np.cumsum(np.abs(counts)), place, side="right")
+                less[slot] -= np.sign(counts[slot])
             case _:
                 other = int(rng.integers(len(nodes)))
                 changed[[place, other]] = nodes[[other, place]]
@@ -296,3 +297,78 @@ def test_nodes_taken_for_others_prove_nothing_false(seed: int) -> None:
         assert verified.log_lower <= truth + CLOSE
         assert verified.log_upper >= truth - CLOSE
     assert refused > 10
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_signs_orders_and_variables_prove_nothing_false(seed: int) -> None:
+    """States said to have the value 0 or not, another first child, which gets the rest, or another variable to set."""
+    rng = np.random.default_rng(200 + seed)
+    model = tangled(rng)
+    certificate = certified(model, {})
+    assert certificate is not None
+    truth = exact_value(model, np.ones(model.n_variables))
+    nodes = certificate.arrays["0/child_nodes"].astype(np.int64)
+    counts = certificate.arrays["0/child_counts"].astype(np.int64)
+    branching = certificate.arrays["0/branching"].astype(np.int64)
+    ends = np.cumsum(np.abs(counts))
+    refused = 0
+    for _ in range(100):
+        signs, order, variables = counts.copy(), np.arange(len(nodes)), branching.copy()
+        slot = int(rng.choice(np.flatnonzero(counts)))
+        change = int(rng.integers(3))
+        if change == 0:
+            signs[slot] *= -1
+        elif change == 1:
+            own = slice(int(ends[slot]) - abs(int(counts[slot])), int(ends[slot]))
+            order[own] = rng.permutation(order[own])
+        else:
+            # Sums of states go on fitting only if the other variable has as many.
+            node = int(rng.integers(len(branching)))
+            sizes = model.cardinalities
+            variables[node] = rng.choice(np.flatnonzero(sizes == sizes[branching[node]]))
+        changed = {"0/child_counts": signs, "0/child_nodes": nodes[order], "0/branching": variables}
+        verified = verified_or_none(model, certificate, changed)
+        if verified is None:
+            refused += 1
+            continue
+        assert verified.log_lower <= truth + CLOSE
+        assert verified.log_upper >= truth - CLOSE
+    assert refused > 10
+
+
+def two_pairs() -> tuple[ps.Model, Certificate]:
+    """Two pairs of variables that hang together by a fifth alone: given that, a state leaves two nodes."""
+    strong, weak = np.array([[1.0, 2.0], [3.0, 5.0]]), np.array([[1.0, 0.0], [0.5, 1.0]])
+    cycles = [((0, 1), strong), ((1, 2), strong.T), ((0, 2), weak), ((0, 3), strong), ((3, 4), weak), ((0, 4), strong)]
+    model = ps.Model.from_factors([2] * 5, cycles)
+    certificate = certified(model, {})
+    assert certificate is not None
+    return model, certificate
+
+
+def test_a_state_is_not_0_because_it_is_said_to_be() -> None:
+    model, certificate = two_pairs()
+    counts = certificate.arrays["0/child_counts"].astype(np.int64)
+    for slot in np.flatnonzero(counts).tolist():
+        signs = np.where(np.arange(len(counts)) == slot, -counts, counts)
+        damaged = replace(certificate, arrays={**certificate.arrays, "0/child_counts": signs})
+        with pytest.raises(pc.Rejected, match="said to have the value 0"):
+            checked(model, {}, damaged)
+
+
+def test_a_node_must_have_the_variable_that_it_sets() -> None:
+    """The only child of a state has all that is left, whatever its variable; so this is looked at when it is set."""
+    model, certificate = two_pairs()
+    refused = 0
+    for node in range(len(certificate.arrays["0/branching"])):
+        for other in range(5):
+            variables = certificate.arrays["0/branching"].astype(np.int64)
+            variables[node] = other
+            damaged = replace(certificate, arrays={**certificate.arrays, "0/branching": variables})
+            try:
+                verified = checked(model, {}, damaged)
+            except pc.Rejected as error:
+                refused += "sets a variable that none of its tables has" in str(error)
+            else:
+                assert abs(verified.log_lower - exact_value(model, np.ones(5))) < CLOSE
+    assert refused

@@ -178,6 +178,21 @@ def test_walks_that_do_not_close_are_refused(
         walked(rounds, gone, branches, [0.0] * 6)
 
 
+def test_tables_too_large_for_memory_are_refused() -> None:
+    """Their tuples are listed: that takes more than the tables themselves."""
+    _, arrays = pair()
+    model = ps.Model.from_factors([60, 60], [((0, 1), np.ones((60, 60)) + np.eye(60)), ((0,), np.arange(60.0) + 1.0)])
+    draft = Draft(model, [0.0, 0.0])
+    nothing = {name: np.zeros(2, np.int64) for name in ("move_starts", "gone_starts")}
+    rows = {name: np.zeros((0, 2), np.int64) for name in ("gone", "branches")}
+    none = {"move_places": np.zeros(0, np.int64), "moves": np.zeros(0)}
+    draft.step("branching", arrays | nothing | rows | none | {"rounds": np.array([1])})
+    question = pc.Question.of(to_check(model), maximize=[0, 1])
+    assert pc.check(to_check(model), question, draft.zip()).log_upper == pytest.approx(math.log(120.0))
+    with pytest.raises(pc.BadFile, match="tuples would take"):
+        pc.check(to_check(model), question, draft.zip(), memory=400_000)
+
+
 def test_what_goes_counts() -> None:
     """All states of a variable may go, but each is bounded when it does."""
     assert walked([1], [[0, 0], [0, 1]], [], [0.0] * 6).log_upper == pytest.approx(math.log(6.0))

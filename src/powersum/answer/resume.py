@@ -78,7 +78,7 @@ class Resumed:
             self._data = _bytes_of(path, self._limit)
             self._archive = Archive(self._data, self._limit)
             self._head = self._archive.json("head")
-            if self._head.get("format") != "powersum-certificate" or self._head.get("version") != 2:
+            if self._head.get("format") != "powersum-certificate" or self._head.get("version") != 3:
                 raise InputError(f"{os.fspath(path)}: not a checkpoint of powersum")
             if self._head.get("model") != question.model.structure:
                 raise InputError(f"{os.fspath(path)}: is about another model")

@@ -57,12 +57,27 @@ def _graph(cardinalities: IntArray, variables: IntArray, rows: IntArray, listed:
         np.add.at(waiting, children, 1)
         frontier = np.unique(children[~seen[children]])
         seen[frontier] = True
+    ways = waiting.copy()
     levels, frontier = [], np.zeros(1, dtype=np.int64)
     while len(frontier):
         levels.append(frontier)
         children = listed[_pieces(starts, own[_pieces(first, frontier)])]
         np.subtract.at(waiting, children, 1)
         frontier = np.unique(children[waiting[children] == 0])
+    # A node has the value 0 if every state that is through leaves one that has: what else it leaves is not listed.
+    vanishes, nothing = np.zeros(len(rows), dtype=np.bool_), np.zeros(len(number), dtype=np.bool_)
+    below = np.ones(len(number))
+    for level in reversed(levels):
+        states = own[_pieces(first, level)]
+        children, owner = listed[_pieces(starts, states)], np.repeat(states, rows[states, 3])
+        vanishes[owner[nothing[children]]] = True
+        nothing[level] = True
+        nothing[rows[states[~vanishes[states]], 0]] = False
+        np.add.at(below, rows[owner, 0], below[children])
+    # The checker gives the first child all that the others leave: that is quickest if it has most, and the value of one
+    # that is 0 stays 0 whatever it is given. But if others lead to it, it must be the same each time.
+    listed = listed[np.lexsort((-below[listed], ~nothing[listed], np.repeat(np.arange(len(rows)), rows[:, 3])))]
+    vanishes[vanishes] = ways[listed[starts[:-1][vanishes]]] > 1
     nodes = np.concatenate(levels)
     number[nodes] = np.arange(len(nodes))
     # States of nodes in their order: how many components each leaves.
@@ -70,7 +85,7 @@ def _graph(cardinalities: IntArray, variables: IntArray, rows: IntArray, listed:
     counts = np.zeros(slots[-1], dtype=np.int64)
     ordered = own[_pieces(first, nodes)]
     place = slots[number[rows[ordered, 0]]] + np.where(rows[ordered, 0] == 0, 0, rows[ordered, 2])
-    counts[place] = rows[ordered, 3]
+    counts[place] = np.where(vanishes[ordered], -rows[ordered, 3], rows[ordered, 3])
     return {
         "levels": small(starts_of([len(level) for level in levels])),
         "branching": small(variables[variable[nodes[1:]]]),
