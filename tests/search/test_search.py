@@ -31,7 +31,7 @@ def searched(problem: Problem, *, ibound: int, memory: float = 1e6) -> tuple[Heu
     tree = CoveringTree(problem, order, ibound=ibound)
     for _ in range(2):
         tree.step(np.inf)
-    heuristic, root = heuristic_of(tree, problem)
+    heuristic, root = heuristic_of(tree.best_tree, problem)
     evaluator = Evaluator(problem, memory=2e7)
     start = np.where(evaluator.is_max, 0, -1)
     search = AndOr(
@@ -84,7 +84,7 @@ def test_heuristic_of_a_tree_that_chose_its_own_order(seed: int, monkeypatch: py
     while time.monotonic() < end and tree.step(end):
         pass
     assert not np.array_equal(tree.best_tree.order, poor)
-    heuristic, root = heuristic_of(tree, problem)
+    heuristic, root = heuristic_of(tree.best_tree, problem)
     evaluator = Evaluator(problem, memory=2e7)
     portfolio = Portfolio(evaluator, seed=seed)
     portfolio.improve(time.monotonic() + 1.0)

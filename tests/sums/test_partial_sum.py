@@ -33,7 +33,7 @@ def bounds_of_tree(problem: Problem, ibound: int, rounds: int = 2) -> tuple[Heur
     tree = CoveringTree(problem, order, ibound=ibound)
     for _ in range(rounds):
         tree.step(math.inf)
-    return heuristic_of(tree, problem, sums=True)
+    return heuristic_of(tree.best_tree, problem, sums=True)
 
 
 def a_sum(seed: int) -> Problem | None:
@@ -157,7 +157,7 @@ def test_keys_of_several_words() -> None:
     problem = star(90, rng)
     order = np.arange(problem.model.n_variables)
     tree = CoveringTree(problem, order, ibound=1)
-    heuristic, log_upper = heuristic_of(tree, problem, sums=True)
+    heuristic, log_upper = heuristic_of(tree.best_tree, problem, sums=True)
     buckets, _ = buckets_of(problem.model, heuristic)
     assert max(bucket.n_words for bucket in buckets) > 2
     for _ in range(5):

@@ -43,7 +43,7 @@ def test_both_bounds_of_a_sum(seed: int, share: float, zeros: float, tmp_path: P
         return
     tree = CoveringTree(problem, elimination_order(problem.model, problem.tau), ibound=1)
     tree.step(math.inf)
-    heuristic, root = heuristic_of(tree, problem, sums=True)
+    heuristic, root = heuristic_of(tree.best_tree, problem, sums=True)
     sums = PartialSum(problem.model, heuristic, root, record=1e6)
     one_pass(sums, share)
     assert sums.recorded is not None
@@ -70,7 +70,7 @@ def test_what_an_assignment_leaves(seed: int, share: float, tmp_path: Path) -> N
     rng = np.random.default_rng(seed)
     given = np.where(problem.tau == 0.0, rng.integers(0, problem.model.cardinalities), -1)
     tree = CoveringTree(problem, elimination_order(problem.model, problem.tau), ibound=1)
-    heuristic, root = heuristic_of(tree, problem, sums=True)
+    heuristic, root = heuristic_of(tree.best_tree, problem, sums=True)
     sums = PartialSum(problem.model, heuristic, root, given=given, record=1e6)
     one_pass(sums, share)
     assert sums.recorded is not None
@@ -91,7 +91,7 @@ def test_a_pass_that_is_too_large_is_not_recorded() -> None:
     asked = hard_case(1)
     problem = asked._replace(query=Query.of(asked.model)).problem()
     tree = CoveringTree(problem, elimination_order(problem.model, problem.tau), ibound=1)
-    heuristic, root = heuristic_of(tree, problem, sums=True)
+    heuristic, root = heuristic_of(tree.best_tree, problem, sums=True)
     sums = PartialSum(problem.model, heuristic, root, record=10.0)
     one_pass(sums, 1e-3)
     assert sums.n_dropped
@@ -105,7 +105,7 @@ def test_a_pass_that_drops_nothing_needs_no_room(most: float, monkeypatch: pytes
     asked = hard_case(1)
     problem = asked._replace(query=Query.of(asked.model)).problem()
     tree = CoveringTree(problem, elimination_order(problem.model, problem.tau), ibound=1)
-    heuristic, root = heuristic_of(tree, problem, sums=True)
+    heuristic, root = heuristic_of(tree.best_tree, problem, sums=True)
     sums = PartialSum(problem.model, heuristic, root, record=10.0)
     one_pass(sums, 0.0)
     assert not sums.n_dropped
@@ -120,7 +120,7 @@ def test_a_pass_that_drops_nothing_lists_next_to_nothing(tmp_path: Path) -> None
     asked = asked._replace(query=Query.of(asked.model))
     problem = asked.problem()
     tree = CoveringTree(problem, elimination_order(problem.model, problem.tau), ibound=1)
-    heuristic, root = heuristic_of(tree, problem, sums=True)
+    heuristic, root = heuristic_of(tree.best_tree, problem, sums=True)
     sums = PartialSum(problem.model, heuristic, root, record=1e6)
     one_pass(sums, 0.0)
     assert sums.recorded is not None

@@ -128,7 +128,7 @@ def tree_ranking(question: Question, problem: Problem, trees: Sequence[tuple[Cov
     levels: list[Level] = []
     log_upper, log_error, exact = problem.log_constant, problem.log_error, True
     for tree, part in trees:
-        heuristic, root = heuristic_of(tree, part)
+        heuristic, root = heuristic_of(tree.best_tree, part)
         log_upper += root
         log_error += 2.0 * (tree.best_tree.log_error + elimination_error(part.model))
         exact = exact and tree.best_tree.exact

@@ -181,6 +181,7 @@ def crew_of(
     tightening = Tightening(task, local)
     sums = PartialSums(task, tightening, local)
     search = BranchAndBound(task, evaluator, tightening, local)
+    tightening.outlook = search.outlook
     conditioning.sums = sums
 
     def take(order: IntArray) -> None:

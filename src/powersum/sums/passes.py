@@ -72,7 +72,7 @@ class SumPasses:
     ) -> None:
         # What tightening needed beside the tables makes room for the copy of them that is made here.
         tree.best_tree.rest()
-        heuristic, log_upper = heuristic_of(tree, problem, sums=True)
+        heuristic, log_upper = heuristic_of(tree.best_tree, problem, sums=True)
         self.sum = PartialSum(problem.model, heuristic, log_upper, given=given, anchor=anchor, record=record)
         self.share = first_share
         self._most_stored = max(int((memory - self.sum.bytes) / BYTES_PER_ARC), 1000)

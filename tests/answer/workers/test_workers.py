@@ -217,6 +217,26 @@ def test_branch_and_bound_hears_of_what_others_find() -> None:
     assert worker._search is None
 
 
+def test_the_outlook_of_a_tree_is_what_a_search_along_it_takes_off_its_bound() -> None:
+    desk = Desk(hard_case(1))
+    desk.tighten(1)
+    worker = BranchAndBound(desk.task, desk.evaluator, desk.tightening, desk.local)
+    assert desk.tightening.tree is not None
+    tree = desk.tightening.tree.best_tree
+    # There is none before an assignment is known.
+    assert worker.outlook(tree, 60.0) == 0.0
+    good = np.where(desk.evaluator.is_max, 1, -1)
+    desk.board.offer_lower(desk.task.problem, desk.evaluator.value(good), 1e-9, good)
+    upper, gap = desk.board.log_upper, tree.bound() + desk.task.problem.log_constant - desk.truth
+    assert worker.outlook(tree, 60.0) == pytest.approx(gap, abs=1e-6)
+    assert gap > 0.01
+    # It only looks: nothing is claimed, and the tree can be tightened on.
+    assert desk.board.log_upper == upper
+    assert not desk.board.proven
+    desk.tighten(5)
+    assert desk.holds()
+
+
 def test_where_a_cutset_is_held_there_is_no_search() -> None:
     desk = Desk(hard_case(1))
     desk.tighten()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from powersum.bounds.tree.race import Race, race_cost
+from powersum.bounds.tree.race import LAST_FEW, LATER_SEARCH, Race, race_cost
 
 
 class Runner:
@@ -18,9 +18,9 @@ class Runner:
         """Nothing to give back."""
 
 
-def run(bounds: list[float], growth: float) -> tuple[Runner, list[Runner], float]:
-    """The winner of a race in which all gain alike, all who took part, and the cost in first steps."""
-    race, runners, cost = Race(), [Runner(bound) for bound in bounds], 0.0
+def run(runners: list[Runner], growth: float, race: Race) -> tuple[Runner, float]:
+    """The winner of a race in which all gain alike, and the cost in first steps."""
+    cost = 0.0
     for runner in runners:
         race.arrive(runner)  # type: ignore[arg-type]
         cost += 1.0
@@ -32,14 +32,15 @@ def run(bounds: list[float], growth: float) -> tuple[Runner, list[Runner], float
         race.arrive(tree)
     winner = race.winner()
     assert isinstance(winner, Runner)
-    return winner, runners, cost
+    return winner, cost
 
 
 @pytest.mark.parametrize("n", range(1, 14))
 @pytest.mark.parametrize("growth", [1.5, 2.0])
 def test_the_best_wins_and_the_cost_is_as_planned(n: int, growth: float) -> None:
     bounds = np.random.default_rng(n).permutation(n).astype(float).tolist()
-    winner, runners, cost = run(bounds, growth)
+    runners = [Runner(bound) for bound in bounds]
+    winner, cost = run(runners, growth, Race())
     assert winner is runners[bounds.index(0.0)]
     assert cost == pytest.approx(race_cost(n, growth))
     # No better one has had fewer steps than a worse one.
@@ -58,3 +59,23 @@ def test_who_falls_behind_is_out() -> None:
         race.arrive(tree)
     assert race.next() is None
     assert race.winner() is quick  # type: ignore[comparison-overlap]
+
+
+@pytest.mark.parametrize("n", [2, LAST_FEW, LAST_FEW + 1, 3 * LAST_FEW])
+def test_of_the_last_few_each_is_judged_by_what_a_search_would_take_off_as_well(n: int) -> None:
+    asked: list[float] = []
+    runners = [Runner(float(k)) for k in range(n)]
+
+    def outlook(tree: Runner, seconds: float) -> float:
+        asked.append(seconds)
+        # The second of all leads to more than what it is behind.
+        return 1.5 / LATER_SEARCH if tree is runners[1] else 0.0
+
+    winner, cost = run(runners, 2.0, Race(outlook, 0.25))  # type: ignore[arg-type]
+    assert winner is runners[1]
+    assert cost == pytest.approx(race_cost(n, 2.0))
+    few, left = 0, n
+    while left > 1:
+        few += left if left <= LAST_FEW else 0
+        left = (left + 1) // 2
+    assert asked == [0.25] * few

@@ -9,6 +9,7 @@ from powersum.answer.workers.local_search import LocalSearch
 from powersum.answer.workers.task import Task
 from powersum.answer.workers.tightening import Tightening
 from powersum.assign.evaluator import Evaluator
+from powersum.bounds.tree.fixed_tree import FixedTree
 from powersum.bounds.tree.look_up import heuristic_of, heuristic_seconds
 from powersum.core import work_time as time
 from powersum.core.progress import Progress
@@ -27,6 +28,9 @@ RECALLING = 0.5
 
 LEAST_PROVING, LEAST_OPTIMUM = 0.1, 0.5
 """Seconds for them in any case."""
+
+OUTLOOK_BYTES = 2.0**26
+"""What a short search remembers that only looks how far it comes."""
 
 
 class BranchAndBound:
@@ -59,33 +63,47 @@ class BranchAndBound:
     def begin(self, ends: float) -> bool:
         """Begin with the tree of now, where there is something to maximise and leaves can be evaluated."""
         del ends
-        task, incumbent = self._task, self._task.board.incumbent
-        if self._local.holds or incumbent is None or not self._evaluator.is_max.any():
-            return False
-        if task.problem.model.n_variables > task.schedule.most_variables:
-            return False
-        tree = self._tightening.tree
+        task, tree = self._task, self._tightening.tree
         if tree is None:
             return False
-        if heuristic_seconds(tree, task.problem) > task.clock.left:
+        self._search = self._along(tree.best_tree, task.shares.search - self._memory_for_proofs)
+        if self._search is None:
             return False
+        listed = None if task.resumed is None else task.resumed.listed()
+        self._recall = None if listed is None else Recall(self._search, task.problem, listed)
+        self._prover = partial(self._prove, self._search)
+        return True
+
+    def _along(self, tree: FixedTree, memory: float) -> AndOr | None:
+        """A search along a tree, where there is something to maximise, leaves can be evaluated, and time is enough."""
+        task, incumbent = self._task, self._task.board.incumbent
+        if self._local.holds or incumbent is None or not self._evaluator.is_max.any():
+            return None
+        if task.problem.model.n_variables > task.schedule.most_variables:
+            return None
+        if heuristic_seconds(tree, task.problem) > task.clock.left:
+            return None
         # What tightening needed beside the tables makes room for the copy of them that the search reads.
-        tree.best_tree.rest()
+        tree.rest()
         heuristic, log_upper = heuristic_of(tree, task.problem)
-        self._search = AndOr(
+        return AndOr(
             heuristic,
-            tree.best_tree,
+            tree,
             self._evaluator,
             log_upper=log_upper,
             log_lower=task.board.best_known(task.problem),
             log_error=task.log_error,
             assignment=incumbent.states,
-            memory=task.shares.search - self._memory_for_proofs,
+            memory=memory,
         )
-        listed = None if task.resumed is None else task.resumed.listed()
-        self._recall = None if listed is None else Recall(self._search, task.problem, listed)
-        self._prover = partial(self._prove, self._search)
-        return True
+
+    def outlook(self, tree: FixedTree, seconds: float) -> float:
+        """What a search of so many seconds takes off the bound of a tree: some orders suit it better than others."""
+        search = self._along(tree, min(OUTLOOK_BYTES, self._task.shares.search))
+        if search is None:
+            return 0.0
+        search.run(time.monotonic() + seconds)
+        return search.log_root - search.log_upper
 
     def run(self, deadline: float) -> Progress:
         """Search until the deadline, with the best assignment that anybody has found."""

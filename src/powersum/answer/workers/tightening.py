@@ -16,6 +16,7 @@ from powersum.bounds.gdd import GDD
 from powersum.bounds.protocol import Provable, Tightener
 from powersum.bounds.tree.covering_tree import CoveringTree
 from powersum.bounds.tree.orders import Orders
+from powersum.bounds.tree.race import Outlook
 from powersum.bounds.tree.rebuilding import saved_of
 from powersum.core import work_time as time
 from powersum.core.arrays import IntArray
@@ -48,11 +49,14 @@ class Tightening:
     ----------
     order
         Elimination order of trees to come.
+    outlook
+        Says what a search of so many seconds takes off the bound of a tree; trees are chosen for both.
     """
 
     def __init__(self, task: Task, local: LocalSearch) -> None:
         self._task, self._local = task, local
         self.order = task.order
+        self.outlook: Outlook | None = None
         self._best: Tightener | None = None
         self._present: Tightener | None = None
         self._resumed: CoveringTree | None = None
@@ -112,9 +116,16 @@ class Tightening:
             self._best = None
         if in_time(problem, left):
             try:
-                size = int(task.shares.tree)
                 tree = CoveringTree(
-                    problem, order, threads=threads, seed=seed, ibound=ibound, memory=size, orders=self._orders
+                    problem,
+                    order,
+                    threads=threads,
+                    seed=seed,
+                    ibound=ibound,
+                    memory=int(task.shares.tree),
+                    orders=self._orders,
+                    rival=None if self._tree is None else self._tree.best_tree,
+                    outlook=self.outlook,
                 )
                 self._present, self._orders = tree, tree.orders if tree.orders.screened else None
                 return

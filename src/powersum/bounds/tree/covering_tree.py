@@ -14,7 +14,7 @@ from powersum.bounds.tree.fixed_tree import FixedTree
 from powersum.bounds.tree.orders import Orders
 from powersum.bounds.tree.phases import Phase, Turn
 from powersum.bounds.tree.proof import tree_forest
-from powersum.bounds.tree.race import Race, race_cost
+from powersum.bounds.tree.race import Outlook, Race, race_cost
 from powersum.core import work_time as time
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.errors import InputError, TooLittleMemoryError
@@ -44,6 +44,8 @@ STALLED = 2e-6
 """A cold tree that gains less than this share of its bound in a round makes room for a larger one."""
 SCREENING_SHARE, SCREENING_PASSES = 0.15, 100.0
 """Share of the time for a first look at many elimination orders, and the passes over a small tree for each of them."""
+OUTLOOK_SHARE = 0.01
+"""Share of the time left for each short search along a tree of the race."""
 RACE_SHARE, RACING_BYTES = 0.45, 0.5
 """Share of the time left for the race of the best of these orders, and share of the memory for all who take part."""
 LEAST_RACERS, MOST_RACERS, MOST_RACING_ENTRIES = 4, 12, 1.8e6
@@ -98,6 +100,10 @@ class CoveringTree:
         Bytes that it may take; 1 GB unless given.
     orders
         What an earlier tree of the problem has learned of orders.
+    rival
+        The best tree of an earlier one, at rest: it grows on in place of all others if they are no better.
+    outlook
+        Says what a search takes off the bound of a tree, where one follows.
 
     Attributes
     ----------
@@ -119,6 +125,8 @@ class CoveringTree:
         ibound: int | None = None,
         memory: int | None = None,
         orders: Orders | None = None,
+        rival: FixedTree | None = None,
+        outlook: Outlook | None = None,
     ) -> None:
         if ibound is not None and ibound < 0:
             raise InputError(f"ibound is {ibound}: it must be 0 or more")
@@ -150,7 +158,8 @@ class CoveringTree:
             self._orders_left = FEW_ORDERS if self.orders.screened else ORDERS
         self._screening_ends = self._turn_began = -math.inf
         self._race, self._entrants = Race(), list[IntArray]()
-        self._winner: tuple[FixedTree, IntArray] | None = None
+        self._winner: FixedTree | None = None
+        self._rival, self._outlook = rival, outlook
         self._steps: Steps | None = None
         """How assignments are drawn along the order of the best tree."""
         self._haste = HASTE_OF_SUMS if (problem.tau > 0.0).all() else 1.0
@@ -255,13 +264,14 @@ class CoveringTree:
             self._race.arrive(tree)
             self._go_on_racing()
             return
-        if self._phase is Phase.ORDERS and (self._winner is None or tree.log_upper < self._winner[0].log_upper):
-            self._winner = tree, self._order
+        if self._phase is Phase.ORDERS and (self._winner is None or tree.log_upper < self._winner.log_upper):
+            self._winner = tree
         if self._orders_left > 0:
             self._try_order()
         elif self._winner is not None:
             self._go_on_with_winner(self._winner)
         else:
+            self._yield_to_rival()
             self._phase = Phase.GROWTH if self._grow(deadline) else Phase.LAST
 
     def _screen(self, order: IntArray) -> None:
@@ -284,7 +294,11 @@ class CoveringTree:
         while n > 1 and (race_cost(n, GROWTH) * self._trial_entries > first or n * self._trial_entries > room):
             n -= 1
         self._orders_left, self._entrants, self._phase = 0, known[:n], Phase.RACE
+        self._race = Race(self._outlook, OUTLOOK_SHARE * left)
         tree.rest()
+        if self._rival is not None:
+            self._race.arrive(self._rival)
+            self._rival = None
 
     def _go_on_racing(self) -> None:
         """The next tree is made or grows, or the one that is left goes on alone."""
@@ -317,11 +331,18 @@ class CoveringTree:
         self._tree = self._tree_within(self._order, self._trial_entries)
         self._turn = self._trial_turn()
 
-    def _go_on_with_winner(self, winner: tuple[FixedTree, IntArray]) -> None:
-        """The best of the trial goes on for a while before a larger tree with its order has to do better."""
-        if self._tree is not winner[0]:
+    def _yield_to_rival(self) -> None:
+        """Let the tree of an earlier stage grow in place of the present one, where that is no better."""
+        rival, self._rival = self._rival, None
+        if rival is not None and rival.log_upper <= self._tree.log_upper:
             self._tree.rest()
-        self._tree, self._order = winner
+            self._tree, self._order = rival, rival.order
+
+    def _go_on_with_winner(self, winner: FixedTree) -> None:
+        """The best of the trial goes on for a while before a larger tree with its order has to do better."""
+        if self._tree is not winner:
+            self._tree.rest()
+        self._tree, self._order = winner, winner.order
         self._winner = None
         self._phase = Phase.BEST_ORDER
         self._turn = self._trial_turn(FINAL_TRIALS)

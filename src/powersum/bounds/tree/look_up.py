@@ -20,7 +20,6 @@ import numpy as np
 
 from powersum.bounds.buckets.kernels import fill_tables, workspace_size
 from powersum.bounds.buckets.tree_wiring import MESSAGE
-from powersum.bounds.tree.covering_tree import CoveringTree
 from powersum.bounds.tree.fixed_tree import FixedTree
 from powersum.core.arrays import BoolArray, FloatArray, IntArray, frozen, positions_of, starts_of
 from powersum.core.jit import compiled, inner
@@ -50,26 +49,23 @@ class Heuristic(NamedTuple):
     pool: FloatArray
 
 
-def heuristic_seconds(tree: CoveringTree, problem: Problem) -> float:
+def heuristic_seconds(tree: FixedTree, problem: Problem) -> float:
     """About what :func:`heuristic_of` will take for the variables that are maximised: nothing interrupts it."""
-    best = tree.best_tree
-    layout, wiring = best.layout, best.layout.wiring
-    nodes = np.flatnonzero((problem.tau[best.order] == 0.0)[layout.bucket])
+    layout, wiring = tree.layout, tree.layout.wiring
+    nodes = np.flatnonzero((problem.tau[tree.order] == 0.0)[layout.bucket])
     entries = (wiring.columns[nodes] * wiring.states[nodes]).astype(np.float64)
     return TABLE_COPY * float(entries @ np.diff(wiring.input_starts)[nodes])
 
 
-def heuristic_of(tree: CoveringTree, problem: Problem, *, sums: bool = False) -> tuple[Heuristic, float]:
+def heuristic_of(tree: FixedTree, problem: Problem, *, sums: bool = False) -> tuple[Heuristic, float]:
     """Read the heuristic off a tree, at its best point, and the bound of the root that goes with it.
 
     With ``sums`` it has all variables, not only those that are maximised: what it says of a sum variable's state is a
     bound on the share of the sum that has this state, given the states of all variables eliminated later.
     """
-    best = tree.best_tree
-    # The order is that of the best of all trees tried, which need not be the one that the first was given.
-    order = best.order
-    root = best.bound()
-    passes, layout = best.passes, best.layout
+    order = tree.order
+    root = tree.bound()
+    passes, layout = tree.passes, tree.layout
     wiring = layout.wiring
     chosen = (problem.tau[order] == 0.0) | sums
     nodes = np.flatnonzero(chosen[layout.bucket])[::-1]
