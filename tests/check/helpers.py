@@ -68,3 +68,12 @@ def truth(draft: Draft, domains: Sequence[Sequence[int]] | None = None) -> float
     full = Model.from_factors(cards, factors, log=True)
     # Restricting by -inf changes nothing but where the weight of a variable matters: there the state adds 0 to a sum.
     return exact_value(full, draft.weights, evidence=draft.evidence, order=draft.order)
+
+
+CLOSE = 1e-9
+"""How far brute force may be off by its rounding."""
+
+
+def holds(verified: pc.Verified, value: float) -> bool:
+    """Whether the bounds hold a value that brute force has computed with rounding."""
+    return verified.log_lower <= value + CLOSE and value <= verified.log_upper + CLOSE
