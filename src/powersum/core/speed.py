@@ -42,7 +42,7 @@ SETTING = 1e-6
 REGION = 0.7e-6
 """For each variable and each factor of a region of local search, beside the entries of its tables."""
 
-SEARCH_STEP = 1e-6
+SEARCH_STEP = 0.4e-6
 """For each step of branch and bound."""
 
 ARC = 60e-9
@@ -60,11 +60,11 @@ ROUND = 2e-4
 SINGLE_PASS = 50e-9
 """For each table entry of the bound by single factors."""
 
-COST_SWEEP = 5e-9
+COST_SWEEP = 2e-9
 """For each table entry in a sweep of moving costs in whole numbers; where tables have three variables or more, for each
 entry and pair of its table's variables."""
 
-COST_NODE = 1e-6
+COST_NODE = 0.2e-6
 """For each variable at a node of the search that moves them."""
 
 ORDERING_STEP = 2e-9

@@ -15,7 +15,7 @@ import numpy as np
 from powersum.bounds.tree.look_up import Heuristic
 from powersum.core import work_time as time
 from powersum.core.arrays import FloatArray, IntArray
-from powersum.core.jit import compiled
+from powersum.core.jit import without_counting
 from powersum.core.speed import SEARCH_STEP
 from powersum.prepare.problem import Problem
 from powersum.search.and_or import AndOr
@@ -96,7 +96,7 @@ def _places(problem: Problem, variables: IntArray, states: IntArray) -> IntArray
     return np.ascontiguousarray(places[there])
 
 
-@compiled
+@without_counting
 def visit(
     heuristic: Heuristic,
     tree: PseudoTree,

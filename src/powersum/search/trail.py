@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from powersum.bounds.tree.look_up import Heuristic
 from powersum.core.arrays import FloatArray, IntArray
-from powersum.core.jit import compiled
+from powersum.core.jit import without_counting
 from powersum.search.pseudo_tree import PseudoTree
 from powersum.search.values import Values, find, keep
 from powersum.search.walk import Walk, look_around
@@ -69,7 +69,7 @@ def new_trail(tree: PseudoTree, context_starts: IntArray, context_nodes: IntArra
     )
 
 
-@compiled
+@without_counting
 def follow(
     heuristic: Heuristic, tree: PseudoTree, values: Values, walk: Walk, proven: Values, trail: Trail, steps: int
 ) -> int:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from powersum.core.arrays import FloatArray, IntArray
-from powersum.core.jit import compiled
+from powersum.core.jit import without_counting
 
 BYTES_PER_ENTRY = 32
 PLACES = 4
@@ -53,7 +53,7 @@ def roomy(values: Values, memory: float) -> Values:
     return moved
 
 
-@compiled
+@without_counting
 def _move(values: Values, other: Values) -> None:
     for row in range(len(values.words)):
         effort = values.words[row, 3]
@@ -68,7 +68,7 @@ def _move(values: Values, other: Values) -> None:
             )
 
 
-@compiled
+@without_counting
 def find(values: Values, first: int, second: int) -> int:
     """The row of a key, or -1."""
     words = values.words
@@ -79,7 +79,7 @@ def find(values: Values, first: int, second: int) -> int:
     return -1
 
 
-@compiled
+@without_counting
 def keep(values: Values, first: int, second: int, cost: float, exact: bool, effort: int) -> None:
     """Remember the cost of a node; what is known already is never forgotten for less. ``effort`` is above 0."""
     words, numbers = values.words, values.numbers

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from powersum.bounds.tree.look_up import Heuristic, costs_of
 from powersum.core.arrays import FloatArray, IntArray
-from powersum.core.jit import compiled, inner
+from powersum.core.jit import bare, without_counting
 from powersum.search.pseudo_tree import PseudoTree
 from powersum.search.values import Values, find, keep
 
@@ -70,7 +70,7 @@ def new_walk(tree: PseudoTree) -> Walk:
     )
 
 
-@inner
+@bare
 def look_around(heuristic: Heuristic, tree: PseudoTree, values: Values, walk: Walk, node: int) -> None:
     """Fill in what the states of a max variable cost and what is known of its children in each of them."""
     place = tree.state_starts[node]
@@ -102,7 +102,7 @@ def look_around(heuristic: Heuristic, tree: PseudoTree, values: Values, walk: Wa
             walk.efforts[at] = values.words[row, 3] // 2 if row >= 0 else 0
 
 
-@inner
+@bare
 def choose(tree: PseudoTree, walk: Walk, node: int) -> tuple[int, float, float, bool]:
     """The best state of a node, its cost, that of the second best, and whether the best is exact."""
     best = 0
@@ -124,7 +124,7 @@ def choose(tree: PseudoTree, walk: Walk, node: int) -> tuple[int, float, float, 
     return best, cost, second, best_exact
 
 
-@inner
+@bare
 def enter(heuristic: Heuristic, tree: PseudoTree, values: Values, walk: Walk, node: int, threshold: float) -> None:
     """Put a node on the stack; the states of all above it are on the path."""
     height = walk.counts[0]
@@ -135,7 +135,7 @@ def enter(heuristic: Heuristic, tree: PseudoTree, values: Values, walk: Walk, no
     look_around(heuristic, tree, values, walk, node)
 
 
-@inner
+@bare
 def learn(tree: PseudoTree, values: Values, walk: Walk, node: int, cost: float, exact: bool, effort: int) -> None:
     """Note what has been found out about a node, for its parent and for later."""
     parent = tree.parents[node]
@@ -154,7 +154,7 @@ def learn(tree: PseudoTree, values: Values, walk: Walk, node: int, cost: float, 
     keep(values, first, second, walk.known[at], walk.exact[at], effort)
 
 
-@inner
+@bare
 def least_tried(tree: PseudoTree, walk: Walk, node: int, state: int) -> int:
     """The child on which the least work was spent, of those that are not exact; components before all others.
 
@@ -170,7 +170,7 @@ def least_tried(tree: PseudoTree, walk: Walk, node: int, state: int) -> int:
     return int(chosen)
 
 
-@compiled
+@without_counting
 def best_state(heuristic: Heuristic, tree: PseudoTree, values: Values, walk: Walk, node: int) -> tuple[int, bool]:
     """The best state of a node given the path above it, and whether that is certain."""
     look_around(heuristic, tree, values, walk, node)
@@ -178,7 +178,7 @@ def best_state(heuristic: Heuristic, tree: PseudoTree, values: Values, walk: Wal
     return state, exact
 
 
-@compiled
+@without_counting
 def explore(
     heuristic: Heuristic,
     tree: PseudoTree,

@@ -22,7 +22,7 @@ from powersum.bounds.buckets.kernels import fill_tables, workspace_size
 from powersum.bounds.buckets.tree_wiring import MESSAGE
 from powersum.bounds.tree.fixed_tree import FixedTree
 from powersum.core.arrays import BoolArray, FloatArray, IntArray, frozen, positions_of, starts_of
-from powersum.core.jit import compiled, inner
+from powersum.core.jit import bare, without_counting
 from powersum.core.lanes import roomy
 from powersum.core.speed import TABLE_COPY
 from powersum.prepare.problem import Problem
@@ -98,7 +98,7 @@ def heuristic_of(tree: FixedTree, problem: Problem, *, sums: bool = False) -> tu
     return heuristic, root
 
 
-@inner
+@bare
 def costs_of(heuristic: Heuristic, depth: int, states: IntArray, costs: FloatArray, place: int) -> None:
     """What each state of the variable at a depth costs, from ``place`` on in ``costs``.
 
@@ -155,7 +155,7 @@ class Boundary:
         )
 
 
-@compiled
+@without_counting
 def _sum_messages(
     nodes: IntArray,
     scope_starts: IntArray,

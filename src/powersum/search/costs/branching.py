@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from powersum.core.arrays import IntArray
-from powersum.core.jit import compiled, inner
+from powersum.core.jit import bare, without_counting
 from powersum.search.costs.cells import (
     BACKTRACKS,
     BEST,
@@ -36,7 +36,8 @@ class Path(NamedTuple):
 
     Decision ``i`` sets ``variables[i]`` to ``states[i]``, or excludes that state where ``excludes[i]``. Level ``d`` was
     opened by decision ``opened[d]``, with the trail at ``heights[d]`` and everything costing ``bounds[d]``.
-    ``last`` is the variable of the latest dead end, -1 for none: it is tried first.
+    ``last`` is the variable of the latest dead end, -1 for none: it is tried first. ``whole`` has room for a
+    configuration.
     """
 
     variables: IntArray
@@ -46,6 +47,7 @@ class Path(NamedTuple):
     heights: IntArray
     bounds: IntArray
     last: IntArray
+    whole: IntArray
 
 
 def new_path(tables: CostTables) -> Path:
@@ -54,10 +56,11 @@ def new_path(tables: CostTables) -> Path:
     most = int(tables.state_starts[-1]) + n + 1
     variables, states, excludes = (np.zeros(most, dtype=np.int64) for _ in range(3))
     opened, heights, bounds = (np.zeros(n + 2, dtype=np.int64) for _ in range(3))
-    return Path(variables, states, excludes, opened, heights, bounds, np.full(1, -1, dtype=np.int64))
+    last, whole = np.full(1, -1, dtype=np.int64), np.zeros(n, dtype=np.int64)
+    return Path(variables, states, excludes, opened, heights, bounds, last, whole)
 
 
-@inner
+@bare
 def open_level(bound: int, path: Path, now: Cells) -> None:
     """Open a level."""
     depth = now.counts[DEPTH]
@@ -68,7 +71,7 @@ def open_level(bound: int, path: Path, now: Cells) -> None:
     now.counts[SERIAL] += 1
 
 
-@inner
+@bare
 def close(path: Path, now: Cells) -> None:
     """Undo the last level; what is changed from here on belongs to the one before."""
     depth = now.counts[DEPTH] - 1
@@ -79,14 +82,14 @@ def close(path: Path, now: Cells) -> None:
     clean(now)
 
 
-@inner
+@bare
 def _note(variable: int, state: int, excludes: Any, path: Path, now: Cells) -> None:
     at = now.counts[LENGTH]
     path.variables[at], path.states[at], path.excludes[at] = variable, state, excludes
     now.counts[LENGTH] = at + 1
 
 
-@inner
+@bare
 def next_variable(path: Path, now: Cells) -> Any:
     """The variable of the latest dead end, else one of few states whose tables led to many; -1 where all are set."""
     last = path.last[0]
@@ -100,7 +103,7 @@ def next_variable(path: Path, now: Cells) -> Any:
     return best
 
 
-@inner
+@bare
 def next_state(v: int, tables: CostTables, now: Cells) -> Any:
     """A state that costs nothing: that of the best configuration, else one that fits its neighbours, else the first."""
     start = tables.state_starts[v]
@@ -115,10 +118,9 @@ def next_state(v: int, tables: CostTables, now: Cells) -> Any:
     return best
 
 
-@inner
-def _take_configuration(tables: CostTables, now: Cells) -> None:
+@bare
+def _take_configuration(states: IntArray, tables: CostTables, now: Cells) -> None:
     """All variables are set: their cost, by the tables themselves, may be the best."""
-    states = np.zeros(len(now.rank), np.int64)
     for v in range(len(now.rank)):
         for s in range(tables.cardinalities[v]):
             if now.cells[now.alive + tables.state_starts[v] + s]:
@@ -126,10 +128,11 @@ def _take_configuration(tables: CostTables, now: Cells) -> None:
     cost = cost_of(states, tables)
     if cost < now.counts[BEST]:
         now.counts[BEST] = cost
-        now.best_states[:] = states
+        for v in range(len(states)):
+            now.best_states[v] = states[v]
 
 
-@compiled
+@without_counting
 def descend(decisions: Any, tables: CostTables, path: Path, now: Cells) -> bool:
     """From the root to the node whose decisions are the first so many of the path; False at a dead end, at the root."""
     open_level(now.cells[0], path, now)
@@ -151,14 +154,14 @@ def descend(decisions: Any, tables: CostTables, path: Path, now: Cells) -> bool:
     return False
 
 
-@compiled
+@without_counting
 def leave(path: Path, now: Cells) -> None:
     """Back to the root."""
     while now.counts[DEPTH] > 0:
         close(path, now)
 
 
-@compiled
+@without_counting
 def search_below(backtracks: Any, nodes: Any, tables: CostTables, path: Path, now: Cells) -> int:
     """Search below the node that the path leads to, with so many dead ends and nodes at most; see the constants.
 
@@ -173,7 +176,7 @@ def search_below(backtracks: Any, nodes: Any, tables: CostTables, path: Path, no
         v = next_variable(path, now)
         consistent = v >= 0
         if v < 0:
-            _take_configuration(tables, now)
+            _take_configuration(path.whole, tables, now)
         else:
             s = next_state(v, tables, now)
             open_level(now.cells[0], path, now)

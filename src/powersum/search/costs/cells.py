@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from powersum.core.arrays import FloatArray, IntArray
-from powersum.core.jit import compiled, inner
+from powersum.core.jit import bare, compiled
 from powersum.search.costs.tables import CostTables
 
 BEST, HEIGHT, SERIAL, FULL, LENGTH, DEPTH, BACKTRACKS, NODES, WAITS = range(9)
@@ -90,7 +90,7 @@ def new_cells(tables: CostTables, order: IntArray, hard: int, *, trail: int) -> 
     )
 
 
-@inner
+@bare
 def put(place: int, value: Any, now: Cells) -> None:
     """Change a cell; at the first change since a level was opened its value before goes on the trail."""
     serial = now.counts[SERIAL]
@@ -103,7 +103,7 @@ def put(place: int, value: Any, now: Cells) -> None:
     now.cells[place] = value
 
 
-@inner
+@bare
 def undo(height: int, now: Cells) -> None:
     """Give all cells the values that they had when the trail was this high."""
     for i in range(now.counts[HEIGHT] - 1, height - 1, -1):
@@ -111,7 +111,7 @@ def undo(height: int, now: Cells) -> None:
     now.counts[HEIGHT] = height
 
 
-@inner
+@bare
 def has_room(cells: int, now: Cells) -> bool:
     """Whether so many more cells can be changed; else it is noted that the trail is too short.
 
@@ -123,7 +123,7 @@ def has_room(cells: int, now: Cells) -> bool:
     return False
 
 
-@inner
+@bare
 def settle(v: int, tables: CostTables, now: Cells) -> bool:
     """What all states of a variable cost becomes a cost of everything; what costs too much goes. False at the end."""
     first, last = tables.state_starts[v], tables.state_starts[v + 1]
@@ -152,7 +152,7 @@ def settle(v: int, tables: CostTables, now: Cells) -> bool:
     return bool(left > 0)
 
 
-@inner
+@bare
 def drop(v: int, state: int, tables: CostTables, now: Cells) -> bool:
     """Remove a state of a variable; False where none is left."""
     put(now.alive + tables.state_starts[v] + state, np.int64(0), now)
@@ -161,7 +161,7 @@ def drop(v: int, state: int, tables: CostTables, now: Cells) -> bool:
     return bool(now.cells[now.sizes + v] > 0)
 
 
-@inner
+@bare
 def keep_only(v: int, state: int, tables: CostTables, now: Cells) -> None:
     """Remove all other states of a variable."""
     for s in range(tables.cardinalities[v]):

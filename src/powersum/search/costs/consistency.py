@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from powersum.core.jit import compiled, inner
+from powersum.core.jit import bare, without_counting
 from powersum.search.costs.cells import BEST, FULL, Cells, has_room, put, settle
 from powersum.search.costs.moves import pull_pair, pull_table
 from powersum.search.costs.tables import CostTables
@@ -21,19 +21,19 @@ PASSES = 20
 """Passes over the variables at one node at most; what is left to move then stays where it is."""
 
 
-@inner
+@bare
 def _mark(v: int, now: Cells) -> None:
     now.dirty[v] |= 1
 
 
-@inner
+@bare
 def _blame(f: int, tables: CostTables, now: Cells) -> None:
     """Count a dead end where it came from."""
     for i in range(tables.scope_starts[f], tables.scope_starts[f + 1]):
         now.weights[tables.scope_variables[i]] += 1.0
 
 
-@inner
+@bare
 def _push(v: int, flags: int, tables: CostTables, now: Cells) -> bool:
     """Move costs over all tables of a variable whose costs or states changed; False at a dead end."""
     for at in range(tables.incident_starts[v], tables.incident_starts[v + 1]):
@@ -72,7 +72,7 @@ def _push(v: int, flags: int, tables: CostTables, now: Cells) -> bool:
     return True
 
 
-@inner
+@bare
 def _costs_nothing(v: int, state: int, tables: CostTables, now: Cells) -> bool:
     """Whether a state, with the best state of each neighbour, costs nothing; tables of more than two are not asked."""
     cells = now.cells
@@ -98,7 +98,7 @@ def _costs_nothing(v: int, state: int, tables: CostTables, now: Cells) -> bool:
     return True
 
 
-@inner
+@bare
 def _exists(v: int, tables: CostTables, now: Cells) -> bool:
     """Whether some state of a variable costs nothing with its neighbours."""
     cells = now.cells
@@ -113,7 +113,7 @@ def _exists(v: int, tables: CostTables, now: Cells) -> bool:
     return False
 
 
-@inner
+@bare
 def _gather(v: int, tables: CostTables, now: Cells) -> bool:
     """Move what the neighbours of a variable cost to its states; False at a dead end."""
     for at in range(tables.incident_starts[v], tables.incident_starts[v + 1]):
@@ -124,7 +124,7 @@ def _gather(v: int, tables: CostTables, now: Cells) -> bool:
     return settle(v, tables, now)
 
 
-@inner
+@bare
 def _settle_all(tables: CostTables, now: Cells) -> bool:
     """Settle every variable; False at a dead end."""
     possible = True
@@ -133,7 +133,7 @@ def _settle_all(tables: CostTables, now: Cells) -> bool:
     return possible
 
 
-@inner
+@bare
 def clean(now: Cells) -> None:
     """Forget what was still to be looked at, after a dead end."""
     for v in range(len(now.dirty)):
@@ -141,7 +141,7 @@ def clean(now: Cells) -> None:
         now.waiting[v] = 0
 
 
-@inner
+@bare
 def _wake(v: int, tables: CostTables, now: Cells) -> None:
     """A variable has changed: its neighbours and itself are asked again."""
     now.waiting[v] = 1
@@ -151,7 +151,7 @@ def _wake(v: int, tables: CostTables, now: Cells) -> None:
             now.waiting[tables.scope_variables[i]] = 1
 
 
-@inner
+@bare
 def propagate(tables: CostTables, now: Cells) -> bool:
     """Move costs until nothing changes, or for so many passes; False where nothing better than the best is left.
 
@@ -192,7 +192,7 @@ def propagate(tables: CostTables, now: Cells) -> bool:
     return bool(now.cells[0] < now.counts[BEST])
 
 
-@compiled
+@without_counting
 def sweep(backwards: bool, tables: CostTables, now: Cells) -> bool:
     """One sweep of sequential message passing at the root; False where nothing better than the best is left.
 
@@ -235,7 +235,7 @@ def sweep(backwards: bool, tables: CostTables, now: Cells) -> bool:
     return bool(now.cells[0] < now.counts[BEST])
 
 
-@inner
+@bare
 def _direction(v: int, f: int, backwards: bool, tables: CostTables, now: Cells) -> tuple[Any, Any]:
     """Whether a table has variables that come later in this sweep, and whether it has earlier ones."""
     later = earlier = np.int64(0)
@@ -249,7 +249,7 @@ def _direction(v: int, f: int, backwards: bool, tables: CostTables, now: Cells) 
     return later, earlier
 
 
-@compiled
+@without_counting
 def make_consistent(tables: CostTables, now: Cells) -> bool:
     """Propagate at the root, from everything; False where nothing better than the best is left."""
     for v in range(len(now.dirty)):

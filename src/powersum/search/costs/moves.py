@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from powersum.core.jit import inner
+from powersum.core.jit import bare
 from powersum.search.costs.cells import Cells, has_room, put
 from powersum.search.costs.tables import CostTables
 
 
-@inner
+@bare
 def pull_pair(f: int, side: int, extends: bool, tables: CostTables, now: Cells) -> bool:
     """Move what a pair costs whatever the other variable does to the states of one; True when anything moved.
 
@@ -76,7 +76,7 @@ def pull_pair(f: int, side: int, extends: bool, tables: CostTables, now: Cells) 
     return True
 
 
-@inner
+@bare
 def _least(f: int, target: int, behind: int, tables: CostTables, now: Cells) -> bool:
     """Fill ``gained`` with what a table costs at least for each state of one of its variables; True if any is above 0.
 
@@ -115,7 +115,7 @@ def _least(f: int, target: int, behind: int, tables: CostTables, now: Cells) -> 
     return some
 
 
-@inner
+@bare
 def pull_table(f: int, target: Any, behind: int, tables: CostTables, now: Cells) -> bool:
     """The same for a table of any number of variables, with the own costs of those of rank above ``behind``."""
     if not _least(f, target, behind, tables, now):
@@ -149,7 +149,7 @@ def pull_table(f: int, target: Any, behind: int, tables: CostTables, now: Cells)
     return True
 
 
-@inner
+@bare
 def _take(f: int, target: int, tables: CostTables, now: Cells) -> None:
     """Move what :func:`_least` found to the states of the variable."""
     i = tables.scope_starts[f] + target

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 
 from powersum.core.arrays import IntArray
-from powersum.core.jit import compiled
+from powersum.core.jit import without_counting
 from powersum.search.costs.branching import Path, close, next_state, next_variable, open_level
 from powersum.search.costs.cells import BEST, Cells, drop, has_room, keep_only, put
 from powersum.search.costs.consistency import clean, propagate
 from powersum.search.costs.tables import CostTables
 
 
-@compiled
+@without_counting
 def one_round(gone: IntArray, tables: CostTables, now: Cells) -> int:
     """Move costs, then remove what costs too much; how many states went, -1 where nothing better is left."""
     if not propagate(tables, now):
@@ -28,7 +28,7 @@ def one_round(gone: IntArray, tables: CostTables, now: Cells) -> int:
     return int(remove_dear(gone, tables, now))
 
 
-@compiled
+@without_counting
 def remove_dear(gone: IntArray, tables: CostTables, now: Cells) -> int:
     """Remove all states that cost too much, which ``gone`` then names; how many."""
     room = now.counts[BEST] - now.cells[0]
@@ -48,7 +48,7 @@ def remove_dear(gone: IntArray, tables: CostTables, now: Cells) -> int:
     return n
 
 
-@compiled
+@without_counting
 def go_down(choice: IntArray, tables: CostTables, path: Path, now: Cells) -> bool:
     """Set a variable to a state, which ``choice`` then names; False where all are set or there is no room."""
     v = next_variable(path, now)
@@ -61,7 +61,7 @@ def go_down(choice: IntArray, tables: CostTables, path: Path, now: Cells) -> boo
     return True
 
 
-@compiled
+@without_counting
 def go_back(v: Any, s: Any, tables: CostTables, path: Path, now: Cells) -> bool:
     """Back to before a variable was set, and exclude the state; False where that leaves none."""
     path.last[0] = v
