@@ -5,6 +5,7 @@ from __future__ import annotations
 import concurrent.futures as cf
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -127,6 +128,33 @@ def test_one_certificate_of_road_and_cubes(
     result, _ = conquered(asked.model, chosen, {}, seen=[], schedule=Schedule(quick=0.0), certificate=True)
     assert result.status is ps.Status.OPTIMAL, result.reason
     checked(result, asked, tmp_path)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_the_road_has_shown_is_not_taken_back_where_it_cannot_be_proven(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is not proven does not close a cube, and the bound of the next snapshot had been infinite."""
+    model, maximize, evidence = question_of(seed)
+    value, rng = truth(model, maximize, evidence), np.random.default_rng(seed)
+
+    class Unproven(Loose):
+        def end(self) -> Report:
+            return replace(super().end(), log_upper=math.inf, log_claimed=self.log_upper + 1e-3)
+
+    class Made(Road):
+        @classmethod
+        def into(cls, asked: Asked, cube: Mapping[int, int], seconds: float, stage: int = 0) -> Any:
+            return Unproven(asked, cube, stage, rng)
+
+    monkeypatch.setattr(cubes, "bound_cube", Oracle(seed))
+    monkeypatch.setattr(cubes, "Road", Made)
+    seen: list[ps.Snapshot] = []
+    result, _ = conquered(model, maximize, evidence, seen=seen, schedule=SLOW)
+    uppers = [*(snapshot.log_upper for snapshot in seen), result.log_upper]
+    # What was computed from scratch is a little more than what the road had said.
+    assert all(after <= before + 1e-3 + 1e-9 for before, after in pairwise(uppers) if before > -math.inf)
+    assert all(upper >= value - 1e-9 for upper in uppers)
 
 
 def test_bounds_of_a_part_as_bounds_of_the_whole() -> None:

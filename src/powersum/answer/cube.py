@@ -74,6 +74,8 @@ class Report:
         Proves the bounds, where certificates are wanted.
     notes
         What a reader of the bounds must know, such as that the lower one is not the value of the assignment itself.
+    log_claimed
+        The upper bound, computed from scratch, whether it is proven or not; infinity where nobody says.
     """
 
     log_upper: float
@@ -85,6 +87,7 @@ class Report:
     given_up: bool = False
     proof: CubeProof = NOTHING_PROVEN
     notes: tuple[str, ...] = ()
+    log_claimed: float = math.inf
 
 
 def bound_cube(
@@ -187,6 +190,7 @@ def report_of(asked: Asked, cube: Mapping[int, int], solver: Solver) -> Report:
         result.seconds,
         proof=proof,
         notes=solver.notes,
+        log_claimed=result.log_upper,
     )
 
 

@@ -156,6 +156,8 @@ class Conquest:
             (workers.size + 1) // 2, PARTNER_SECONDS if in_turns else None, certificate=solver.certified
         )
         self._road: Road | None = None
+        self._claimed = math.inf
+        """What roads that were left have shown of the whole, proven or not: it was told, and is not taken back."""
         self._trunk, self._on_road = self._root, road
         if road:
             self._follow(self._root, 0)
@@ -225,8 +227,11 @@ class Conquest:
 
     @property
     def _met(self) -> bool:
-        board = self._board
-        return board.gap <= max(self._question.limits.gap, SAME) or board.log_upper == -math.inf
+        log_upper, log_lower = self._board.log_upper, self._board.log_lower
+        if self._asked.certificate and self._road is None:
+            # What could not be proven was claimed, and yet the proof is wanted.
+            log_upper = max(log_upper, self._root.log_upper)
+        return log_upper == -math.inf or log_upper - log_lower <= max(self._question.limits.gap, SAME)
 
     def _follow(self, node: Node, stage: int) -> None:
         """Work on a cube in this process from now on."""
@@ -259,6 +264,8 @@ class Conquest:
         road, self._road = self._road, None
         if road is not None:
             report = road.end()
+            claimed, _ = lifted(self._trunk, report.log_claimed, -math.inf, sums=self._sums)
+            self._claimed = min(self._claimed, claimed)
             if self._best_proof is None:
                 self._best_proof, self._board.notes = report.proof, report.notes
             self._take(self._trunk, report)
@@ -385,21 +392,27 @@ class Conquest:
     def _report(self) -> None:
         """Both bounds of the whole to the board, and whoever wants to know."""
         root, board, road = self._root, self._board, self._road
-        log_upper, log_lower = root.log_upper, root.log_lower
+        log_upper, log_lower = self._log_known, root.log_lower
         if road is not None and road.log_upper > -math.inf:
-            log_upper, live = lifted(self._trunk, road.log_upper, road.log_lower, sums=self._sums)
+            above, live = lifted(self._trunk, road.log_upper, road.log_lower, sums=self._sums)
+            log_upper = min(log_upper, above)
             # A sum that a certificate is wanted of counts as far as it is proven, which is known at the end.
             log_lower = log_lower if self._asked.certificate else live
         if root.log_upper == -math.inf:
             board.impossible()
         else:
-            again = (lambda: root.log_upper) if log_upper < root.log_upper else None
+            again = (lambda: self._log_known) if log_upper < self._log_known else None
             board.offer_upper(self._whole, log_upper, 0.0, again)
         if self._sums:
             board.offer_lower(self._whole, log_lower, 0.0, np.full(len(board.states), -1, dtype=np.int64))
         snapshot = board.snapshot(self._spent)
         if snapshot is not None and self._callback is not None:
             self._callback(snapshot)
+
+    @property
+    def _log_known(self) -> float:
+        """The upper bound on the whole without what the road shows now."""
+        return min(self._root.log_upper, self._claimed)
 
     def _answer(self) -> Result:
         self._leave()
