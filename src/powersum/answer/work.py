@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Generator
 from dataclasses import replace
 from functools import partial
+from weakref import WeakMethod
 
 import numpy as np
 
@@ -32,6 +33,8 @@ from powersum.assign.evaluator import Evaluator
 from powersum.assign.wide_search import bytes_with, sum_tree_for
 from powersum.bounds.affordable import HUGE
 from powersum.bounds.single import SingleFactors, single_seconds
+from powersum.bounds.tree.fixed_tree import FixedTree
+from powersum.bounds.tree.race import Outlook
 from powersum.core.arrays import IntArray
 from powersum.core.clock import Clock
 from powersum.core.progress import Progress
@@ -165,6 +168,17 @@ def _first_orders(clock: Clock, schedule: Schedule) -> float:
     return min(schedule.first_orders, schedule.first_orders_share * clock.limit) if clock.limit < math.inf else 0.0
 
 
+def _held_by_others(outlook: Outlook) -> Outlook:
+    """An outlook whose searcher it does not hold: who holds each other keeps memory until it is collected."""
+    method = WeakMethod(outlook)
+
+    def asked(tree: FixedTree, seconds: float) -> float:
+        found = method()
+        return 0.0 if found is None else found(tree, seconds)
+
+    return asked
+
+
 def crew_of(
     task: Task, full: FullSearch, conditioning: Conditioning, narrower: Callable[[IntArray], None] = lambda order: None
 ) -> Crew:
@@ -181,7 +195,7 @@ def crew_of(
     tightening = Tightening(task, local)
     sums = PartialSums(task, tightening, local)
     search = BranchAndBound(task, evaluator, tightening, local)
-    tightening.outlook = search.outlook
+    tightening.outlook = _held_by_others(search.outlook)
     conditioning.sums = sums
 
     def take(order: IntArray) -> None:

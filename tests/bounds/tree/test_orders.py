@@ -178,15 +178,19 @@ def test_where_time_does_not_end_nothing_is_screened() -> None:
         assert tree._phase is not Phase.SCREENING
 
 
+@pytest.mark.parametrize("grows", [True, False])
 @pytest.mark.parametrize("tau", [MIXED, np.ones(N), np.zeros(N)])
 @pytest.mark.parametrize("seed", range(3))
 def test_the_tree_of_an_earlier_stage_grows_on_where_all_others_are_no_better(
-    seed: int, tau: FloatArray, monkeypatch: pytest.MonkeyPatch
+    seed: int, tau: FloatArray, grows: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Trees are draws: one of a short stage was often better than what a long one had found, and was forgotten."""
     for name, value in (("SMALL_ENTRIES", 400.0), ("EXACT_ENTRIES", 0.0), ("ENTRIES_PER_VARIABLE", 0.0)):
         monkeypatch.setattr(covering_tree, name, value)
     monkeypatch.setattr(covering_tree, "LEAST_SCREENING", 0.1)
+    if not grows:
+        # It goes on as it is where it cannot grow.
+        monkeypatch.setattr(fixed_tree.FixedTree, "grown", lambda *arguments: None)
     problem = problem_of(seed, tau)
     exact = exact_value(problem.model, problem.tau)
     order = elimination_order(problem.model, problem.tau)
@@ -195,7 +199,7 @@ def test_the_tree_of_an_earlier_stage_grows_on_where_all_others_are_no_better(
         for _ in range(60):
             rival.step(math.inf)
         rival.rest()
-        before, n_entries = rival.log_upper, rival.layout.n_entries
+        before, n_entries, point = rival.log_upper, rival.layout.n_entries, rival.point()
         tree = CoveringTree(problem, order, seed=seed, rival=rival)
         assert tree.log_upper > before
         deadline = work_time.monotonic() + 0.2
@@ -204,6 +208,7 @@ def test_the_tree_of_an_earlier_stage_grows_on_where_all_others_are_no_better(
     assert exact <= tree.log_upper <= before
     # It is left as it was, for whoever still holds it.
     assert rival.log_upper == before
+    assert all(np.array_equal(now, then) for now, then in zip(rival.point(), point, strict=True))
     assert rival.bound() == pytest.approx(before, abs=1e-9)
     assert tree.best_tree.layout.n_entries >= n_entries
     assert tree.bound() >= exact

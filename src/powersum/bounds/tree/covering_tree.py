@@ -160,6 +160,8 @@ class CoveringTree:
         self._race, self._entrants = Race(), list[IntArray]()
         self._winner: FixedTree | None = None
         self._rival, self._outlook = rival, outlook
+        self._borrowed = rival
+        """Whoever has made the rival may still prove a bound by it: it is not moved."""
         self._steps: Steps | None = None
         """How assignments are drawn along the order of the best tree."""
         self._haste = HASTE_OF_SUMS if (problem.tau > 0.0).all() else 1.0
@@ -195,6 +197,8 @@ class CoveringTree:
             return False
         else:
             limit = min(deadline, self._turn.deadline)
+            if tree is self._borrowed:
+                tree = self._tree = tree.again()
             if not tree.step(limit):
                 if limit == deadline:
                     return False

@@ -210,6 +210,14 @@ class FixedTree:
         tree._annealing = Annealing(first=min(REWARMED * temperature, FIRST_TEMPERATURE))
         return tree
 
+    def again(self) -> FixedTree:
+        """The same tree at its best point, to go on with where this one shall stay as it is."""
+        tree = FixedTree(self._problem, self.order, self._scopes, self.parts, threads=self._threads)
+        tree.passes.parameters[:] = self._best
+        tree._claim()
+        tree._annealing = Annealing(first=self._annealing.temperature)
+        return tree
+
     @property
     def cold(self) -> bool:
         """True when max variables have reached their last temperature."""
