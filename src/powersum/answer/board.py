@@ -57,11 +57,19 @@ ONE_TERM = "There was no time for sums yet: log_lower is the largest term known 
 FROM_FILE = "log_lower is what the file that was resumed proves of the value of the assignment."
 """Of an answer that is not more than what an earlier run has left: that may be a bound on the value."""
 
+EQUAL = 1e-9
+"""Bounds that are nearer than this share of them say one number."""
+
 FLEETING = ((ONE_TERM,), (FROM_FILE,))
 """What is no longer true when an assignment has been evaluated, and is better."""
 
 MOST_ROUNDING = 1e-4
 """Share of a value (or of 1) that rounding may have moved while it still counts as exact: the gap tells how far."""
+
+
+def one_number(log_lower: float, log_upper: float) -> bool:
+    """Whether bounds are so near that nothing need be said about which of them is the value."""
+    return log_upper == log_lower or log_upper - log_lower <= EQUAL * max(1.0, abs(log_lower))
 
 
 class Board:

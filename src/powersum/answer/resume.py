@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from powersum.answer.board import FROM_FILE, Board
+from powersum.answer.board import FROM_FILE, Board, one_number
 from powersum.answer.inheritance import states_within
 from powersum.bounds.tree.fixed_tree import FixedTree
 from powersum.bounds.tree.rebuilding import Edge, Saved, rebuilt
@@ -36,9 +36,6 @@ from powersum_check.numbers import Table
 
 MOST_BYTES = 4e9
 """Bytes that a checkpoint may take unpacked, where the question allows more."""
-
-EQUAL = 1e-9
-"""Bounds of a file this close, relative to their size, are the value itself but for rounding."""
 
 PAIRS = ("box", "removed", "edges")
 ARRAYS = (
@@ -141,8 +138,7 @@ class Resumed:
             given = np.full(len(problem.variables), -1, dtype=np.int64) if states is None else states
             if board.offer_lower(problem, found.log_lower - problem.log_constant, 0.0, given):
                 board.offer_below(problem, found.log_lower - problem.log_constant, 0.0, self._steps)
-                met = found.log_upper - found.log_lower <= EQUAL * max(1.0, abs(found.log_lower))
-                if not met and (problem.tau > 0.0).any():
+                if not one_number(found.log_lower, found.log_upper) and (problem.tau > 0.0).any():
                     # The sum that the assignment leaves may have been too wide.
                     board.notes = (FROM_FILE,)
 

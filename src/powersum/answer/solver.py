@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from powersum.answer.board import FLEETING, IMPOSSIBLE_REASON, Board, proven
+from powersum.answer.board import FLEETING, IMPOSSIBLE_REASON, Board, one_number, proven
 from powersum.answer.checkpoint import Checkpoints
 from powersum.answer.probability import reserved, with_probability
 from powersum.answer.small import first_bounds, small_work
@@ -427,8 +427,8 @@ class Solver:
 
         board = self._board
         board.refuse()
-        # Where bounds meet, whose value the lower one is needs no word.
-        certificate, notes = None, () if board.gap <= SAME and board.notes in FLEETING else board.notes
+        met = one_number(board.log_lower, board.log_upper)
+        certificate, notes = None, () if met and board.notes in FLEETING else board.notes
         with counted_by(self.meter):
             board.confirm()
             if board.history:
