@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import os
+import select
 import stat
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
-from typing import IO, Any, cast
+from typing import IO, TYPE_CHECKING, cast
 
 from powersum.core.errors import InputError
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 PathLike = str | os.PathLike[str]
 
@@ -46,7 +51,8 @@ def load(path: PathLike) -> bytes:
         if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
             kind = "a directory" if stat.S_ISDIR(mode) else "not a file"
             raise InputError(f"{shown(path)}: cannot be read: it is {kind}")
-        with _opener(path)(path, "rb") as handle:
+        waiting = stat.S_ISFIFO(mode) and os.name == "posix"
+        with io.BufferedReader(_Pipe(path) if waiting else io.FileIO(path)) as raw, _unpacked(path, raw) as handle:
             # In pieces: a read of at most n bytes sets n bytes aside, however small the file.
             pieces: list[bytes] = []
             held = 0
@@ -79,7 +85,7 @@ def saving(path: PathLike) -> Iterator[IO[bytes]]:
         target = place if special else place.with_name(f".{place.name[:32]}.{token_hex(6)}.part")
         try:
             with open(target, "wb") as raw:
-                if _opener(path) is open:
+                if plain_name(path) == os.fspath(path):
                     yield raw
                 else:
                     with _packer(path, raw) as packed:
@@ -96,18 +102,31 @@ def saving(path: PathLike) -> Iterator[IO[bytes]]:
         raise InputError(f"{shown(path)}: cannot be written ({reason(error)})") from None
 
 
-def _opener(path: PathLike) -> Callable[..., Any]:
-    """The function that opens a file of this name for reading."""
+class _Pipe(io.FileIO):
+    """A pipe that is read as soon as it has something, with a look at what else happened in between.
+
+    A signal that arrives after Python's last look and before a read begins would wait until somebody writes: Ctrl-C
+    would be lost (seen once in some thousand runs that were interrupted as soon as they had opened their pipe).
+    """
+
+    def readinto(self, buffer: WriteableBuffer, /) -> int | None:
+        while not select.select([self], [], [], 0.2)[0]:
+            pass
+        return super().readinto(buffer)
+
+
+def _unpacked(path: PathLike, raw: IO[bytes]) -> IO[bytes]:
+    """What is read from ``raw``, uncompressed as the file's name says."""
     suffix = os.path.splitext(os.fspath(path))[1].lower()
     if suffix == ".gz":
         import gzip
 
-        return gzip.open
+        return cast(IO[bytes], gzip.open(raw, "rb"))
     if suffix == ".xz":
         import lzma
 
-        return lzma.open
-    return open
+        return lzma.open(raw, "rb")
+    return raw
 
 
 def _packer(path: PathLike, raw: IO[bytes]) -> IO[bytes]:
