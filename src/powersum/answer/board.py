@@ -330,13 +330,14 @@ class Board:
         self.proof()
         self._draft = None
         compute_again, self._compute_again = self._compute_again, None
-        if compute_again is None:
-            return
-        least = compute_again()
-        least = math.inf if math.isnan(least) else least
-        if least > self.log_upper:
-            self.log_upper = least
-            self.history = [replace(past, log_upper=max(past.log_upper, least)) for past in self.history]
+        if compute_again is not None:
+            least = compute_again()
+            least = math.inf if math.isnan(least) else least
+            if least > self.log_upper:
+                self.log_upper = least
+                self.history = [replace(past, log_upper=max(past.log_upper, least)) for past in self.history]
+        if self.notes in FLEETING and one_number(self.log_lower, self.log_upper):
+            self.notes = ()
 
     def snapshot(self, seconds: float, *, always: bool = False) -> Snapshot | None:
         """Note down where the bounds stand; None if they have not moved, unless it is to be done always."""

@@ -264,8 +264,10 @@ class Conquest:
         road, self._road = self._road, None
         if road is not None:
             report = road.end()
-            claimed, _ = lifted(self._trunk, report.log_claimed, -math.inf, sums=self._sums)
-            self._claimed = min(self._claimed, claimed)
+            if report.log_claimed > -math.inf:
+                # That nothing is possible counts with its proof only, by `_take`.
+                claimed, _ = lifted(self._trunk, report.log_claimed, -math.inf, sums=self._sums)
+                self._claimed = min(self._claimed, claimed)
             if self._best_proof is None:
                 self._best_proof, self._board.notes = report.proof, report.notes
             self._take(self._trunk, report)

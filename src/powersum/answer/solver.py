@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from powersum.answer.board import FLEETING, IMPOSSIBLE_REASON, Board, one_number, proven
+from powersum.answer.board import IMPOSSIBLE_REASON, Board, proven
 from powersum.answer.checkpoint import Checkpoints
 from powersum.answer.probability import reserved, with_probability
 from powersum.answer.small import first_bounds, small_work
@@ -427,10 +427,10 @@ class Solver:
 
         board = self._board
         board.refuse()
-        met = one_number(board.log_lower, board.log_upper)
-        certificate, notes = None, () if met and board.notes in FLEETING else board.notes
+        certificate = None
         with counted_by(self.meter):
             board.confirm()
+            notes = board.notes
             if board.history:
                 # An exception while the end was being proven leaves what had moved just before without a snapshot.
                 board.snapshot(self._clock.spent)

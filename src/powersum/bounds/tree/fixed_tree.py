@@ -213,8 +213,7 @@ class FixedTree:
     def again(self) -> FixedTree:
         """The same tree at its best point, to go on with where this one shall stay as it is."""
         tree = FixedTree(self._problem, self.order, self._scopes, self.parts, threads=self._threads)
-        tree.passes.parameters[:] = self._best
-        tree._claim()
+        tree.go_on_from(self._best)
         tree._annealing = Annealing(first=self._annealing.temperature)
         return tree
 
