@@ -8,7 +8,8 @@ import pytest
 from powersum.assign.evaluator import Evaluator
 from powersum.assign.portfolio import Portfolio
 from powersum.bounds.tree.covering_tree import CoveringTree
-from powersum.bounds.tree.look_up import Boundary, Heuristic, heuristic_of
+from powersum.bounds.tree.look_up import Boundary
+from powersum.bounds.tree.losses import Losses, losses_of
 from powersum.core import work_time as time
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.progress import Progress
@@ -26,16 +27,16 @@ from tests.clock import Ticks
 from tests.oracle import exact_value
 
 
-def searched(problem: Problem, *, ibound: int, memory: float = 1e6) -> tuple[Heuristic, AndOr, float]:
+def searched(problem: Problem, *, ibound: int, memory: float = 1e6) -> tuple[Losses, AndOr, float]:
     order = elimination_order(problem.model, problem.tau)
     tree = CoveringTree(problem, order, ibound=ibound)
     for _ in range(2):
         tree.step(np.inf)
-    heuristic, root = heuristic_of(tree.best_tree, problem)
+    losses, root = losses_of(tree.best_tree, problem)
     evaluator = Evaluator(problem, memory=2e7)
     start = np.where(evaluator.is_max, 0, -1)
     search = AndOr(
-        heuristic,
+        losses,
         tree.best_tree,
         evaluator,
         log_upper=root,
@@ -43,13 +44,13 @@ def searched(problem: Problem, *, ibound: int, memory: float = 1e6) -> tuple[Heu
         assignment=start,
         memory=memory,
     )
-    return heuristic, search, root
+    return losses, search, root
 
 
 def costs_at(search: AndOr, depth: int, path: IntArray) -> FloatArray:
     """What each state of the variable at a depth costs, given those above it."""
     search.walk.path[: len(path)] = path
-    best_state(search.heuristic, search._tree, search.values, search.walk, depth)
+    best_state(search.losses, search._tree, search.values, search.walk, depth)
     starts = search._tree.state_starts
     return search.walk.costs[starts[depth] : starts[depth + 1]].copy()
 
@@ -57,17 +58,17 @@ def costs_at(search: AndOr, depth: int, path: IntArray) -> FloatArray:
 @pytest.mark.parametrize("seed", range(30))
 def test_heuristic_bounds_every_partial_assignment(seed: int) -> None:
     problem = hard_case(seed, zeros=0.15 * (seed % 2)).problem()
-    heuristic, search, bound = searched(problem, ibound=2)
+    losses, search, bound = searched(problem, ibound=2)
     rng = np.random.default_rng(seed)
-    path = np.zeros(len(heuristic.variables), dtype=np.int64)
+    path = np.zeros(len(losses.variables), dtype=np.int64)
     given: dict[int, int] = {}
-    for depth, v in enumerate(heuristic.variables.tolist()):
+    for depth, v in enumerate(losses.variables.tolist()):
         costs = costs_at(search, depth, path)
-        for s in range(int(heuristic.cardinalities[depth])):
+        for s in range(int(losses.cardinalities[depth])):
             truth = exact_value(problem.model, problem.tau, evidence={**given, v: s})
             assert bound - costs[s] >= truth - 1e-9
             assert costs[s] >= 0.0
-        path[depth] = int(rng.integers(heuristic.cardinalities[depth]))
+        path[depth] = int(rng.integers(losses.cardinalities[depth]))
         given[v] = int(path[depth])
         bound -= costs[path[depth]]
 
@@ -84,15 +85,15 @@ def test_heuristic_of_a_tree_that_chose_its_own_order(seed: int, monkeypatch: py
     while time.monotonic() < end and tree.step(end):
         pass
     assert not np.array_equal(tree.best_tree.order, poor)
-    heuristic, root = heuristic_of(tree.best_tree, problem)
+    losses, root = losses_of(tree.best_tree, problem)
     evaluator = Evaluator(problem, memory=2e7)
     portfolio = Portfolio(evaluator, seed=seed)
     portfolio.improve(time.monotonic() + 1.0)
     best = portfolio.assignment
-    search = AndOr(heuristic, tree.best_tree, evaluator, log_upper=root, log_lower=portfolio.log_value, assignment=best)
+    search = AndOr(losses, tree.best_tree, evaluator, log_upper=root, log_lower=portfolio.log_value, assignment=best)
     # On the way to a good assignment a bound read from the wrong tables would soon be below its value.
-    path = best[heuristic.variables]
-    assert sorted(heuristic.variables.tolist()) == np.flatnonzero(evaluator.is_max).tolist()
+    path = best[losses.variables]
+    assert sorted(losses.variables.tolist()) == np.flatnonzero(evaluator.is_max).tolist()
     bound = root
     for depth in range(len(path)):
         bound -= costs_at(search, depth, path)[path[depth]]

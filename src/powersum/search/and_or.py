@@ -12,7 +12,8 @@ import numpy as np
 from powersum.assign.evaluator import Evaluator
 from powersum.assign.regions import TOO_WIDE
 from powersum.bounds.tree.fixed_tree import FixedTree
-from powersum.bounds.tree.look_up import Boundary, Heuristic
+from powersum.bounds.tree.look_up import Boundary
+from powersum.bounds.tree.losses import Losses
 from powersum.core import work_time as time
 from powersum.core.arrays import IntArray
 from powersum.core.progress import Progress
@@ -24,14 +25,18 @@ from powersum.search.walk import ENDED, PAUSED, best_state, explore, new_walk
 STEPS = 20000
 """Steps between two looks at the clock."""
 
-SETTLE_WORK = 3e4
-"""Table entries that settling one node exactly may take: a fraction of a millisecond."""
+SETTLE_WORK = 1e3
+"""Table entries that settling one node exactly may take: more of them take longer than the steps they save."""
 
-RISE = 0.03
+RISE = 0.1
 """By how much the root's cost shall rise in one round, as a share of the gap."""
 
-SLACK = 0.015
-"""How much worse (natural logs) a choice may become than the next best before it is changed."""
+SLACK, QUICK_SLACK = 0.015, 0.1
+"""How much worse (natural logs) a choice may become than the next best before it is changed: little where settling
+takes most of the time, for then nodes must be chosen well; more where steps do, for each change goes a way once more."""
+
+DEAR = 500
+"""Steps that take about as long as settling a node."""
 
 READING = 0.5
 """Seconds beyond the deadline for reading off the assignment that looks best, a step for each variable."""
@@ -42,7 +47,7 @@ class AndOr:
 
     Parameters
     ----------
-    heuristic
+    losses
         Costs of states.
     tree
         The tree that it was read from.
@@ -71,13 +76,13 @@ class AndOr:
         component was too wide to evaluate.
     settled
         Nodes settled by exact elimination.
-    heuristic, bound_tree, shape, walk, values, log_root
+    losses, bound_tree, shape, walk, values, log_root
         What the search reads and what it knows: a proof of its bound is made of them.
     """
 
     def __init__(
         self,
-        heuristic: Heuristic,
+        losses: Losses,
         tree: FixedTree,
         evaluator: Evaluator,
         *,
@@ -88,7 +93,7 @@ class AndOr:
         memory: float = 2e8,
         tolerance: float = 1e-9,
     ) -> None:
-        self.heuristic, self.bound_tree, self._evaluator = heuristic, tree, evaluator
+        self.losses, self.bound_tree, self._evaluator = losses, tree, evaluator
         self.log_root = log_upper
         self.log_upper, self.log_lower = log_upper, log_lower
         self.assignment: IntArray = assignment.copy()
@@ -142,7 +147,8 @@ class AndOr:
         while True:
             late = time.monotonic() >= deadline
             before = int(walk.counts[1])
-            met = explore(self.heuristic, tree, self.values, walk, start, threshold, settled, cost, STEPS, SLACK, late)
+            slack = QUICK_SLACK if before > DEAR * self.settled else SLACK
+            met = explore(self.losses, tree, self.values, walk, start, threshold, settled, cost, STEPS, slack, late)
             time.spend(SEARCH_STEP * (int(walk.counts[1]) - before))
             if met == ENDED:
                 return not late
@@ -208,7 +214,7 @@ class AndOr:
     def _present(self) -> IntArray:
         """The path as an assignment of the whole problem."""
         assignment = np.full(len(self._evaluator.is_max), -1, dtype=np.int64)
-        assignment[self.heuristic.variables] = self.walk.path[: self.shape.n_max]
+        assignment[self.losses.variables] = self.walk.path[: self.shape.n_max]
         return assignment
 
     def _offer_best(self, deadline: float) -> bool:
@@ -244,9 +250,9 @@ class AndOr:
             if walk.settles[node]:
                 assignment = self._present()
                 if -np.inf < self._maximise(node, assignment) < TOO_WIDE:
-                    walk.path[:n_max] = np.maximum(assignment[self.heuristic.variables], 0)
+                    walk.path[:n_max] = np.maximum(assignment[self.losses.variables], 0)
                     continue
-            walk.path[node], exact = best_state(self.heuristic, tree, self.values, walk, node)
+            walk.path[node], exact = best_state(self.losses, tree, self.values, walk, node)
             # What was known had to make room; the best state is on the path when the node is left.
             if solve and not exact and not self.work_below(node, np.inf, deadline):
                 self._unread = [*waiting, node]

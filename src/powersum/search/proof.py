@@ -117,7 +117,7 @@ class SearchProof:
     def _follow(self) -> int:
         search, counts = self._search, self._trail.counts
         before = int(counts[3])
-        met = follow(search.heuristic, search.shape.tree, search.values, search.walk, self._proven, self._trail, STEPS)
+        met = follow(search.losses, search.shape.tree, search.values, search.walk, self._proven, self._trail, STEPS)
         time.spend(SEARCH_STEP * (int(counts[3]) - before))
         return int(met)
 
@@ -164,5 +164,5 @@ class SearchProof:
     def _original(self, columns: NDArray[np.int32], node: int) -> IntArray:
         """Contexts of a node by the original numbers of states."""
         problem = self._problem
-        variables = self._search.heuristic.variables[self._contexts[node]]
+        variables = self._search.losses.variables[self._contexts[node]]
         return np.asarray(problem.kept_states[problem.kept_state_starts[variables] + columns])

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from powersum.bounds.tree.look_up import Heuristic
+from powersum.bounds.tree.losses import Losses
 from powersum.core import work_time as time
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.jit import without_counting
@@ -59,7 +59,7 @@ class Recall:
                 break
             own, states = np.split(states, [count * len(shape.contexts[node])])
             if len(own):
-                variables = search.heuristic.variables[shape.contexts[node]]
+                variables = search.losses.variables[shape.contexts[node]]
                 self._waiting.append((node, _places(problem, variables, own.reshape(count, -1))))
         # The last comes first: components, then the variable that is set last, whose children those are.
         self._waiting.sort(key=lambda item: item[0])
@@ -79,7 +79,7 @@ class Recall:
                 self._waiting.append((node, later))
             context = search.shape.contexts[node]
             costs = np.array([search.settled_cost(node, row) for row in now] if is_component else [])
-            visit(search.heuristic, search.shape.tree, search.values, search.walk, node, context, now, costs)
+            visit(search.losses, search.shape.tree, search.values, search.walk, node, context, now, costs)
             time.spend(SEARCH_STEP * len(now))
             search.make_room()
         return not self._waiting
@@ -98,7 +98,7 @@ def _places(problem: Problem, variables: IntArray, states: IntArray) -> IntArray
 
 @without_counting
 def visit(
-    heuristic: Heuristic,
+    losses: Losses,
     tree: PseudoTree,
     values: Values,
     walk: Walk,
@@ -122,6 +122,6 @@ def visit(
             continue
         place = tree.state_starts[parent] + walk.path[parent]
         walk.words[node, 0], walk.words[node, 1] = first ^ tree.keys[place, 0], second ^ tree.keys[place, 1]
-        look_around(heuristic, tree, values, walk, node)
+        look_around(losses, tree, values, walk, node)
         _, cost, _, exact = choose(tree, walk, node)
         keep(values, first ^ tree.salts[node, 0], second ^ tree.salts[node, 1], cost, exact, 1)

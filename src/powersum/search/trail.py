@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from powersum.bounds.tree.look_up import Heuristic
+from powersum.bounds.tree.losses import Losses
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.jit import without_counting
 from powersum.search.pseudo_tree import PseudoTree
@@ -71,14 +71,14 @@ def new_trail(tree: PseudoTree, context_starts: IntArray, context_nodes: IntArra
 
 @without_counting
 def follow(
-    heuristic: Heuristic, tree: PseudoTree, values: Values, walk: Walk, proven: Values, trail: Trail, steps: int
+    losses: Losses, tree: PseudoTree, values: Values, walk: Walk, proven: Values, trail: Trail, steps: int
 ) -> int:
     """Go on with the walk; returns a node of which too little is known, or why it came back.
 
     ``proven`` holds, for each context listed, how much was needed of it.
     """
     counts = trail.counts
-    n_max = len(heuristic.variables)
+    n_max = len(losses.variables)
     last = counts[3] + steps
     while counts[0] > 0:
         top = counts[0] - 1
@@ -89,7 +89,7 @@ def follow(
             if counts[3] >= last:
                 return LATE
             counts[3] += 1
-            look_around(heuristic, tree, values, walk, node)
+            look_around(losses, tree, values, walk, node)
             least = np.inf
             for s in range(tree.cardinalities[node]):
                 total = walk.costs[tree.state_starts[node] + s]

@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from powersum.core.arrays import FloatArray, IntArray
-from powersum.core.jit import without_counting
+from powersum.core.jit import bare, without_counting
+from powersum.core.prefetch import prefetch
 
 BYTES_PER_ENTRY = 32
 PLACES = 4
@@ -66,6 +67,14 @@ def _move(values: Values, other: Values) -> None:
                 effort % 2 == 1,
                 effort // 2,
             )
+
+
+@bare
+def approach(values: Values, first: int) -> None:
+    """A key will be asked for soon: have its places brought near, which takes as long as a hundred steps."""
+    place = 4 * PLACES * (first & (len(values.words) // PLACES - 1))
+    prefetch(values.words, place)
+    prefetch(values.words, place + 8)
 
 
 @without_counting

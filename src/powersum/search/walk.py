@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from powersum.bounds.tree.look_up import Heuristic, costs_of
+from powersum.bounds.tree.losses import Losses, costs_of
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.jit import bare, without_counting
 from powersum.search.pseudo_tree import PseudoTree
-from powersum.search.values import Values, find, keep
+from powersum.search.values import Values, approach, find, keep
 
 ENDED, PAUSED = -1, -2
 """Why :func:`explore` came back, if not with a node to settle."""
@@ -71,11 +71,9 @@ def new_walk(tree: PseudoTree) -> Walk:
 
 
 @bare
-def look_around(heuristic: Heuristic, tree: PseudoTree, values: Values, walk: Walk, node: int) -> None:
+def look_around(losses: Losses, tree: PseudoTree, values: Values, walk: Walk, node: int) -> None:
     """Fill in what the states of a max variable cost and what is known of its children in each of them."""
     place = tree.state_starts[node]
-    if node < len(heuristic.variables):
-        costs_of(heuristic, node, walk.path, walk.costs, place)
     keys, words, path = tree.keys, walk.words, walk.path
     first_of_all, second_of_all = words[node, 0], words[node, 1]
     parent = tree.parents[node]
@@ -92,8 +90,13 @@ def look_around(heuristic: Heuristic, tree: PseudoTree, values: Values, walk: Wa
             first ^= keys[state, 0]
             second ^= keys[state, 1]
         words[child, 0], words[child, 1] = first, second
-        first ^= tree.salts[child, 0]
-        second ^= tree.salts[child, 1]
+        for s in range(tree.cardinalities[node]):
+            approach(values, first ^ tree.salts[child, 0] ^ keys[place + s, 0])
+    if node < len(losses.variables):
+        costs_of(losses, node, path, walk.costs, place)
+    for k in range(tree.child_starts[node], tree.child_starts[node + 1]):
+        child = tree.children[k]
+        first, second = words[child, 0] ^ tree.salts[child, 0], words[child, 1] ^ tree.salts[child, 1]
         for s in range(tree.cardinalities[node]):
             at = tree.value_starts[child] + s
             row = find(values, first ^ keys[place + s, 0], second ^ keys[place + s, 1])
@@ -125,14 +128,14 @@ def choose(tree: PseudoTree, walk: Walk, node: int) -> tuple[int, float, float, 
 
 
 @bare
-def enter(heuristic: Heuristic, tree: PseudoTree, values: Values, walk: Walk, node: int, threshold: float) -> None:
+def enter(losses: Losses, tree: PseudoTree, values: Values, walk: Walk, node: int, threshold: float) -> None:
     """Put a node on the stack; the states of all above it are on the path."""
     height = walk.counts[0]
     walk.stack[height] = node
     walk.thresholds[height] = threshold
     walk.begun[height] = walk.counts[1]
     walk.counts[0] += 1
-    look_around(heuristic, tree, values, walk, node)
+    look_around(losses, tree, values, walk, node)
 
 
 @bare
@@ -171,16 +174,16 @@ def least_tried(tree: PseudoTree, walk: Walk, node: int, state: int) -> int:
 
 
 @without_counting
-def best_state(heuristic: Heuristic, tree: PseudoTree, values: Values, walk: Walk, node: int) -> tuple[int, bool]:
+def best_state(losses: Losses, tree: PseudoTree, values: Values, walk: Walk, node: int) -> tuple[int, bool]:
     """The best state of a node given the path above it, and whether that is certain."""
-    look_around(heuristic, tree, values, walk, node)
+    look_around(losses, tree, values, walk, node)
     state, _, _, exact = choose(tree, walk, node)
     return state, exact
 
 
 @without_counting
 def explore(
-    heuristic: Heuristic,
+    losses: Losses,
     tree: PseudoTree,
     values: Values,
     walk: Walk,
@@ -201,7 +204,7 @@ def explore(
     """
     counts = walk.counts
     if start >= 0:
-        enter(heuristic, tree, values, walk, start, threshold)
+        enter(losses, tree, values, walk, start, threshold)
     if settled >= 0:
         learn(tree, values, walk, settled, settled_cost, True, EFFORT_OF_SETTLING)
     last = counts[1] + steps
@@ -222,5 +225,5 @@ def explore(
         if walk.settles[child]:
             return int(child)
         known = walk.known[tree.value_starts[child] + state]
-        enter(heuristic, tree, values, walk, child, min(limit, second + slack) - cost + known)
+        enter(losses, tree, values, walk, child, min(limit, second + slack) - cost + known)
     return ENDED

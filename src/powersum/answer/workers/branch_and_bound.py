@@ -10,7 +10,8 @@ from powersum.answer.workers.task import Task
 from powersum.answer.workers.tightening import Tightening
 from powersum.assign.evaluator import Evaluator
 from powersum.bounds.tree.fixed_tree import FixedTree
-from powersum.bounds.tree.look_up import heuristic_of, heuristic_seconds
+from powersum.bounds.tree.look_up import heuristic_seconds
+from powersum.bounds.tree.losses import losses_of
 from powersum.core import work_time as time
 from powersum.core.progress import Progress
 from powersum.prepare.proof import Ground, Proof, Prover
@@ -85,9 +86,9 @@ class BranchAndBound:
             return None
         # What tightening needed beside the tables makes room for the copy of them that the search reads.
         tree.rest()
-        heuristic, log_upper = heuristic_of(tree, task.problem)
+        losses, log_upper = losses_of(tree, task.problem)
         return AndOr(
-            heuristic,
+            losses,
             tree,
             self._evaluator,
             log_upper=log_upper,

@@ -1,15 +1,6 @@
-"""The covering tree as a search heuristic: what setting a variable costs of the bound, by table look-up.
+"""What is read off a covering tree by table look-up: the tables of its mini-buckets, and bounds of parts.
 
-Max variables are set from the last eliminated to the first. When variable ``v`` is reached, all others in its
-mini-buckets are set, so each of them offers one column of its table, and the message it sent was the maximum over that
-column. Setting ``v`` to state ``s`` replaces these messages by the entries of ``s``, so that the bound falls by
-
-    cost(s) = Σ message(column) - Σ table(s, column) >= 0
-
-The sum over mini-buckets is over those of ``v`` alone. The bound of the root less all costs on a path is valid at its
-end, because fixing a variable is one term of each maximum.
-
-In the same way the bound of a whole part of the problem, given all around it, is the sum of the messages that leave it.
+The bound of a whole part of the problem, given all around it, is the sum of the messages that leave it.
 """
 
 from __future__ import annotations
@@ -22,7 +13,7 @@ from powersum.bounds.buckets.kernels import fill_tables, workspace_size
 from powersum.bounds.buckets.tree_wiring import MESSAGE
 from powersum.bounds.tree.fixed_tree import FixedTree
 from powersum.core.arrays import BoolArray, FloatArray, IntArray, frozen, positions_of, starts_of
-from powersum.core.jit import bare, without_counting
+from powersum.core.jit import without_counting
 from powersum.core.lanes import roomy
 from powersum.core.speed import TABLE_COPY
 from powersum.prepare.problem import Problem
@@ -57,19 +48,27 @@ def heuristic_seconds(tree: FixedTree, problem: Problem) -> float:
     return TABLE_COPY * float(entries @ np.diff(wiring.input_starts)[nodes])
 
 
-def heuristic_of(tree: FixedTree, problem: Problem, *, sums: bool = False) -> tuple[Heuristic, float]:
-    """Read the heuristic off a tree, at its best point, and the bound of the root that goes with it.
+class Scopes(NamedTuple):
+    """Which mini-buckets variables have, and who is in them: the first fields of what is read off a tree.
 
-    With ``sums`` it has all variables, not only those that are maximised: what it says of a sum variable's state is a
-    bound on the share of the sum that has this state, given the states of all variables eliminated later.
+    ``nodes`` are those of the tree; all else is as in :class:`Heuristic`.
     """
-    order = tree.order
-    root = tree.bound()
-    passes, layout = tree.passes, tree.layout
+
+    nodes: IntArray
+    variables: IntArray
+    cardinalities: IntArray
+    bucket_starts: IntArray
+    other_starts: IntArray
+    others: IntArray
+    columns: IntArray
+    table_starts: IntArray
+
+
+def scopes_of(tree: FixedTree, cardinalities: IntArray, chosen: BoolArray) -> Scopes:
+    """The mini-buckets of variables, chosen by their positions in the tree's order."""
+    order, layout = tree.order, tree.layout
     wiring = layout.wiring
-    chosen = (problem.tau[order] == 0.0) | sums
-    nodes = np.flatnonzero(chosen[layout.bucket])[::-1]
-    node_positions = layout.bucket[nodes]
+    nodes = np.ascontiguousarray(np.flatnonzero(chosen[layout.bucket])[::-1])
     positions = np.flatnonzero(chosen)[::-1]
     depth_of = positions_of(positions, len(order))
     lengths = layout.scope_starts[nodes + 1] - layout.scope_starts[nodes] - 1
@@ -78,45 +77,32 @@ def heuristic_of(tree: FixedTree, problem: Problem, *, sums: bool = False) -> tu
     for k, node in enumerate(nodes.tolist()):
         scope = layout.scope_positions[layout.scope_starts[node] + 1 : layout.scope_starts[node + 1]]
         others[other_starts[k] : other_starts[k + 1]] = depth_of[scope]
-    columns = wiring.columns[nodes]
-    table_starts = starts_of(columns * wiring.states[nodes])
-    tables = np.empty(int(table_starts[-1]))
-    workspace = roomy(workspace_size(wiring), np.float64)
-    fill_tables(wiring, np.ascontiguousarray(nodes), passes.pool, tables, table_starts, workspace)
-    heuristic = Heuristic(
+    return Scopes(
+        nodes,
         frozen(order[positions], np.int64),
-        frozen(problem.model.cardinalities[order[positions]], np.int64),
-        frozen(starts_of(np.bincount(depth_of[node_positions], minlength=len(positions))), np.int64),
+        frozen(cardinalities[order[positions]], np.int64),
+        frozen(starts_of(np.bincount(depth_of[layout.bucket[nodes]], minlength=len(positions))), np.int64),
         frozen(other_starts, np.int64),
         frozen(others, np.int64),
-        frozen(columns, np.int64),
-        frozen(table_starts, np.int64),
-        frozen(tables, np.float64),
-        frozen(wiring.message[nodes], np.int64),
-        frozen(passes.pool, np.float64),
+        frozen(wiring.columns[nodes], np.int64),
+        frozen(starts_of(wiring.columns[nodes] * wiring.states[nodes]), np.int64),
     )
-    return heuristic, root
 
 
-@bare
-def costs_of(heuristic: Heuristic, depth: int, states: IntArray, costs: FloatArray, place: int) -> None:
-    """What each state of the variable at a depth costs, from ``place`` on in ``costs``.
+def heuristic_of(tree: FixedTree, problem: Problem, *, sums: bool = False) -> tuple[Heuristic, float]:
+    """Read the heuristic off a tree, at its best point, and the bound of the root that goes with it.
 
-    ``states`` holds the states of the variables above it, by depth.
+    With ``sums`` it has all variables, not only those that are maximised: what it says of a sum variable's state is a
+    bound on the share of the sum that has this state, given the states of all variables eliminated later.
     """
-    card = heuristic.cardinalities[depth]
-    for s in range(card):
-        costs[place + s] = 0.0
-    for b in range(heuristic.bucket_starts[depth], heuristic.bucket_starts[depth + 1]):
-        column = 0
-        for i in range(heuristic.other_starts[b], heuristic.other_starts[b + 1]):
-            other = heuristic.others[i]
-            column = column * heuristic.cardinalities[other] + states[other]
-        message = heuristic.pool[heuristic.message_starts[b] + column]
-        at = heuristic.table_starts[b] + column
-        for s in range(card):
-            # Below 0 by rounding only.
-            costs[place + s] += max(0.0, message - heuristic.tables[at + s * heuristic.columns[b]])
+    root = tree.bound()
+    wiring, pool = tree.layout.wiring, tree.passes.pool
+    scopes = scopes_of(tree, problem.model.cardinalities, (problem.tau[tree.order] == 0.0) | sums)
+    nodes, table_starts = scopes.nodes, scopes.table_starts
+    tables = np.empty(int(table_starts[-1]))
+    fill_tables(wiring, nodes, pool, tables, table_starts, roomy(workspace_size(wiring), np.float64))
+    messages = frozen(wiring.message[nodes], np.int64)
+    return Heuristic(*scopes[1:], frozen(tables, np.float64), messages, frozen(pool, np.float64)), root
 
 
 class Boundary:
