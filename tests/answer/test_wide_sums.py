@@ -152,7 +152,7 @@ def test_variational_sums_alone_hold(seed: int, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("powersum.answer.workers.partial_sums.PartialSums.begin", lambda self, ends: False)
     question = hard_case(seed, zeros=0.2 * (seed % 2))
     schedule = replace(ANYTIME, held_table=2.0, tighten=False, variational_share=1.0, first_stage=0.05)
-    result = solve(question.model, query=question.query, time_limit=0.5, schedule=schedule)
+    result = solve(question.model, query=question.query, work=0.5, schedule=schedule)
     truth = exact_value(question.model, question.query.weights)
     assert result.log_lower <= truth <= result.log_upper
     if result.assignment:
