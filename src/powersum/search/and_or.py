@@ -33,7 +33,7 @@ RISE = 0.1
 
 SLACK, QUICK_SLACK = 0.015, 0.1
 """How much worse (natural logs) a choice may become than the next best before it is changed: little where settling
-takes most of the time, for then nodes must be chosen well; more where steps do, for each change goes a way once more."""
+takes most of the time, for then nodes must be chosen well; more where steps do, for each change goes a way again."""
 
 DEAR = 500
 """Steps that take about as long as settling a node."""
