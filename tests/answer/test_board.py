@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from powersum.answer.board import Board
+from powersum.answer.board import ONE_TERM, Board
 from powersum.core.arrays import IntArray
 from powersum.model.model import Model
 from powersum.model.query import Query
@@ -185,6 +185,16 @@ def test_no_snapshot_claims_more_than_was_confirmed(again: float, claimed: float
     board.confirm()
     assert board.log_upper == claimed
     assert [past.log_upper for past in board.history] == [max(3.0, claimed), claimed]
+
+
+def test_notes_about_the_lower_bound_are_judged_by_the_confirmed_one() -> None:
+    board = Board(3)
+    board.log_lower, board.notes = -1.0, (ONE_TERM,)
+    board.offer_upper(PLAIN, -1.0, 0.0, lambda: -0.5)
+    assert not board.last_notes
+    board.confirm()
+    assert board.log_upper == -0.5
+    assert ONE_TERM in board.last_notes
 
 
 def test_snapshots_are_made_when_bounds_move() -> None:

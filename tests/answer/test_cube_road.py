@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures as cf
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -130,17 +130,14 @@ def test_one_certificate_of_road_and_cubes(
     checked(result, asked, tmp_path)
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_what_the_road_has_shown_is_not_taken_back_where_it_cannot_be_proven(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What is not proven does not close a cube, and the bound of the next snapshot had been infinite."""
+def unproven(seed: int, claim: Callable[[Loose], float], monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Upper bounds of all snapshots where the road claims something at its end, and proves nothing."""
     model, maximize, evidence = question_of(seed)
-    value, rng = truth(model, maximize, evidence), np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
 
     class Unproven(Loose):
         def end(self) -> Report:
-            return replace(super().end(), log_upper=math.inf, log_claimed=self.log_upper + 1e-3)
+            return replace(super().end(), log_upper=math.inf, log_claimed=claim(self))
 
     class Made(Road):
         @classmethod
@@ -151,7 +148,23 @@ def test_what_the_road_has_shown_is_not_taken_back_where_it_cannot_be_proven(
     monkeypatch.setattr(cubes, "Road", Made)
     seen: list[ps.Snapshot] = []
     result, _ = conquered(model, maximize, evidence, seen=seen, schedule=SLOW)
-    uppers = [*(snapshot.log_upper for snapshot in seen), result.log_upper]
+    return [*(snapshot.log_upper for snapshot in seen), result.log_upper]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_that_nothing_is_possible_counts_with_its_proof_only(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    value = truth(*question_of(seed))
+    assert all(upper >= value - 1e-9 for upper in unproven(seed, lambda road: -math.inf, monkeypatch))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_the_road_has_shown_is_not_taken_back_where_it_cannot_be_proven(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is not proven does not close a cube, and the bound of the next snapshot had been infinite."""
+    model, maximize, evidence = question_of(seed)
+    value = truth(model, maximize, evidence)
+    uppers = unproven(seed, lambda road: road.log_upper + 1e-3, monkeypatch)
     # What was computed from scratch is a little more than what the road had said.
     assert all(after <= before + 1e-3 + 1e-9 for before, after in pairwise(uppers) if before > -math.inf)
     assert all(upper >= value - 1e-9 for upper in uppers)

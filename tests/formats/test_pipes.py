@@ -1,4 +1,4 @@
-"""Models read from a pipe: whole, unpacked, and with Ctrl-C heard at every moment."""
+"""Models read from a pipe: whole, unpacked, and with Ctrl-C heard while nobody writes."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ def _written(path: Path, what: Callable[[int], None]) -> threading.Thread:
         os.close(descriptor)
 
     os.mkfifo(path)
-    thread = threading.Thread(target=write)
+    thread = threading.Thread(target=write, daemon=True)
     thread.start()
     return thread
 
 
-@pytest.mark.parametrize("name", ["model.uai", "model.uai.gz"])
+@pytest.mark.parametrize("name", ["model.uai", "model.uai.gz", ".GZ"])
 def test_everything_that_is_written_is_read(tmp_path: Path, name: str) -> None:
     text = os.urandom(300_000)
-    data = gzip.compress(text) if name.endswith(".gz") else text
+    data = gzip.compress(text) if name.lower().endswith(".gz") else text
 
     def in_pieces(descriptor: int) -> None:
         left = memoryview(data)
@@ -43,7 +43,7 @@ def test_everything_that_is_written_is_read(tmp_path: Path, name: str) -> None:
 
     thread = _written(tmp_path / name, in_pieces)
     assert load(tmp_path / name) == text
-    thread.join()
+    thread.join(timeout=60)
 
 
 def test_a_signal_that_does_not_end_the_read_is_heard(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_a_signal_that_does_not_end_the_read_is_heard(tmp_path: Path) -> None:
     try:
         assert load(tmp_path / "model.uai") == b""
     finally:
-        thread.join()
+        thread.join(timeout=60)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGUSR1])
         signal.signal(signal.SIGUSR1, before)
     assert in_time == [True]

@@ -336,8 +336,11 @@ class Board:
             if least > self.log_upper:
                 self.log_upper = least
                 self.history = [replace(past, log_upper=max(past.log_upper, least)) for past in self.history]
-        if self.notes in FLEETING and one_number(self.log_lower, self.log_upper):
-            self.notes = ()
+
+    @property
+    def last_notes(self) -> tuple[str, ...]:
+        """Notes of an answer with the bounds of now: which of two that say one number is the value need not be said."""
+        return () if self.notes in FLEETING and one_number(self.log_lower, self.log_upper) else self.notes
 
     def snapshot(self, seconds: float, *, always: bool = False) -> Snapshot | None:
         """Note down where the bounds stand; None if they have not moved, unless it is to be done always."""

@@ -59,7 +59,7 @@ def answer_of(question: Question, asked: Asked, board: Board, ending: Ending) ->
     options["memory"] = asked.room.for_process
     known = board.log_lower > -math.inf
     certificate = _certificate(question, board, ending) if asked.certificate else None
-    notes = board.notes
+    notes = board.last_notes
     if certificate is not None:
         notes += shortfall(certificate, board.log_lower, board.log_upper)
     return Result(

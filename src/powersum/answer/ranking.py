@@ -1,6 +1,6 @@
 """What tables say of every state of every max variable, given the states of those set before it.
 
-Max variables are set from the last eliminated to the first, as search does (:mod:`powersum.bounds.tree.look_up`): a
+Max variables are set from the last eliminated to the first, as search does (:mod:`powersum.bounds.tree.losses`): a
 state then lowers the bound by what its entries are below the largest of their columns. So one elimination bounds every
 part of the k best whose variables are set in this order, and where no bucket is split it tells their best values.
 """

@@ -430,7 +430,7 @@ class Solver:
         certificate = None
         with counted_by(self.meter):
             board.confirm()
-            notes = board.notes
+            notes = board.last_notes
             if board.history:
                 # An exception while the end was being proven leaves what had moved just before without a snapshot.
                 board.snapshot(self._clock.spent)

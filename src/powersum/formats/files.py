@@ -26,6 +26,9 @@ COMPRESSED_SUFFIXES = (".gz", ".xz")
 PIECE = 1 << 24
 MAX_BYTES = 2 << 30
 
+LOOK_MILLISECONDS = 200
+"""How long a pipe is waited for between two looks at signals."""
+
 
 def shown(path: PathLike) -> str:
     """A path as messages show it: on one line, whatever it is called."""
@@ -35,11 +38,14 @@ def shown(path: PathLike) -> str:
 
 def plain_name(path: PathLike) -> str:
     """A path without its suffix of compression."""
+    return os.fspath(path).removesuffix(_compression(path, as_written=True))
+
+
+def _compression(path: PathLike, *, as_written: bool = False) -> str:
+    """The suffix of compression of a file's name, in small letters unless it shall be as it is written; or nothing."""
     text = os.fspath(path)
-    for suffix in COMPRESSED_SUFFIXES:
-        if text.lower().endswith(suffix):
-            return text[: -len(suffix)]
-    return text
+    suffix = next((suffix for suffix in COMPRESSED_SUFFIXES if text.lower().endswith(suffix)), "")
+    return text[len(text) - len(suffix) :] if as_written else suffix
 
 
 def load(path: PathLike) -> bytes:
@@ -85,7 +91,7 @@ def saving(path: PathLike) -> Iterator[IO[bytes]]:
         target = place if special else place.with_name(f".{place.name[:32]}.{token_hex(6)}.part")
         try:
             with open(target, "wb") as raw:
-                if plain_name(path) == os.fspath(path):
+                if not _compression(path):
                     yield raw
                 else:
                     with _packer(path, raw) as packed:
@@ -110,14 +116,17 @@ class _Pipe(io.FileIO):
     """
 
     def readinto(self, buffer: WriteableBuffer, /) -> int | None:
-        while not select.select([self], [], [], 0.2)[0]:
+        # Of descriptors beyond the first thousand `select` knows nothing.
+        waiting = select.poll()
+        waiting.register(self, select.POLLIN)
+        while not waiting.poll(LOOK_MILLISECONDS):
             pass
         return super().readinto(buffer)
 
 
 def _unpacked(path: PathLike, raw: IO[bytes]) -> IO[bytes]:
     """What is read from ``raw``, uncompressed as the file's name says."""
-    suffix = os.path.splitext(os.fspath(path))[1].lower()
+    suffix = _compression(path)
     if suffix == ".gz":
         import gzip
 
@@ -131,7 +140,7 @@ def _unpacked(path: PathLike, raw: IO[bytes]) -> IO[bytes]:
 
 def _packer(path: PathLike, raw: IO[bytes]) -> IO[bytes]:
     """A compressing file on top of ``raw``."""
-    if os.fspath(path).lower().endswith(".gz"):
+    if _compression(path) == ".gz":
         import gzip
 
         # No name and no time inside: equal models give equal files.

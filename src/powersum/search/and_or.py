@@ -36,7 +36,7 @@ SLACK, QUICK_SLACK = 0.015, 0.1
 takes most of the time, for then nodes must be chosen well; more where steps do, for each change goes a way again."""
 
 DEAR = 500
-"""Steps that take about as long as settling a node."""
+"""Steps that take about as long as settling a node (`walk` counts less, for what is settled is exact)."""
 
 READING = 0.5
 """Seconds beyond the deadline for reading off the assignment that looks best, a step for each variable."""
@@ -50,7 +50,7 @@ class AndOr:
     losses
         Costs of states.
     tree
-        The tree that it was read from.
+        The tree that they were read from. It must stay at its best point: bounds of parts are read off its messages.
     evaluator
         Settles nodes.
     log_upper

@@ -71,7 +71,7 @@ def _move(values: Values, other: Values) -> None:
 
 @bare
 def approach(values: Values, first: int) -> None:
-    """A key will be asked for soon: have its places brought near, which takes as long as a hundred steps."""
+    """A key will be asked for soon: have its places brought near, which takes as long as hundreds of instructions."""
     place = 4 * PLACES * (first & (len(values.words) // PLACES - 1))
     prefetch(values.words, place)
     prefetch(values.words, place + 8)

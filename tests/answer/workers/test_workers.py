@@ -252,7 +252,7 @@ def test_tables_that_take_longer_to_copy_than_there_is_time_are_not_copied(monke
     good = np.where(desk.evaluator.is_max, 1, -1)
     desk.board.offer_lower(desk.task.problem, desk.evaluator.value(good), 1e-9, good)
     worker = BranchAndBound(desk.task, desk.evaluator, desk.tightening, desk.local)
-    monkeypatch.setattr("powersum.bounds.tree.look_up.TABLE_COPY", 60.0)
+    monkeypatch.setattr("powersum.bounds.tree.losses.TABLE_COPY", 60.0)
     assert not worker.begin(math.inf)
     monkeypatch.undo()
     assert worker.begin(math.inf)

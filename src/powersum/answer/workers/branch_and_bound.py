@@ -10,8 +10,7 @@ from powersum.answer.workers.task import Task
 from powersum.answer.workers.tightening import Tightening
 from powersum.assign.evaluator import Evaluator
 from powersum.bounds.tree.fixed_tree import FixedTree
-from powersum.bounds.tree.look_up import heuristic_seconds
-from powersum.bounds.tree.losses import losses_of
+from powersum.bounds.tree.losses import losses_of, losses_seconds
 from powersum.core import work_time as time
 from powersum.core.progress import Progress
 from powersum.prepare.proof import Ground, Proof, Prover
@@ -82,7 +81,7 @@ class BranchAndBound:
             return None
         if task.problem.model.n_variables > task.schedule.most_variables:
             return None
-        if heuristic_seconds(tree, task.problem) > task.clock.left:
+        if losses_seconds(tree, task.problem) > task.clock.left:
             return None
         # What tightening needed beside the tables makes room for the copy of them that the search reads.
         tree.rest()

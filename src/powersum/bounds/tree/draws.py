@@ -1,7 +1,7 @@
 """Assignments drawn from a covering tree: near the best that its tables promise, and each time others.
 
 Max variables are set one after the other, as in a search, and a few partial assignments are followed side by side.
-What a state costs (:mod:`powersum.bounds.tree.look_up`) is read off the tree's messages and changed by a little noise
+What a state costs (:mod:`powersum.bounds.tree.losses`) is read off the tree's messages and changed by a little noise
 of the extreme-value kind, so that states which cost about the same are drawn about as often. What is found is a start
 for local search, nothing more: nothing here is a bound.
 """

@@ -15,7 +15,6 @@ from powersum.bounds.tree.fixed_tree import FixedTree
 from powersum.core.arrays import BoolArray, FloatArray, IntArray, frozen, positions_of, starts_of
 from powersum.core.jit import without_counting
 from powersum.core.lanes import roomy
-from powersum.core.speed import TABLE_COPY
 from powersum.prepare.problem import Problem
 
 
@@ -40,16 +39,8 @@ class Heuristic(NamedTuple):
     pool: FloatArray
 
 
-def heuristic_seconds(tree: FixedTree, problem: Problem) -> float:
-    """About what :func:`heuristic_of` will take for the variables that are maximised: nothing interrupts it."""
-    layout, wiring = tree.layout, tree.layout.wiring
-    nodes = np.flatnonzero((problem.tau[tree.order] == 0.0)[layout.bucket])
-    entries = (wiring.columns[nodes] * wiring.states[nodes]).astype(np.float64)
-    return TABLE_COPY * float(entries @ np.diff(wiring.input_starts)[nodes])
-
-
 class Scopes(NamedTuple):
-    """Which mini-buckets variables have, and who is in them: the first fields of what is read off a tree.
+    """Which mini-buckets variables have, and who is in them.
 
     ``nodes`` are those of the tree; all else is as in :class:`Heuristic`.
     """
@@ -101,8 +92,18 @@ def heuristic_of(tree: FixedTree, problem: Problem, *, sums: bool = False) -> tu
     nodes, table_starts = scopes.nodes, scopes.table_starts
     tables = np.empty(int(table_starts[-1]))
     fill_tables(wiring, nodes, pool, tables, table_starts, roomy(workspace_size(wiring), np.float64))
-    messages = frozen(wiring.message[nodes], np.int64)
-    return Heuristic(*scopes[1:], frozen(tables, np.float64), messages, frozen(pool, np.float64)), root
+    return Heuristic(
+        scopes.variables,
+        scopes.cardinalities,
+        scopes.bucket_starts,
+        scopes.other_starts,
+        scopes.others,
+        scopes.columns,
+        table_starts,
+        frozen(tables, np.float64),
+        frozen(wiring.message[nodes], np.int64),
+        frozen(pool, np.float64),
+    ), root
 
 
 class Boundary:
@@ -111,7 +112,7 @@ class Boundary:
     Parameters
     ----------
     tree
-        The tree that the heuristic was read from.
+        The tree of a search: its messages are read as they are, so that it must stay at its best point.
     inside
         Which positions of its order belong to the part.
     cardinalities
