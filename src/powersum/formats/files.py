@@ -38,14 +38,14 @@ def shown(path: PathLike) -> str:
 
 def plain_name(path: PathLike) -> str:
     """A path without its suffix of compression."""
-    return os.fspath(path).removesuffix(_compression(path, as_written=True))
-
-
-def _compression(path: PathLike, *, as_written: bool = False) -> str:
-    """The suffix of compression of a file's name, in small letters unless it shall be as it is written; or nothing."""
     text = os.fspath(path)
-    suffix = next((suffix for suffix in COMPRESSED_SUFFIXES if text.lower().endswith(suffix)), "")
-    return text[len(text) - len(suffix) :] if as_written else suffix
+    return text[: len(text) - len(_compression(path))]
+
+
+def _compression(path: PathLike) -> str:
+    """The suffix of compression of a file's name, in small letters, or nothing."""
+    name = os.fspath(path).lower()
+    return next((suffix for suffix in COMPRESSED_SUFFIXES if name.endswith(suffix)), "")
 
 
 def load(path: PathLike) -> bytes:
