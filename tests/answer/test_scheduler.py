@@ -76,7 +76,8 @@ class Stages(Scripted):
 class Tightening(Scripted):
     """A scripted bound."""
 
-    def begin(self, stage: int, ends: float) -> None:
+    def begin(self, stage: int, ends: float, *, last: bool = False) -> None:
+        del last
         assert stage == len(self.begun)
         self.begun.append(ends)
 

@@ -7,7 +7,7 @@ given up, and returns steps of a certificate together with the bound that they p
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -19,14 +19,16 @@ from powersum.core.arrays import IntArray, starts_of
 from powersum.exact.components import part_of
 from powersum.exact.proof import elimination_forest
 from powersum.model.query import Query
+from powersum.prepare.fewer_states import possible_with
 from powersum.prepare.ordering import elimination_order
 from powersum.prepare.problem import Problem
-from powersum.prepare.proof import Array, Forest, Ground, Proof, Step
+from powersum.prepare.proof import Array, Forest, Ground, Proof, Step, small
 from powersum.prepare.simplify import simplify
 from powersum.search.and_or import AndOr
 from powersum.search.costs import CostSearch
 from powersum.search.costs.proof import CostProof
 from powersum.search.proof import SearchProof
+from powersum.search.splitting import Box, Splitting
 from powersum.sums.partial_sum import Recorded
 from powersum.sums.proof import sum_contexts, variational_step
 from powersum.sums.variational import Variational
@@ -70,6 +72,40 @@ def by_search(ground: Ground, search: AndOr, problem: Problem, seconds: float, m
         return by_tree(ground, search.bound_tree, problem)
     forests = [tree_forest(search.bound_tree, problem), *_others(ground.problem, problem)]
     return Proof([ground.tree(forests, proof.arrays())], proof.log_upper + problem.log_constant)
+
+
+def by_splitting(ground: Ground, splitting: Splitting) -> Proof:
+    """Boxes of max variables: the tree of each that was not split, and what these were split from."""
+    problem, whole = splitting.problem, ground.problem
+    others = _others(whole, problem)
+    steps: list[Step] = []
+    number: dict[int, int] = {}
+
+    def write(step: Step, rows: Sequence[tuple[int, int]]) -> int:
+        arrays = {**step.arrays, "box": small(np.array(rows, dtype=np.int64))} if rows else step.arrays
+        steps.append(replace(step, arrays=arrays))
+        return len(steps) - 1
+
+    def inside(box: Box, rows: Sequence[tuple[int, int]]) -> Ground:
+        possible = possible_with(problem, box.alive, ground.model.cardinalities) & whole.possible
+        return replace(ground, problem=replace(whole, possible=possible), evidence={**ground.evidence, **dict(rows)})
+
+    for box, rows in splitting.boxes():
+        if box.parts:
+            v = int(problem.variables[box.variable])
+            children = [number[id(part)] for part in box.parts]
+            low, high = problem.kept_state_starts[box.variable : box.variable + 2].tolist()
+            kept = problem.kept_states[low:high][splitting.states_of(box)]
+            gone = np.setdiff1d(np.arange(ground.model.cardinalities[v]), kept)
+            if len(gone):
+                # What zeros had excluded before is a part of its own, in which nothing is.
+                children.append(write(ground.contradiction(), [*rows, *((v, int(s)) for s in gone)]))
+            number[id(box)] = write(Step("split", {}, {"variable": v, "children": children}), rows)
+        elif box.log_upper == -math.inf and box.point is None:
+            number[id(box)] = write(inside(box, rows).contradiction(), rows)
+        else:
+            number[id(box)] = write(inside(box, rows).tree([splitting.forest(box), *others]), rows)
+    return Proof(steps, splitting.log_upper + problem.log_constant)
 
 
 def by_branching(ground: Ground, search: CostSearch, problem: Problem, seconds: float, memory: float) -> Proof:

@@ -129,7 +129,7 @@ class Scheduler:
         board, clock = self.board, self.clock
         while not board.proven:
             stage = self._next_stage(crew)
-            crew.tightening.begin(stage.number, stage.ends)
+            crew.tightening.begin(stage.number, stage.ends, last=stage.last)
             if stage.number == 0:
                 yield
                 yield from self._begin(crew)

@@ -61,6 +61,9 @@ class Schedule:
     least_last_tightening: float = 0.5
     """The same at the least, where one does."""
 
+    last_search: float = 0.5
+    """Share of the last stage that search would like to have where it may split boxes."""
+
     # Tightening
 
     look_first: bool = True
@@ -90,6 +93,9 @@ class Schedule:
     hopeful_search: float = 0.5
     hopeless_search: float = 0.2
     """Time for search after an earlier stage, as a share of the time for tightening."""
+
+    search_trial: float = 0.15
+    """Share of its time after which branch and bound must have shown that it will get through; else boxes are split."""
 
     most_variables: int = 10_000
     """With more variables than this left, neither branch and bound nor partial sums would get anywhere."""

@@ -26,6 +26,8 @@ from powersum.answer.workers.full_search import FullSearch
 from powersum.answer.workers.local_search import LocalSearch
 from powersum.answer.workers.order_search import OrderSearch
 from powersum.answer.workers.partial_sums import PartialSums
+from powersum.answer.workers.search import Search
+from powersum.answer.workers.splits import Splits
 from powersum.answer.workers.task import StageWorker, Task
 from powersum.answer.workers.tightening import Tightening
 from powersum.answer.workers.variational import VariationalSums
@@ -194,8 +196,10 @@ def crew_of(
     full.local = local = LocalSearch(task, evaluator, messages)
     tightening = Tightening(task, local)
     sums = PartialSums(task, tightening, local)
-    search = BranchAndBound(task, evaluator, tightening, local)
-    tightening.outlook = _held_by_others(search.outlook)
+    along = BranchAndBound(task, evaluator, tightening, local)
+    search = Search(task, along, Splits(task, evaluator, tightening, local))
+    tightening.outlook = _held_by_others(along.outlook)
+    tightening.most_entries = search.most_entries
     conditioning.sums = sums
 
     def take(order: IntArray) -> None:

@@ -24,6 +24,9 @@ FIRST_TREE_PASS = 10e-9
 TREE_NODE = 0.5e-6
 """For each mini-bucket of a covering tree in a pass, whatever its size."""
 
+TREE_BOX = 1e-5
+"""For each mini-bucket of a covering tree that is made anew for fewer states."""
+
 VALUE_SHARE = 0.4
 """What a pass for the bound alone, in double precision, takes as a share of one with gradients in single precision."""
 

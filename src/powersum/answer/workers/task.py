@@ -52,8 +52,8 @@ class Tightener(Worker, Protocol):
         """How far this stage's bound is above the best value known."""
         ...
 
-    def begin(self, stage: int, ends: float) -> None:
-        """Begin a stage that ends at a moment of the clock."""
+    def begin(self, stage: int, ends: float, *, last: bool = False) -> None:
+        """Begin a stage that ends at a moment of the clock; in the last one others have the time after that."""
         ...
 
     def end(self) -> None:

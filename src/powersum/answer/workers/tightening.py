@@ -6,6 +6,7 @@ Where no two trees fit the memory there is one bound in all stages: a tree, or w
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from powersum.answer.inheritance import Legacy
 from powersum.answer.proofs import by_forest, by_tree
@@ -51,12 +52,15 @@ class Tightening:
         Elimination order of trees to come.
     outlook
         Says what a search of so many seconds takes off the bound of a tree; trees are chosen for both.
+    most_entries
+        Says how large trees may be that others go on with from a moment of the clock until the end.
     """
 
     def __init__(self, task: Task, local: LocalSearch) -> None:
         self._task, self._local = task, local
         self.order = task.order
         self.outlook: Outlook | None = None
+        self.most_entries: Callable[[float], float] = lambda ends: math.inf
         self._best: Tightener | None = None
         self._present: Tightener | None = None
         self._resumed: CoveringTree | None = None
@@ -89,7 +93,7 @@ class Tightening:
         """States of max variables that the bound likes."""
         return self._bound.decode()
 
-    def begin(self, stage: int, ends: float) -> None:
+    def begin(self, stage: int, ends: float, *, last: bool = False) -> None:
         """Another tree, to be tightened until a moment of the clock; what is there in its place goes on."""
         task = self._task
         self._ends = ends
@@ -126,6 +130,7 @@ class Tightening:
                     orders=self._orders,
                     rival=None if self._tree is None else self._tree.best_tree,
                     outlook=self.outlook,
+                    most_entries=self.most_entries(ends) if last else math.inf,
                 )
                 self._present, self._orders = tree, tree.orders if tree.orders.screened else None
                 return

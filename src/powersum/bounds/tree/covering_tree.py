@@ -104,6 +104,8 @@ class CoveringTree:
         The best tree of an earlier one, at rest: it grows on in place of all others if they are no better.
     outlook
         Says what a search takes off the bound of a tree, where one follows.
+    most_entries
+        Trees do not grow beyond so many entries: whoever goes on with them cannot use larger ones.
 
     Attributes
     ----------
@@ -127,6 +129,7 @@ class CoveringTree:
         orders: Orders | None = None,
         rival: FixedTree | None = None,
         outlook: Outlook | None = None,
+        most_entries: float = math.inf,
     ) -> None:
         if ibound is not None and ibound < 0:
             raise InputError(f"ibound is {ibound}: it must be 0 or more")
@@ -159,7 +162,9 @@ class CoveringTree:
         self._screening_ends = self._turn_began = -math.inf
         self._race, self._entrants = Race(), list[IntArray]()
         self._winner: FixedTree | None = None
-        self._rival, self._outlook = rival, outlook
+        self._rival, self._outlook, self._most_entries = rival, outlook, most_entries
+        self._full = False
+        """True once the tree is as large as it may become: then it has one more turn."""
         self._borrowed = rival
         """Whoever has made the rival may still prove a bound by it: it is not moved."""
         self._steps: Steps | None = None
@@ -193,7 +198,7 @@ class CoveringTree:
             if deadline > time.monotonic():
                 self._next_tree(deadline)
             tree = self._tree
-        elif tree.done:
+        elif tree.done or (self._full and self._turn.over):
             return False
         else:
             limit = min(deadline, self._turn.deadline)
@@ -444,6 +449,10 @@ class CoveringTree:
             tree.rest()
             self._tree = exact
             return True
+        most_growth = self._most_entries / max(tree.layout.n_entries, 1)
+        if most_growth < LEAST_GROWTH:
+            self._full, self._turn = True, Turn(rounds_left=GROWN_ROUNDS)
+            return False
         factor, times = GROWTH, math.inf
         if deadline < np.inf:
             # How many times its entries the time is enough for.
@@ -455,8 +464,9 @@ class CoveringTree:
                 twice = 0.5 * (math.sqrt(1.0 + 4.0 * times) - 1.0)
                 factor = twice if twice >= LEAST_GROWTH else min(times, LAST_GROWTH)
         larger: FixedTree | None
+        factor = min(factor, most_growth)
         if len(self._order) <= MOST_VARIABLES:
-            most = min(times, MOST_GROWTH, self._bytes / tree.n_bytes)
+            most = min(times, MOST_GROWTH, self._bytes / tree.n_bytes, most_growth)
             larger = tree.grown(factor, self._bytes, self._seed)
             while larger is None and factor * GROWTH <= most:
                 # Every merge that is left takes more entries than that.

@@ -19,7 +19,7 @@ from powersum.bounds.buckets.wiring import lay_out
 from powersum.bounds.tree.annealing import FIRST_TEMPERATURE, LAST_TEMPERATURE, Annealing
 from powersum.bounds.tree.budget import cost_of
 from powersum.bounds.tree.descent import Descent
-from powersum.bounds.tree.growth import carry, grow
+from powersum.bounds.tree.growth import carry, grow, looseness
 from powersum.core import work_time as time
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.speed import FIRST_TREE_PASS
@@ -66,14 +66,25 @@ class FixedTree:
         after :meth:`bound` has brought the best point back.
     """
 
-    def __init__(self, problem: Problem, order: IntArray, scopes: Scopes, parts: Partition, *, threads: int) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        order: IntArray,
+        scopes: Scopes,
+        parts: Partition,
+        *,
+        threads: int,
+        start: FloatArray | None = None,
+    ) -> None:
         self._problem, self.order = problem, order
         self._scopes, self.parts, self._threads = scopes, parts, threads
         self.layout = lay_out(parts, scopes, problem.model.cardinalities[order])
         self.passes = Passes(self.layout, problem.model, order, problem.tau, threads=threads)
         self.exact = self.layout.n_parameters == 0
-        self._best = self.passes.parameters.copy()
         self._farthest = FARTHEST * (1.0 + magnitude(problem.model.log_values))
+        if start is not None:
+            self.passes.parameters[:] = np.clip(start, -self._farthest, self._farthest)
+        self._best = self.passes.parameters.copy()
         self.log_upper, self.log_error = np.inf, 0.0
         self._claim()
         self.done = self.exact or self.log_upper == -np.inf
@@ -127,6 +138,21 @@ class FixedTree:
         elif self.last_gain < CONVERGED and self.cold:
             self.done = True
         return True
+
+    def cool_from(self, temperature: float) -> None:
+        """Let max variables be so warm once more, and go on from there."""
+        self._annealing = Annealing(first=temperature)
+        self.done = self.exact or self.log_upper == -np.inf
+
+    @property
+    def passes_made(self) -> int:
+        """Passes of the descent since it began, or since the best point was brought back."""
+        return 0 if self._descent is None else self._descent.evaluations
+
+    @property
+    def best_point(self) -> FloatArray:
+        """A copy of the parameters of the best point: shifts, then logits of weights."""
+        return np.array(self._best)
 
     @property
     def n_bytes(self) -> int:
@@ -209,6 +235,16 @@ class FixedTree:
         tree._claim()
         tree._annealing = Annealing(first=min(REWARMED * temperature, FIRST_TEMPERATURE))
         return tree
+
+    def looseness(self, seed: int) -> FloatArray:
+        """How much setting each variable is likely to tighten the bound; this tree gives its memory back."""
+        self._go_to_best()
+        guide = self._guided()
+        guide.guide(self._annealing.temperature)
+        loose = np.zeros(len(self.order))
+        loose[self.order] = looseness(self.parts, guide, self._problem.model.cardinalities[self.order], seed=seed)
+        self.rest()
+        return loose
 
     def again(self) -> FixedTree:
         """The same tree at its best point, to go on with where this one shall stay as it is."""

@@ -29,8 +29,8 @@ from powersum.core.arrays import FloatArray, IntArray, starts_of
 from powersum.core.jit import compiled
 from powersum.prepare.ordering.bounded import members
 
-SAMPLES = 64
-"""States drawn for each pair to average its slack."""
+SAMPLES, FEW_SAMPLES = 64, 16
+"""States drawn for each pair to average its slack, and where many pairs are added up."""
 MOST_PAIRS = 40_000
 """Pairs that are looked at, which takes about 0.1 ms each: instances seen have up to 3300; one variable with thousands
 of mini-buckets would have millions."""
@@ -155,31 +155,11 @@ def grow(
     """
     forest = Forest(parts, cardinalities)
     room = entries - sum(forest.size)
-    draws = np.random.default_rng(seed)
-    work = np.empty(max(forest.size, default=0))
-    states = np.zeros(len(cardinalities), dtype=np.int64)
     ranked = []
-    beliefs = passes.beliefs()
-    for one, two in pairs_of(parts.bucket):
-        plan = forest.plan(one, two, room)
-        if plan is None:
-            continue
-        slack = _slack(
-            np.array(plan.members),
-            plan.receiver,
-            parts.bucket,
-            parts.starts,
-            parts.positions,
-            cardinalities,
-            passes.layout.wiring.table,
-            beliefs,
-            passes.weights,
-            draws.random((SAMPLES, len(plan.members) + 1)),
-            work,
-            states,
-        )
+    found = slacks(forest, parts, passes, cardinalities, most=room, samples=SAMPLES, seed=seed)
+    for added, one, two, slack in found:
         if slack > 0.0:
-            ranked.append((slack / max(plan.added, 1), one, two, plan.added))
+            ranked.append((slack / max(added, 1), one, two, added))
     ranked.sort(reverse=True)
     for _, one, two, added in ranked:
         one, two = forest.find(one), forest.find(two)
@@ -189,6 +169,56 @@ def grow(
             forest.apply(plan)
             room -= plan.added
     return forest.partition(parts)
+
+
+def slacks(
+    forest: Forest,
+    parts: Partition,
+    passes: Sweeps,
+    cardinalities: IntArray,
+    *,
+    most: float,
+    samples: int,
+    seed: int,
+) -> Iterator[tuple[int, int, int, float]]:
+    """Merges that add at most so many entries: how many they add, the two mini-buckets, and what it would gain."""
+    draws = np.random.default_rng(seed)
+    work = np.empty(max(forest.size, default=0))
+    states = np.zeros(len(cardinalities), dtype=np.int64)
+    beliefs = passes.beliefs()
+    for one, two in pairs_of(parts.bucket):
+        plan = forest.plan(one, two, most)
+        if plan is not None:
+            slack = _slack(
+                np.array(plan.members),
+                plan.receiver,
+                parts.bucket,
+                parts.starts,
+                parts.positions,
+                cardinalities,
+                passes.layout.wiring.table,
+                beliefs,
+                passes.weights,
+                draws.random((samples, len(plan.members) + 1)),
+                work,
+                states,
+            )
+            yield plan.added, one, two, slack
+
+
+def looseness(parts: Partition, passes: Sweeps, cardinalities: IntArray, *, seed: int) -> FloatArray:
+    """How much of the slack of all pairs each variable has to do with, by its position in the order.
+
+    Two mini-buckets of one variable disagree about it for want of what only one of them knows: were one of these
+    variables set, or the variable itself, they would agree more. The beliefs of the latest pass must be there.
+    """
+    loose = np.zeros(len(cardinalities))
+    forest = Forest(parts, cardinalities)
+    found = slacks(forest, parts, passes, cardinalities, most=math.inf, samples=FEW_SAMPLES, seed=seed)
+    for _, one, two, slack in found:
+        loose[members(forest.scope[one] ^ forest.scope[two])] += slack
+        loose[parts.bucket[one]] += slack
+    return loose
 
 
 def pairs_of(bucket: IntArray) -> Iterator[tuple[int, int]]:

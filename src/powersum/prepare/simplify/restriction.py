@@ -1,4 +1,4 @@
-"""Remove states from tables for good: fewer entries, and no axis where only one state is left."""
+"""Remove states from tables for good: fewer entries, and as a rule no axis where only one state is left."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ from powersum.core.jit import compiled
 from powersum.prepare.simplify.tables import Tables
 
 
-def restrict(tables: Tables, possible: BoolArray) -> Tables:
-    """The tables over the ``possible`` states alone; variables with a single state leave every scope."""
-    if possible.all() and bool((tables.cardinalities[tables.scope_variables] > 1).all()):
+def restrict(tables: Tables, possible: BoolArray, *, keep_axes: bool = False) -> Tables:
+    """The tables over the ``possible`` states alone; variables with a single state leave every scope.
+
+    With ``keep_axes`` they stay, as axes of length 1: every scope is then what it was.
+    """
+    if possible.all() and (keep_axes or bool((tables.cardinalities[tables.scope_variables] > 1).all())):
         return tables
     owner = np.repeat(np.arange(len(tables.cardinalities)), tables.cardinalities)
     kept = np.flatnonzero(possible)
@@ -27,6 +30,7 @@ def restrict(tables: Tables, possible: BoolArray) -> Tables:
         frozen(cardinalities, np.int64),
         frozen(starts_of(cardinalities), np.int64),
         frozen(kept, np.int64),
+        0 if keep_axes else 1,
     )
     return Tables(cardinalities, scope_starts, scope_variables, table_starts, log_values, tables.table_of)
 
@@ -41,7 +45,9 @@ def _restrict(
     cardinalities: IntArray,
     kept_starts: IntArray,
     kept: IntArray,
+    shortest: int,
 ) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
+    """Axes of at most ``shortest`` states leave the scopes; 0 keeps all of them."""
     n_factors = len(old_scope_starts) - 1
     scope_starts = np.zeros(n_factors + 1, np.int64)
     table_starts = np.zeros(n_factors + 1, np.int64)
@@ -50,7 +56,7 @@ def _restrict(
         length, size = 0, 1
         for place in range(old_scope_starts[k], old_scope_starts[k + 1]):
             v = old_scope_variables[place]
-            length += cardinalities[v] > 1
+            length += cardinalities[v] > shortest
             size *= cardinalities[v]
         scope_starts[k + 1] = scope_starts[k] + length
         table_starts[k + 1] = table_starts[k] + size
@@ -67,7 +73,7 @@ def _restrict(
         for place in range(old_scope_starts[k + 1] - 1, old_scope_starts[k] - 1, -1):
             v = old_scope_variables[place]
             source += kept[kept_starts[v]] * stride
-            if cardinalities[v] > 1:
+            if cardinalities[v] > shortest:
                 axis -= 1
                 scope_variables[scope_starts[k] + axis] = v
                 strides[axis] = stride

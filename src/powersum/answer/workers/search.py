@@ -1,0 +1,93 @@
+"""Search over the max variables: branch and bound along one tree and, where that will not close the gap, splitting."""
+
+from __future__ import annotations
+
+from powersum.answer.workers.branch_and_bound import BranchAndBound
+from powersum.answer.workers.splits import Splits
+from powersum.answer.workers.task import Task
+from powersum.core.progress import Progress
+
+PROMISING = 0.5
+"""It goes on where it has brought the gap down to this share in its trial, and has another one then."""
+
+
+class Search:
+    """Branch and bound, then splitting, then what is left of the time for branch and bound again.
+
+    Parameters
+    ----------
+    task
+        What to work on.
+    along, splits
+        The two ways.
+    """
+
+    def __init__(self, task: Task, along: BranchAndBound, splits: Splits) -> None:
+        self._task, self._along, self._splits = task, along, splits
+        self._ends = 0.0
+        self._way: BranchAndBound | Splits | None = None
+        self._judged = 0.0
+        """When branch and bound is judged next; at the end where there is nothing in its place."""
+        self._gap = 0.0
+        """The gap when it was judged last."""
+
+    @property
+    def useful_seconds(self) -> float | None:
+        """What splitting would like to have at the very end."""
+        schedule, clock, board = self._task.schedule, self._task.clock, self._task.board
+        if not self._splits.possible() or board.gap < schedule.nearly:
+            return None
+        return schedule.last_search * clock.left
+
+    def most_entries(self, ends: float) -> float:
+        """Entries of trees that are to be split from a moment of the clock on until the end of all."""
+        clock = self._task.clock
+        return self._splits.most_entries(clock.left - (ends - clock.spent)) if self._splits.possible() else float("inf")
+
+    def begin(self, ends: float) -> bool:
+        """Begin with branch and bound by the tree of now; False where there is nothing to search."""
+        self._ends = ends
+        spent = self._task.clock.spent
+        if not self._along.begin(ends):
+            return False
+        self._way = self._along
+        self._gap, self._judged = self._task.board.gap, spent + self._task.schedule.search_trial * (ends - spent)
+        return True
+
+    def run(self, deadline: float) -> Progress:
+        """Search until the deadline."""
+        way, clock, board = self._way, self._task.clock, self._task.board
+        assert way is not None
+        if way is self._along and clock.spent >= self._judged:
+            self._judge()
+            assert self._way is not None
+            way = self._way
+        progress = way.run(deadline)
+        if way is self._splits and progress is not Progress.MORE and not board.proven:
+            # No box fits the time or the memory that are left.
+            way.end()
+            self._way, self._judged = None, self._ends
+            if not self._along.begin(self._ends):
+                return progress
+            self._way = self._along
+            return Progress.MORE
+        return progress
+
+    def _judge(self) -> None:
+        """Go over to splitting, unless branch and bound is getting through or splitting is not worth while."""
+        clock, schedule, gap = self._task.clock, self._task.schedule, self._task.board.gap
+        if gap <= PROMISING * self._gap or gap < schedule.nearly:
+            self._gap, self._judged = gap, clock.spent + schedule.search_trial * (self._ends - clock.spent)
+            return
+        self._along.end()
+        if self._splits.begin(self._ends):
+            self._way = self._splits
+        else:
+            self._judged = self._ends
+            self._along.begin(self._ends)
+
+    def end(self) -> None:
+        """Let go of everything."""
+        if self._way is not None:
+            self._way.end()
+        self._way = None
