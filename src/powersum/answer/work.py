@@ -225,7 +225,13 @@ def crew_of(
                 accompanied=False,
                 modest=True,
             ),
-            Spell(sums, (schedule.sum_share, schedule.sum_share), first=schedule.first_sum, accompanied=False),
+            Spell(
+                sums,
+                (schedule.sum_share, schedule.sum_share),
+                first=schedule.first_sum,
+                accompanied=False,
+                most_last=schedule.last_sums,
+            ),
             Spell(
                 VariationalSums(task, local, sums, full),
                 (schedule.variational_share,) * 2,
@@ -233,7 +239,12 @@ def crew_of(
                 accompanied=False,
                 modest=True,
             ),
-            Spell(search, (schedule.hopeful_search, schedule.hopeless_search), tries=True),
+            Spell(
+                search,
+                (schedule.hopeful_search, schedule.hopeless_search),
+                tries=True,
+                most_last=schedule.last_search,
+            ),
             # After the search, which ends the run where the bound is near: orders are for trees to come.
             Spell(
                 OrderSearch(task, take),

@@ -128,8 +128,8 @@ class AndOr:
         """Steps taken in all."""
         return int(self.walk.counts[1])
 
-    def run(self, deadline: float) -> Progress:
-        """Search until the deadline."""
+    def run(self, deadline: float, *, reads: bool = True) -> Progress:
+        """Search until the deadline; unless it ``reads``, without looking for the best assignment on the way."""
         at = self._tree.value_starts[self._root]
         while not self._closed and time.monotonic() < deadline:
             gap = self.log_root - self.log_lower
@@ -137,7 +137,8 @@ class AndOr:
             cost = float(self.walk.known[at])
             self.log_upper = min(self.log_upper, max(self.log_root - cost, self.log_lower))
             self._closed = bool(self.walk.exact[at]) or self.log_root - cost <= self.log_lower + self.tolerance
-        self.done = self._offer_best(deadline) and self._closed
+        if reads or self._closed:
+            self.done = self._offer_best(deadline) and self._closed
         return Progress.DONE if self.done else Progress.MORE
 
     def work_below(self, node: int, threshold: float, deadline: float) -> bool:

@@ -35,12 +35,13 @@ from powersum.prepare.problem import Problem
 from powersum.prepare.proof import Forest
 from powersum.prepare.simplify.support import possible_states
 from powersum.prepare.simplify.tables import Tables
+from powersum.search.box_search import BoxSearch
 from powersum.search.gains import Gains
 
-PASSES = 30
+PASSES = 40
 """Passes of descent for each box."""
 
-TEMPERATURE = 0.02
+TEMPERATURE = 0.05
 """Where max variables begin to cool in each box: it begins near a good point, and colder ones get stuck there."""
 
 
@@ -56,6 +57,8 @@ class Box:
         Bound on what is in it, without the problem's constant; minus infinity where nothing is.
     point
         Where its tree has this bound; None where it was split, where nothing is in it, and where it was evaluated.
+    searched
+        How often there was a search in it: then the point alone does not prove its bound.
     variable, parts
         What it was split by, and into what, in the order of the variable's states; nobody where it was not.
     """
@@ -63,6 +66,7 @@ class Box:
     alive: BoolArray
     log_upper: float
     point: FloatArray | None = None
+    searched: int = 0
     variable: int = -1
     parts: list[Box] = field(default_factory=list)
 
@@ -145,6 +149,8 @@ class Splitting:
         self._waiting: list[int] = []
         self._at: tuple[BoolArray, FixedTree] | None = None
         """The part that is being tightened."""
+        self._search: tuple[Box, BoxSearch] | None = None
+        """The box that is searched."""
         self.done = False
         self._keep(self.root)
 
@@ -153,13 +159,20 @@ class Splitting:
         if log_lower > self.log_lower:
             self.log_lower, self.assignment = log_lower, assignment.copy()
 
-    def run(self, deadline: float, ends: float) -> Progress:
-        """Split until the deadline, a little at least; ``ends`` is when all its time does."""
+    def run(self, deadline: float, ends: float, *, search: float = 0.0) -> Progress:
+        """Split until the deadline, a little at least; ``ends`` is when all its time does.
+
+        With ``search`` boxes are not split but searched, for so many seconds each, twice as many when it is its turn
+        again: that takes less off each bound than splitting does in the long run, and more at once.
+        """
         while not self.done:
-            if self._box is None and not self._begin():
+            if self._search is not None:
+                self._go_on_searching(deadline)
+            elif self._box is not None:
+                if not self._go_on(ends):
+                    return Progress.OUT_OF_TIME
+            elif not self._begin(search):
                 return Progress.DONE
-            if not self._go_on(ends):
-                return Progress.OUT_OF_TIME
             if time.monotonic() >= deadline:
                 return Progress.MORE
         return Progress.DONE
@@ -189,20 +202,53 @@ class Splitting:
         weights[layout.shared_nodes] *= shares_of(point[n_shifts:], layout.shared_starts)
         return bucket_forest(self.problem, self.tree.order, self.tree.parts, layout, point[:n_shifts], weights)
 
-    def _begin(self) -> bool:
-        """Begin to split the box with the largest bound; False where none is left, or no memory."""
+    def _begin(self, search: float) -> bool:
+        """Begin to split or to search the box with the largest bound; False where none is left, or no memory."""
         if not self._open or -self._open[0][0] <= self.log_lower + self.tolerance:
             # All that is left is closed by what is known.
             self._closed = max(self._closed, -self._open[0][0] if self._open else -math.inf)
             self.done = True
             self._note()
             return False
+        if search:
+            self._begin_search(heapq.heappop(self._open)[2], search)
+            return True
         if self._held > self._memory:
             return False
         box = heapq.heappop(self._open)[2]
         box.variable = self._gains.best(self._choices(box.alive))
         self._box, self._parts, self._waiting = box, [], self.states_of(box).tolist()
         return True
+
+    def _begin_search(self, box: Box, seconds: float) -> None:
+        assert box.point is not None
+        inside = with_states(self.problem, box.alive)
+        tree = tree_at(self._remnant, inside, box.point, threads=self._threads)
+        search = BoxSearch(
+            self.problem,
+            box.alive,
+            tree,
+            inside,
+            log_lower=self.log_lower,
+            log_error=self._log_error,
+            seconds=seconds * 2.0**box.searched,
+        )
+        self._search = box, search
+
+    def _go_on_searching(self, deadline: float) -> None:
+        """Search in a box until the deadline; at its end put it back, with the bound that was found."""
+        assert self._search is not None
+        box, search = self._search
+        if search.run(deadline):
+            return
+        self._search = None
+        if search.assignment is not None:
+            self.offer(search.log_lower, search.assignment)
+        self._held -= box.n_bytes
+        box.searched += 1
+        box.log_upper = min(box.log_upper, search.log_upper)
+        self._keep(box)
+        self._note()
 
     def _go_on(self, ends: float) -> bool:
         """A little work on the box that is being split; False where there is no time for it."""
@@ -216,7 +262,11 @@ class Splitting:
                 if time.monotonic() >= ends:
                     return False
             self._at = None
-            self._parts.append(self._finished(alive, tree))
+            part = self._finished(alive, tree)
+            if box.searched:
+                # A search has shown more of the whole box than its tree could.
+                part.log_upper, part.searched = min(part.log_upper, box.log_upper), box.searched
+            self._parts.append(part)
         elif self._waiting:
             self._set(box, self._waiting.pop(0))
         else:

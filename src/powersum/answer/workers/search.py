@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 from powersum.answer.workers.branch_and_bound import BranchAndBound
 from powersum.answer.workers.splits import Splits
 from powersum.answer.workers.task import Task
 from powersum.core.progress import Progress
+
+HOPELESS = 2.0
+"""A gap (natural logs) beyond which it has no trial."""
 
 PROMISING = 0.5
 """It goes on where it has brought the gap down to this share in its trial, and has another one then."""
@@ -33,16 +38,15 @@ class Search:
 
     @property
     def useful_seconds(self) -> float | None:
-        """What splitting would like to have at the very end."""
-        schedule, clock, board = self._task.schedule, self._task.clock, self._task.board
-        if not self._splits.possible() or board.gap < schedule.nearly:
+        """All that it can have, where boxes can be split: each of them takes off more than a larger tree would."""
+        if not self._splits.possible() or self._task.board.gap < self._task.schedule.nearly:
             return None
-        return schedule.last_search * clock.left
+        return math.inf
 
     def most_entries(self, ends: float) -> float:
         """Entries of trees that are to be split from a moment of the clock on until the end of all."""
         clock = self._task.clock
-        return self._splits.most_entries(clock.left - (ends - clock.spent)) if self._splits.possible() else float("inf")
+        return self._splits.most_entries(clock.left - (ends - clock.spent)) if self._splits.possible() else math.inf
 
     def begin(self, ends: float) -> bool:
         """Begin with branch and bound by the tree of now; False where there is nothing to search."""
@@ -50,8 +54,9 @@ class Search:
         spent = self._task.clock.spent
         if not self._along.begin(ends):
             return False
-        self._way = self._along
-        self._gap, self._judged = self._task.board.gap, spent + self._task.schedule.search_trial * (ends - spent)
+        self._way, self._gap = self._along, self._task.board.gap
+        trial = self._task.schedule.search_trial if self._gap < HOPELESS else 0.0
+        self._judged = spent + trial * (ends - spent)
         return True
 
     def run(self, deadline: float) -> Progress:

@@ -15,8 +15,14 @@ from powersum.core.speed import TREE_BOX, TREE_PASS
 from powersum.prepare.proof import Prover
 from powersum.search.splitting import PASSES, Splitting
 
-LEAST_BOXES, GOOD_BOXES = 16, 100
+LEAST_BOXES, GOOD_BOXES = 16, 60
 """Boxes that must fit the time for splitting to be worth while, and that shall fit: trees do not grow larger then."""
+
+SEARCHING, LEAST_SEARCH = 0.4, 0.1
+"""Share of the time in which boxes are searched at the end, and seconds for each at least."""
+
+SPLITTING = 0.4
+"""Share of the time that goes into trees of boxes, by and large: the rest is searches in them and local search."""
 
 
 class Splits:
@@ -38,7 +44,7 @@ class Splits:
         self._task, self._evaluator, self._tightening, self._local = task, evaluator, tightening, local
         self._splitting: Splitting | None = None
         self._prover: Prover | None = None
-        self._ends = 0.0
+        self._ends = self._searches_from = self._box_seconds = 0.0
 
     def possible(self) -> bool:
         """Whether there is something to split."""
@@ -48,8 +54,10 @@ class Splits:
 
     def most_entries(self, seconds: float) -> float:
         """Entries of a tree of which enough boxes fit so many seconds."""
-        nodes = self._task.problem.model.n_variables
-        return max(seconds / GOOD_BOXES - TREE_BOX * nodes, 0.0) / (PASSES * TREE_PASS)
+        before = self._tightening.tree
+        pace = TREE_PASS if before is None else before.best_tree.seconds_per_entry or TREE_PASS
+        each = SPLITTING * seconds / GOOD_BOXES - TREE_BOX * self._task.problem.model.n_variables
+        return max(each, 0.0) / (PASSES * pace)
 
     def begin(self, ends: float) -> bool:
         """Begin with the best tree, to end at a moment of the clock; False where that would not be worth while."""
@@ -59,7 +67,8 @@ class Splits:
         tree = covering.best_tree
         if tree.exact or self._seconds(tree) * LEAST_BOXES > ends - task.clock.spent:
             return False
-        self._ends = ends
+        self._ends, self._box_seconds = ends, self._seconds(tree)
+        self._searches_from = ends - SEARCHING * (ends - task.clock.spent)
         self._splitting = Splitting(
             task.problem,
             tree,
@@ -87,7 +96,11 @@ class Splits:
         board = task.board
         if board.incumbent is not None:
             splitting.offer(board.incumbent.log_value, board.incumbent.states)
-        progress = splitting.run(deadline, task.clock.deadline_at(self._ends))
+        search = 0.0
+        if board.ground is None and task.clock.spent >= self._searches_from:
+            # Bounds of searches would have to be proven box by box: where a certificate is wanted, trees have to do.
+            search = max(self._box_seconds, LEAST_SEARCH)
+        progress = splitting.run(deadline, task.clock.deadline_at(self._ends), search=search)
         # A value that is known elsewhere is not that of the assignment at hand.
         if splitting.log_lower > board.log_floor - task.problem.log_constant:
             board.offer_lower(task.problem, splitting.log_lower, 2.0 * task.log_error, splitting.assignment)

@@ -298,7 +298,8 @@ class CoveringTree:
         first = RACE_SHARE * left / (PASSES * LARGER_PACE * pace_of(tree))
         room = RACING_BYTES * self._bytes * tree.layout.n_entries / tree.n_bytes
         few = race_cost(LEAST_RACERS, GROWTH)
-        self._trial_entries = max(min(first / few, room / LEAST_RACERS, MOST_RACING_ENTRIES), self._small_entries)
+        largest = min(MOST_RACING_ENTRIES, self._most_entries / GROWTH**2)
+        self._trial_entries = max(min(first / few, room / LEAST_RACERS, largest), self._small_entries)
         n = min(len(known), MOST_RACERS)
         while n > 1 and (race_cost(n, GROWTH) * self._trial_entries > first or n * self._trial_entries > room):
             n -= 1
@@ -317,7 +318,8 @@ class CoveringTree:
             self._tree = self._tree_within(self._order, self._trial_entries)
             return
         while (tree := self._race.next()) is not None:
-            larger = tree.grown(GROWTH, self._bytes, self._seed)
+            factor = min(GROWTH, self._most_growth(tree))
+            larger = tree.grown(factor, self._bytes, self._seed) if factor >= LEAST_GROWTH else None
             if larger is not None:
                 self._tree, self._order = larger, larger.order
                 return
@@ -325,6 +327,10 @@ class CoveringTree:
         self._tree = self._race.winner()
         self._race, self._order, self._phase = Race(), self._tree.order, Phase.GROWTH
         self._turn = Turn(rounds_left=0)
+
+    def _most_growth(self, tree: FixedTree) -> float:
+        """How many times its entries a tree may have."""
+        return self._most_entries / max(tree.layout.n_entries, 1)
 
     def _try_order(self) -> None:
         """Go on with a tree on trial: for the best orders so far, or for others."""
@@ -449,7 +455,7 @@ class CoveringTree:
             tree.rest()
             self._tree = exact
             return True
-        most_growth = self._most_entries / max(tree.layout.n_entries, 1)
+        most_growth = self._most_growth(tree)
         if most_growth < LEAST_GROWTH:
             self._full, self._turn = True, Turn(rounds_left=GROWN_ROUNDS)
             return False

@@ -1,0 +1,101 @@
+"""Branch and bound in one box, along the tree that was tightened for it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from powersum.assign.evaluator import Evaluator
+from powersum.bounds.tree.fixed_tree import FixedTree
+from powersum.bounds.tree.losses import losses_of
+from powersum.core import work_time as time
+from powersum.core.arrays import BoolArray, IntArray, starts_of
+from powersum.model.rounding import certain
+from powersum.prepare.problem import Problem
+from powersum.search.and_or import AndOr
+
+EVALUATION = 2.0**25
+"""Bytes for settling nodes, which are small."""
+
+MEMORY = 2.0**26
+"""Bytes for what a search remembers: it is a short one."""
+
+
+class BoxSearch:
+    """A search of some seconds.
+
+    Parameters
+    ----------
+    problem
+        What the box is a part of.
+    alive
+        The states that are left in it.
+    tree
+        Its tree, over these states, at its best point.
+    log_lower
+        The best value known, of any box; finite.
+    log_error
+        Rounding of an exact evaluation.
+    seconds
+        How long it may take.
+
+    Attributes
+    ----------
+    log_upper
+        Bound on what is in the box, rounding counted; where it is closed, not below ``log_lower``.
+    log_lower, assignment
+        The best value found and its assignment in the problem's own states, None where it is not from here.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        alive: BoolArray,
+        tree: FixedTree,
+        inside: Problem,
+        *,
+        log_lower: float,
+        log_error: float,
+        seconds: float,
+    ) -> None:
+        self._alive, self._starts = alive, starts_of(problem.model.cardinalities)
+        tree.rest()
+        losses, log_upper = losses_of(tree, inside)
+        evaluator = Evaluator(inside, memory=EVALUATION)
+        nothing = np.where(inside.tau == 0.0, 0, -1)
+        self._search = AndOr(
+            losses,
+            tree,
+            evaluator,
+            log_upper=log_upper,
+            log_lower=log_lower,
+            assignment=nothing,
+            log_error=log_error,
+            memory=MEMORY,
+        )
+        self._floor = log_lower
+        self._left = seconds
+
+    @property
+    def log_upper(self) -> float:
+        return certain(self._search.log_upper, self._search.log_error)
+
+    @property
+    def log_lower(self) -> float:
+        return self._search.log_lower
+
+    def run(self, deadline: float) -> bool:
+        """Search until the deadline or the end of its time; False once nothing more will come of it."""
+        begun = time.monotonic()
+        self._search.run(min(deadline, begun + self._left), reads=False)
+        self._left -= time.monotonic() - begun
+        return self._left > 0.0 and not self._search.done
+
+    @property
+    def assignment(self) -> IntArray | None:
+        if self._search.log_lower <= self._floor:
+            return None
+        kept = np.flatnonzero(self._alive)
+        firsts = starts_of(np.add.reduceat(self._alive.astype(np.int64), self._starts[:-1]))[:-1]
+        states = self._search.assignment
+        found = kept[firsts + np.maximum(states, 0)] - self._starts[:-1]
+        return np.where(states >= 0, found, -1)
