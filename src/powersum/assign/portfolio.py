@@ -125,9 +125,9 @@ class Portfolio:
 
     Which kind of start is taken is drawn by how often it has led to one of the best for the time it took. That is
     seldom, so kinds that start afresh are compared by where they end as well: what they have of the time goes to those
-    that end highest. The best are kept apart from one another: crossing finds nothing among variants of one. Runs also
-    look at where they differ from the best and from the ends of the latest runs, which have good parts however low
-    they are.
+    that end highest. The best are kept apart from one another: crossing finds nothing among variants of one. Where
+    starts are drawn from an upper bound, runs also look at where they differ from the best and from the ends of the
+    latest runs, which have good parts however low they are.
 
     Parameters
     ----------
@@ -296,8 +296,8 @@ class Portfolio:
         for other in others:
             search.cross(other)
         good = max(good, self._keep(search))
-        if not self._hasty:
-            search.others = [*self._latest, *self.kept]
+        # Elsewhere starts are too unlike for that: runs of wcsp_15 would end alike, and low.
+        search.others = [] if self._draw is None else [*self._latest, *self.kept]
         if search.log_value > self.log_value + SMALLEST_GAIN:
             self.log_value, self.assignment = search.log_value, search.assignment.copy()
         if self._kind in self._merits:
