@@ -72,6 +72,30 @@ def test_crossing_takes_the_better_pieces() -> None:
 
 
 @pytest.mark.parametrize("seed", range(10))
+def test_a_look_at_another_assignment_takes_what_is_better_there(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("powersum.assign.blocks.DIFFERING_SHARE", 1.0)
+    problem = hard_case(seed, zeros=0.2 * (seed % 2)).problem()
+    evaluator = Evaluator(problem, memory=2e7)
+    n_states = int(evaluator.supports.state_starts[-1])
+    rng = np.random.default_rng(seed)
+    found = [complete(evaluator, rng.random(n_states), deadline=math.inf, seed=seed + k)[1] for k in range(2)]
+    one, two = (np.where(evaluator.is_max, states, -1) for states in found)
+    search = LocalSearch(evaluator, one, seed=seed)
+    search.others = [two]
+    before = search.log_value
+    search.step()
+    assert search.log_value >= max(before, evaluator.value(two)) - 1e-9
+    assert evaluator.value(search.assignment) == pytest.approx(search.log_value, abs=1e-9)
+    # Where both agree nothing changes.
+    assert (search.assignment[one == two] == one[one == two]).all()
+    # And of two that are the same there is nothing to be learned.
+    search.restart(one)
+    search.others = [one]
+    assert not search.step()
+    assert (search.assignment == one).all()
+
+
+@pytest.mark.parametrize("seed", range(10))
 def test_a_kick_keeps_count_and_violates_no_zero(seed: int) -> None:
     problem = hard_case(seed, zeros=0.2 * (seed % 2)).problem()
     evaluator = Evaluator(problem, memory=2e7)

@@ -9,7 +9,17 @@ import pytest
 
 from powersum.assign.blocks import LocalSearch
 from powersum.assign.evaluator import Evaluator
-from powersum.assign.portfolio import AFRESH, BLOCKS_REMEMBERED, DRAWN, NEAR, RACES_REMEMBERED, Merit, Portfolio, Start
+from powersum.assign.portfolio import (
+    AFRESH,
+    BLOCKS_REMEMBERED,
+    DRAWN,
+    LATEST,
+    NEAR,
+    RACES_REMEMBERED,
+    Merit,
+    Portfolio,
+    Start,
+)
 from powersum.core.arrays import IntArray
 from tests.cases import hard_case
 from tests.clock import Ticks
@@ -88,6 +98,27 @@ def test_the_best_are_kept_in_order_and_apart() -> None:
         assert evaluator.value(states) == pytest.approx(value, abs=1e-8)
     for (_, one), (_, two) in itertools.combinations(kept, 2):
         assert np.count_nonzero(one != two) >= NEAR * evaluator.is_max.sum()
+
+
+@pytest.mark.parametrize("drawn", [False, True])
+def test_runs_look_at_the_best_and_at_the_latest_ends_where_starts_are_drawn(drawn: bool, clock: Ticks) -> None:
+    problem = hard_case(3, zeros=0.1).problem()
+    evaluator = Evaluator(problem, memory=2e7)
+    portfolio = Portfolio(evaluator, seed=1)
+    rng = np.random.default_rng(1)
+
+    def draw(noise: float, seed: int) -> IntArray:
+        return np.where(evaluator.is_max, rng.integers(problem.model.cardinalities), -1)
+
+    portfolio.draw_from(draw if drawn else None)
+    portfolio.improve(clock.now + 1500.0)
+    search = portfolio._search
+    assert search is not None
+    assert 1 < len(portfolio._latest) <= LATEST
+    others = [states.tolist() for states in search.others]
+    assert all(states.tolist() in others for states in portfolio.kept) == drawn
+    assert all(np.isfinite(evaluator.value(states)) for states in search.others)
+    assert drawn or not others
 
 
 def test_merit_forgets_by_the_work_done_and_not_by_the_number_of_runs() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import math
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -18,6 +19,9 @@ from powersum.core.arrays import IntArray
 
 ELITE = 8
 """Assignments that are kept to cross with."""
+
+LATEST = 20
+"""Ends of the latest runs, before they are crossed, that other runs are compared with beside the best."""
 
 SAME_VALUE = 1e-6
 """Assignments whose values are this close count as one: mostly they are the same up to symmetry."""
@@ -121,7 +125,9 @@ class Portfolio:
 
     Which kind of start is taken is drawn by how often it has led to one of the best for the time it took. That is
     seldom, so kinds that start afresh are compared by where they end as well: what they have of the time goes to those
-    that end highest. The best are kept apart from one another: crossing finds nothing among variants of one.
+    that end highest. The best are kept apart from one another: crossing finds nothing among variants of one. Where
+    starts are drawn from an upper bound, runs also look at where they differ from the best and from the ends of the
+    latest runs, which have good parts however low they are.
 
     Parameters
     ----------
@@ -144,6 +150,7 @@ class Portfolio:
         self._rng = np.random.default_rng(seed)
         self._annealer = Annealer(evaluator)
         self._elite: list[tuple[float, IntArray]] = []
+        self._latest: deque[IntArray] = deque(maxlen=LATEST)
         self._search: LocalSearch | None = None
         self._waiting: list[IntArray] = []
         self._decoded: IntArray | None = None
@@ -285,9 +292,12 @@ class Portfolio:
         if self._kind in AFRESH:
             self._compare(self._kind, search.log_value)
         good = self._keep(search)
+        self._latest.append(search.assignment.copy())
         for other in others:
             search.cross(other)
         good = max(good, self._keep(search))
+        # Elsewhere starts are too unlike for that: runs of wcsp_15 would end alike, and low.
+        search.others = [] if self._draw is None else [*self._latest, *self.kept]
         if search.log_value > self.log_value + SMALLEST_GAIN:
             self.log_value, self.assignment = search.log_value, search.assignment.copy()
         if self._kind in self._merits:
