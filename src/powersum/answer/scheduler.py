@@ -35,8 +35,6 @@ class Spell:
         False where the companion has no turns in between.
     modest
         True where it has no more than its share in the last stage, too, where others have all the time left.
-    most_last
-        Share of the last stage that it may have of what it could use there.
     nearly_done
         Asked when its time is over: True where it is about to end the whole run, and goes on.
     """
@@ -47,7 +45,6 @@ class Spell:
     tries: bool = False
     accompanied: bool = True
     modest: bool = False
-    most_last: float = 0.5
     nearly_done: Callable[[], bool] = field(default=lambda: False)
 
 
@@ -160,9 +157,11 @@ class Scheduler:
         length = schedule.first_stage * schedule.stage_growth**self._stage
         last = length > schedule.last_stage * left
         if last:
-            useful = [(spell.worker.useful_seconds, spell.most_last) for spell in crew.spells]
-            wanted = [min(seconds, most * left) for seconds, most in useful if seconds is not None]
-            length = left - max(wanted) if wanted else schedule.last_tightening * left
+            useful = [spell.worker.useful_seconds for spell in crew.spells]
+            wanted = max((seconds for seconds in useful if seconds is not None), default=None)
+            length = schedule.last_tightening * left
+            if wanted is not None:
+                length = max(schedule.least_last_tightening * left, left - wanted)
         return Stage(self._stage, length, clock.spent + length, last)
 
     def _begin(self, crew: Crew) -> Iterator[None]:

@@ -58,11 +58,8 @@ class Schedule:
     last_tightening: float = 0.75
     """Share of the last stage that goes into tightening, where no other worker says how much it could use."""
 
-    last_search: float = 0.7
-    """Share of the last stage for search, where it may split boxes."""
-
-    last_sums: float = 0.5
-    """Share of the last stage for partial sums, at most."""
+    least_last_tightening: float = 0.5
+    """The same at the least, where one does."""
 
     # Tightening
 

@@ -174,9 +174,9 @@ def _held_by_others(outlook: Outlook) -> Outlook:
     """An outlook whose searcher it does not hold: who holds each other keeps memory until it is collected."""
     method = WeakMethod(outlook)
 
-    def asked(tree: FixedTree, seconds: float) -> float:
+    def asked(tree: FixedTree, number: float) -> float:
         found = method()
-        return 0.0 if found is None else found(tree, seconds)
+        return 0.0 if found is None else found(tree, number)
 
     return asked
 
@@ -197,9 +197,10 @@ def crew_of(
     tightening = Tightening(task, local)
     sums = PartialSums(task, tightening, local)
     along = BranchAndBound(task, evaluator, tightening, local)
-    search = Search(task, along, Splits(task, evaluator, tightening, local))
+    splits = Splits(task, evaluator, tightening, local)
+    search = Search(task, along, splits)
     tightening.outlook = _held_by_others(along.outlook)
-    tightening.most_entries = search.most_entries
+    tightening.price = _held_by_others(splits.price_of_growth)
     conditioning.sums = sums
 
     def take(order: IntArray) -> None:
@@ -225,13 +226,7 @@ def crew_of(
                 accompanied=False,
                 modest=True,
             ),
-            Spell(
-                sums,
-                (schedule.sum_share, schedule.sum_share),
-                first=schedule.first_sum,
-                accompanied=False,
-                most_last=schedule.last_sums,
-            ),
+            Spell(sums, (schedule.sum_share, schedule.sum_share), first=schedule.first_sum, accompanied=False),
             Spell(
                 VariationalSums(task, local, sums, full),
                 (schedule.variational_share,) * 2,
@@ -239,12 +234,7 @@ def crew_of(
                 accompanied=False,
                 modest=True,
             ),
-            Spell(
-                search,
-                (schedule.hopeful_search, schedule.hopeless_search),
-                tries=True,
-                most_last=schedule.last_search,
-            ),
+            Spell(search, (schedule.hopeful_search, schedule.hopeless_search), tries=True),
             # After the search, which ends the run where the bound is near: orders are for trees to come.
             Spell(
                 OrderSearch(task, take),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from powersum.answer.workers.branch_and_bound import BranchAndBound
 from powersum.answer.workers.splits import Splits
 from powersum.answer.workers.task import Task
@@ -38,15 +36,8 @@ class Search:
 
     @property
     def useful_seconds(self) -> float | None:
-        """All that it can have, where boxes can be split: each of them takes off more than a larger tree would."""
-        if not self._splits.possible() or self._task.board.gap < self._task.schedule.nearly:
-            return None
-        return math.inf
-
-    def most_entries(self, ends: float) -> float:
-        """Entries of trees that are to be split from a moment of the clock on until the end of all."""
-        clock = self._task.clock
-        return self._splits.most_entries(clock.left - (ends - clock.spent)) if self._splits.possible() else math.inf
+        """Trees are told what they cost, see :meth:`Splits.price_of_growth`."""
+        return None
 
     def begin(self, ends: float) -> bool:
         """Begin with branch and bound by the tree of now; False where there is nothing to search."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 
 from powersum.answer.proofs import by_splitting
@@ -15,14 +16,25 @@ from powersum.core.speed import TREE_BOX, TREE_PASS
 from powersum.prepare.proof import Prover
 from powersum.search.splitting import PASSES, Splitting
 
-LEAST_BOXES, GOOD_BOXES = 16, 60
-"""Boxes that must fit the time for splitting to be worth while, and that shall fit: trees do not grow larger then."""
+LEAST_BOXES = 16
+"""Boxes that must fit the time for splitting to be worth while."""
+
+DOUBLING, FIRST_BOXES = 0.45, 8.0
+"""What twice as many boxes take off the bound (natural logs, pedigrees), and about how many the first of that takes."""
+
+TIGHTENING = 4.0
+"""How many times as long as a box a tree takes that has grown, with local search in between."""
 
 SEARCHING, LEAST_SEARCH = 0.4, 0.1
 """Share of the time in which boxes are searched at the end, and seconds for each at least."""
 
 SPLITTING = 0.4
 """Share of the time that goes into trees of boxes, by and large: the rest is searches in them and local search."""
+
+
+def _gain(boxes: float) -> float:
+    """What so many boxes take off the bound, by and large."""
+    return DOUBLING * math.log2(1.0 + boxes / FIRST_BOXES)
 
 
 class Splits:
@@ -52,12 +64,16 @@ class Splits:
         few = task.problem.model.n_variables <= task.schedule.most_variables
         return few and bool(task.is_max.any()) and task.schedule.tighten
 
-    def most_entries(self, seconds: float) -> float:
-        """Entries of a tree of which enough boxes fit so many seconds."""
-        before = self._tightening.tree
-        pace = TREE_PASS if before is None else before.best_tree.seconds_per_entry or TREE_PASS
-        each = SPLITTING * seconds / GOOD_BOXES - TREE_BOX * self._task.problem.model.n_variables
-        return max(each, 0.0) / (PASSES * pace)
+    def price_of_growth(self, tree: FixedTree, factor: float) -> float:
+        """What is lost, in natural logs, if there are fewer boxes because the tree grows so many times before."""
+        left = self._task.clock.left
+        if not self.possible() or left == math.inf:
+            return 0.0
+        each, larger = self._seconds(tree), self._seconds(tree, factor)
+        if SPLITTING * left < LEAST_BOXES * each:
+            return 0.0
+        growing = TIGHTENING * larger
+        return _gain(SPLITTING * left / each) - _gain(SPLITTING * max(left - growing, 0.0) / larger)
 
     def begin(self, ends: float) -> bool:
         """Begin with the best tree, to end at a moment of the clock; False where that would not be worth while."""
@@ -84,10 +100,10 @@ class Splits:
         self._prover = partial(by_splitting, splitting=self._splitting)
         return True
 
-    def _seconds(self, tree: FixedTree) -> float:
-        """What a box takes."""
+    def _seconds(self, tree: FixedTree, factor: float = 1.0) -> float:
+        """What a box takes, of a tree that is so many times as large."""
         pace = tree.seconds_per_entry or TREE_PASS
-        return PASSES * pace * tree.layout.n_entries + TREE_BOX * tree.layout.n_nodes
+        return PASSES * pace * factor * tree.layout.n_entries + TREE_BOX * tree.layout.n_nodes
 
     def run(self, deadline: float) -> Progress:
         """Split until the deadline, with the best assignment that anybody has found."""

@@ -6,7 +6,6 @@ Where no two trees fit the memory there is one bound in all stages: a tree, or w
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 from powersum.answer.inheritance import Legacy
 from powersum.answer.proofs import by_forest, by_tree
@@ -52,15 +51,15 @@ class Tightening:
         Elimination order of trees to come.
     outlook
         Says what a search of so many seconds takes off the bound of a tree; trees are chosen for both.
-    most_entries
-        Says how large trees may be that others go on with from a moment of the clock until the end.
+    price
+        Says what it costs those who go on with a tree at the end, if it grows so many times.
     """
 
     def __init__(self, task: Task, local: LocalSearch) -> None:
         self._task, self._local = task, local
         self.order = task.order
         self.outlook: Outlook | None = None
-        self.most_entries: Callable[[float], float] = lambda ends: math.inf
+        self.price: Outlook | None = None
         self._best: Tightener | None = None
         self._present: Tightener | None = None
         self._resumed: CoveringTree | None = None
@@ -130,7 +129,7 @@ class Tightening:
                     orders=self._orders,
                     rival=None if self._tree is None else self._tree.best_tree,
                     outlook=self.outlook,
-                    most_entries=self.most_entries(ends) if last else math.inf,
+                    price=self.price if last else None,
                 )
                 self._present, self._orders = tree, tree.orders if tree.orders.screened else None
                 return
