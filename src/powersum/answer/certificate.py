@@ -81,7 +81,7 @@ def certificate_of(
         arrays |= {f"{number}/{name}": array for name, array in step.arrays.items()}
     head: dict[str, Any] = {
         "format": "powersum-certificate",
-        "version": 3,
+        "version": 4,
         "producer": f"powersum {__version__}",
         "model": question.model.structure,
         "claim": claim_of(log_lower, max(log_upper, proof.log_upper)),
