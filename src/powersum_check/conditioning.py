@@ -2,9 +2,9 @@
 
 The certificate has a graph of *nodes* in levels. A node sets a variable; for each state of it, a *lane*, the
 certificate lists which states of other variables then go, each with the table that shows it impossible; which tables
-are *settled*, that is have one value for all that is left; and the nodes that have the rest. So the graph is a set of configurations:
-those that follow, from the first node on, the lanes of their states without losing one. It is a function on them: the
-product of what the tables settled on the way have there. The checker proves three things.
+are *settled*, that is have one value for all that is left; and the nodes that have the rest. So the graph is a set of
+configurations: those that follow, from the first node on, the lanes of their states without losing one. It is a
+function on them: the product of what the tables settled on the way have there. The checker proves three things.
 
 *Every configuration that is not 0 is in the set.* ``possible`` of a node are the states that are left in some lane that
 leads to it. A state goes only if each tuple that is not 0 and has it, in the table named, has another one that went
@@ -272,6 +272,8 @@ class Conditioning(Tuples):
 def conditioning(step: Step) -> tuple[float, float]:
     """Bounds on the value of a box: a tree, and the tables that it leaves by conditioning."""
     rest = read_remainder(step)
+    if any(table.values.max() == -math.inf for _, table in rest.tables):
+        return -math.inf, -math.inf
     value, error = Conditioning(step, rest).value()
     up, down = (sum(getattr(table, side) for _, table in rest.tables) for side in ("up", "down"))
     low, high = outward([value], up + error, down + error)

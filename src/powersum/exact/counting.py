@@ -161,7 +161,7 @@ class Counting:
         """What was written down: rows, the nodes of components, and marks.
 
         A row is a node, its variable, a state (-1: all are through), the number of components that this leaves, and
-        where its marks begin and end. A mark is a place at which a state went, or -1 less a factor that became constant.
+        where its marks begin and end. A mark is a place at which a state went, or -1 less a factor now constant.
         """
         state = self._state
         rows, listed, marks = (int(state.counters[k]) for k in (N_ROWS, N_LISTED, N_MARKS))
