@@ -91,14 +91,14 @@ class Conditioning(Tuples):
         telling = several[table] | (self.values == -math.inf)
         telling[first] = True
         self.telling, self.telling_starts = np.flatnonzero(telling), starts_of(np.bincount(table, telling, len(first)))
-        width = len(packed(np.ones((1, len(self.owner) + 1), np.bool_))[0])
-        half = len(packed(np.ones((1, len(self.sizes)), np.bool_))[0])
-        both = half + len(packed(np.ones((1, self.n_tables), np.bool_))[0])
-        afford("nodes", 4 * n_nodes * (2 * width + both) + 32 * int(self.lanes[-1]), self.memory)
-        self.possible, self.missing = np.zeros((2, n_nodes, width), np.uint32)
+        # Sets are rows of bits; of states there is one more, which is always there.
+        all_states = packed(np.ones((1, len(self.owner) + 1), np.bool_))
+        self.half, n_words = -(-len(self.sizes) // 32), -(-len(self.sizes) // 32) - (-self.n_tables // 32)
+        afford("nodes", (8 * all_states.shape[1] + 4 * n_words) * n_nodes + 32 * int(self.lanes[-1]), self.memory)
+        self.possible, self.missing = np.zeros((2, n_nodes, all_states.shape[1]), np.uint32)
         """States that are left in some lane that leads to a node, and those that some lane lacks."""
-        self.possible[0] = packed(np.ones((1, len(self.owner) + 1), np.bool_))
-        self.sets, self.half = np.zeros((n_nodes, both), np.uint32), half
+        self.possible[0] = all_states
+        self.sets = np.zeros((n_nodes, n_words), np.uint32)
         """Variables of each node, and tables that are settled in it and below."""
         self.offset, self.error = np.full(self.lanes[-1], -math.inf), np.zeros(self.lanes[-1])
         """What each lane has beside its nodes."""
