@@ -61,7 +61,8 @@ def _graph(
     slots = starts_of(np.concatenate([[1], cardinalities[variable[nodes[1:]]]]))
     ordered = own[_pieces(first, nodes)]
     slot = slots[number[rows[ordered, 0]]] + np.where(rows[ordered, 0] == 0, 0, rows[ordered, 2])
-    ordered, slot = ordered[np.argsort(slot)], np.sort(slot)
+    by_slot = np.argsort(slot, kind="stable")
+    ordered, slot = ordered[by_slot], slot[by_slot]
 
     def counts(lengths: IntArray) -> Array:
         return small(np.bincount(slot, lengths, slots[-1]).astype(np.int64))
