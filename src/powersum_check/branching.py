@@ -20,43 +20,20 @@ from numpy.typing import NDArray
 
 from powersum_check.box import Step
 from powersum_check.errors import BadFile, Rejected, afford
-from powersum_check.lanes import owners, pieces, starts_of
+from powersum_check.lanes import pieces, starts_of
 from powersum_check.numbers import FloatArray, IntArray, Table, add, entries_added, groups_added, magnitude, outward
-from powersum_check.remainder import Remainder, read_remainder, written_scopes
+from powersum_check.remainder import Remainder, Tuples, read_remainder
 
 GOES_ON, CLOSED, DIVIDES = 0, 1, 2
 
 
-class Walk:
-    """Where the walk stands. A *place* is a state of a variable of a table, from which a number was moved to it."""
+class Walk(Tuples):
+    """Where the walk stands: which states are there, and what was moved from each place to its state."""
 
-    def __init__(self, rest: Remainder, memory: int) -> None:
-        self.rest = rest
-        self.starts = starts_of(rest.sizes)
-        self.owner = owners(self.starts)
-        arity = max((len(scope) for scope, _ in rest.tables), default=0)
-        # Of each tuple: places and states, those that are looked at once more, values, and working copies of these.
-        afford("tuples", 32 * (arity + 3) * sum(table.values.size for _, table in rest.tables), memory)
-        values, tuples, state_of = [np.zeros(0)], [np.zeros((2, arity, 0), np.int64)], [np.zeros(0, np.int64)]
-        self.place_starts = []
-        """For each table, where the places of each of its variables begin, and the end."""
-        end = 0
-        for scope, table in rest.tables:
-            begin = end + starts_of([rest.sizes[v] for v in scope])
-            end = int(begin[-1])
-            self.place_starts.append(begin)
-            state_of += [np.arange(self.starts[v], self.starts[v + 1]) for v in scope]
-            index = np.indices(table.values.shape).reshape(len(scope), table.values.size)
-            # Short tuples are filled up with the last place, to which nothing moves, and a state that is always there.
-            tuples.append(np.full((2, arity, table.values.size), -1))
-            tuples[-1][0, : len(scope)] = begin[:-1, None] + index
-            tuples[-1][1, : len(scope)] = self.starts[list(scope), None] + index
-            values.append(table.values.ravel())
-        self.values, (self.places, self.states) = np.concatenate(values), np.concatenate(tuples, axis=2)
-        self.tuple_starts = starts_of([len(own) for own in values[1:]])
-        self.state_of = np.concatenate(state_of)
-        self.table_of = owners(np.array([0, *(begin[-1] for begin in self.place_starts)]))
-        self.alive, self.moved = np.ones(len(self.owner) + 1, np.bool_), np.zeros(end + 1)
+    def __init__(self, step: Step, rest: Remainder) -> None:
+        super().__init__(step, rest)
+        self.ups = np.array([table.up for _, table in rest.tables])
+        self.alive, self.moved = np.ones(len(self.owner) + 1, np.bool_), np.zeros(len(self.state_of) + 1)
         self.maxima, self.errors = np.zeros((2, len(rest.tables)))
         self.look_at(np.arange(len(rest.tables)))
 
@@ -74,8 +51,7 @@ class Walk:
         for states in self.states:
             values[~self.alive[states[at]]] = -math.inf
         self.maxima[tables] = np.maximum.reduceat(values, begin[:-1])
-        own = np.array([table.up for _, table in self.rest.tables])[tables]
-        self.errors[tables] = own + np.maximum.reduceat(error, begin[:-1])
+        self.errors[tables] = self.ups[tables] + np.maximum.reduceat(error, begin[:-1])
 
     def bounds(self) -> tuple[float, FloatArray]:
         """A bound on everything, and one for each state; both with their rounding."""
@@ -96,8 +72,8 @@ def branching(step: Step) -> tuple[float, float]:
     rest = read_remainder(step)
     if rest.weight != 0.0:
         raise Rejected("only a maximum is bounded by branching")
-    walk = Walk(rest, step.memory)
-    places = _places(step, walk)
+    walk = Walk(step, rest)
+    places = walk.named
     kinds = step.integers("rounds", high=3).tolist()
     numbers, moves = step.integers("move_places", high=len(places)), step.floats("moves")
     magnitude(moves)
@@ -141,15 +117,6 @@ def branching(step: Step) -> tuple[float, float]:
     if highest == -math.inf or rest.high == -math.inf:
         return -math.inf, -math.inf
     return -math.inf, math.nextafter(highest + rest.high, math.inf)
-
-
-def _places(step: Step, walk: Walk) -> IntArray:
-    """Where the places are that the certificate numbers: tables over variables as it lists them, state by state."""
-    rest = walk.rest
-    found = [np.zeros(0, np.int64)]
-    for named, (scope, _), starts in zip(written_scopes(step, rest), rest.tables, walk.place_starts, strict=True):
-        found += [starts[scope.index(v)] + np.arange(rest.sizes[v]) for v in named]
-    return np.concatenate(found)
 
 
 def _states(step: Step, rest: Remainder, name: str) -> IntArray:

@@ -17,7 +17,7 @@ from powersum_check.model import Factor, Model, Question, evidence_of, with_like
 from powersum_check.numbers import MEASURE, Table
 from powersum_check.steps import Proven, lower_bound, prove
 
-VERSION = 3
+VERSION = 4
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Lists of lists in flat arrays, and many cases at once: 64 *lanes* are the bits of a word."""
+"""Lists of lists in flat arrays, and sets as bits of words."""
 
 from __future__ import annotations
 
@@ -10,21 +10,18 @@ from numpy.typing import NDArray
 from powersum_check.numbers import IntArray
 
 Bits = NDArray[np.bool_]
-Words = NDArray[np.uint64]
+Words = NDArray[np.uint32]
 
 
 def packed(bits: Bits) -> Words:
-    """Rows of lanes as words; the transposed of a matrix with a row for each lane."""
-    n_lanes = bits.shape[0]
-    wide = np.zeros((-(-n_lanes // 64) * 64, bits.shape[1]), np.bool_)
-    wide[:n_lanes] = bits
-    return np.packbits(np.ascontiguousarray(wide.T), axis=1, bitorder="little").view(np.uint64)
+    """Each row of bits as words; it is filled up with zeros."""
+    short = -bits.shape[1] % 32
+    return np.packbits(np.pad(bits, ((0, 0), (0, short))), axis=1).view(np.uint32)
 
 
-def unpacked(words: Words, n_lanes: int) -> Bits:
-    """A row for each lane again."""
-    flat = np.unpackbits(words.view(np.uint8), axis=1, count=n_lanes, bitorder="little")
-    return np.ascontiguousarray(flat.T).view(np.bool_)
+def unpacked(words: Words, length: int) -> Bits:
+    """Rows of bits again."""
+    return np.unpackbits(words.view(np.uint8), axis=1, count=length).view(np.bool_)
 
 
 def starts_of(lengths: Any) -> IntArray:

@@ -9,15 +9,15 @@ be valued in any order. Where dropping loses nothing, the two together are the v
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from powersum_check.box import Located, Scope, Step, local, placed, product
-from powersum_check.errors import BadFile, Rejected
+from powersum_check.box import Located, Scope, Step, local, product
+from powersum_check.errors import BadFile, Rejected, afford
+from powersum_check.lanes import owners, starts_of
 from powersum_check.model import Factor, Model
-from powersum_check.numbers import Table, entries_added, magnitude, without
+from powersum_check.numbers import Table, without
 from powersum_check.tree import read_tree, value, without_flat
 
 
@@ -74,7 +74,7 @@ def read_remainder(step: Step) -> Remainder:
     return Remainder(left, [len(domains[v]) for v in left], tables, weight, *value(inner, tree))
 
 
-def written_scopes(step: Step, rest: Remainder) -> list[Scope]:
+def _written_scopes(step: Step, rest: Remainder) -> list[Scope]:
     """The variables over which the certificate writes of each table, as it lists them: each is one of the table's."""
     scopes = step.pieces("table_starts", step.integers("table_variables", high=len(step.domains)).tolist())
     number = {v: k for k, v in enumerate(rest.variables)}
@@ -89,30 +89,36 @@ def written_scopes(step: Step, rest: Remainder) -> list[Scope]:
     return result
 
 
-def as_written(step: Step, rest: Remainder) -> tuple[list[Located], float, float]:
-    """The tables as the certificate writes them out, and how far above and below all of them the true ones can be.
+class Tuples:
+    """All tuples of all tables that a tree leaves, by their states. A *place* is a state of a variable of a table."""
 
-    Zeros must be where they are in the model. Axes along which a table is written once must be flat but for an error.
-    """
-    numbers, at, up, down = step.floats("tables", infinite=True), 0, 0.0, 0.0
-    written = []
-    for scope, (whole, own) in zip(written_scopes(step, rest), rest.tables, strict=True):
-        size = math.prod(rest.sizes[v] for v in scope)
-        if at + size > len(numbers):
-            raise BadFile("tables end too early")
-        axes = sorted(range(len(scope)), key=lambda a: scope[a])
-        values = numbers[at : at + size].reshape([rest.sizes[v] for v in scope]).transpose(axes)
-        at += size
-        table, shown = Table(values), tuple(scope[a] for a in axes)
-        wide = np.broadcast_to(placed(table, shown, whole).values, own.values.shape)
-        alive = own.values > -math.inf
-        if ((wide > -math.inf) != alive).any():
-            raise Rejected("a table is written with other zeros than the model has")
-        apart, rounding = entries_added([wide[alive], -own.values[alive]])
-        error = float(np.max(np.abs(apart) + rounding, initial=0.0))
-        up, down = up + own.up + error, down + own.down + error
-        magnitude(values)
-        written.append((shown, table))
-    if at != len(numbers):
-        raise BadFile("tables has too many numbers")
-    return written, up, down
+    def __init__(self, step: Step, rest: Remainder) -> None:
+        self.sizes, tables = rest.sizes, rest.tables
+        self.starts = starts_of(self.sizes)
+        """Where the states of each variable begin."""
+        self.owner = owners(self.starts)
+        arity = max((len(scope) for scope, _ in tables), default=0)
+        # Of each tuple: places and states, those that are looked at once more, values, and working copies of these.
+        afford("tuples", 32 * (arity + 3) * sum(table.values.size for _, table in tables), step.memory)
+        values, tuples, state_of = [np.zeros(0)], [np.zeros((2, arity, 0), np.int64)], [np.zeros(0, np.int64)]
+        named, end = [np.zeros(0, np.int64)], 0
+        ends = [0]
+        for written, (scope, table) in zip(_written_scopes(step, rest), tables, strict=True):
+            begin = end + starts_of([self.sizes[v] for v in scope])
+            end = int(begin[-1])
+            ends.append(end)
+            state_of += [np.arange(self.starts[v], self.starts[v + 1]) for v in scope]
+            named += [begin[scope.index(v)] + np.arange(self.sizes[v]) for v in written]
+            index = np.indices(table.values.shape).reshape(len(scope), table.values.size)
+            # Short tuples are filled up with the last place, where nothing happens, and a state that is always there.
+            tuples.append(np.full((2, arity, table.values.size), -1))
+            tuples[-1][0, : len(scope)] = begin[:-1, None] + index
+            tuples[-1][1, : len(scope)] = self.starts[list(scope), None] + index
+            values.append(table.values.ravel())
+        self.values, (self.places, self.states) = np.concatenate(values), np.concatenate(tuples, axis=2)
+        self.tuple_starts = starts_of([len(own) for own in values[1:]])
+        """Where the tuples of each table begin."""
+        self.state_of, self.table_of = np.concatenate(state_of), owners(np.array(ends))
+        """State and table of each place."""
+        self.named = np.concatenate(named)
+        """The places as the certificate numbers them: tables over variables as it lists them, state by state."""

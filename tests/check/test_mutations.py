@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import powersum_check as pc
+from tests.check.graphs import Graph
 from tests.check.helpers import question_of, random_draft, to_check, truth
 from tests.check.test_kinds import random_box
 from tests.check.writer import Array, Draft, Setting, context_arrays, core_arrays, no_tree, tree_arrays
@@ -49,6 +50,8 @@ def sound_draft(rng: np.random.Generator) -> Draft:
         draft.step("mean-field", no_tree(draft) | {"q": rng.random(sum(len(d) for d in setting.domains))})
     if rng.random() < 0.3:
         draft.step("mean-field", core_arrays(rng, setting, [v for v in setting.free if rng.random() < 0.6]))
+    if len({draft.weights[v] for v in setting.free}) == 1 and rng.random() < 0.7:
+        draft.step("conditioning", Graph(rng, setting).arrays(setting))
     verified = pc.check(to_check(draft.model), question_of(draft), draft.zip())
     numbers = (verified.log_lower, verified.log_upper)
     lower, upper = (x if math.isfinite(x) else str(x) for x in numbers)
@@ -103,7 +106,9 @@ def change_head(rng: np.random.Generator, draft: Draft) -> None:
     if choice == 0:
         del draft.steps[int(rng.integers(0, len(draft.steps)))]
     elif choice == 1:
-        draft.steps[int(rng.integers(0, len(draft.steps)))] = {"kind": str(rng.choice(["tree", "split", "mean-field"]))}
+        draft.steps[int(rng.integers(0, len(draft.steps)))] = {
+            "kind": str(rng.choice(["tree", "split", "mean-field", "conditioning"]))
+        }
     elif choice == 2:
         step = draft.steps[int(rng.integers(0, len(draft.steps)))]
         odd: list[Any] = [0, 1, -1, 99, None, "0", 1.0, True, [], [0], [0, 0], [99], {}]

@@ -68,7 +68,7 @@ class Draft:
     def head(self) -> dict[str, Any]:
         head = {
             "format": "powersum-certificate",
-            "version": 3,
+            "version": 4,
             "model": digest(self.model),
             "claim": self.claim,
             "steps": self.steps,

@@ -20,6 +20,7 @@ from powersum.prepare.ordering import elimination_order, order_cost
 from powersum.prepare.problem import Problem
 from powersum.prepare.proof import Ground, Proof, Step, small
 from powersum.prepare.simplify import simplify
+from powersum_check.check import VERSION
 
 FEW, WIDE = 2, 18.0
 """Tries of an order that are enough, unless elimination along it has more entries than two to this."""
@@ -81,7 +82,7 @@ def certificate_of(
         arrays |= {f"{number}/{name}": array for name, array in step.arrays.items()}
     head: dict[str, Any] = {
         "format": "powersum-certificate",
-        "version": 3,
+        "version": VERSION,
         "producer": f"powersum {__version__}",
         "model": question.model.structure,
         "claim": claim_of(log_lower, max(log_upper, proof.log_upper)),

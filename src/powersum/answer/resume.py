@@ -27,7 +27,7 @@ from powersum.prepare.problem import Problem
 from powersum.prepare.proof import Proof, Step
 from powersum.search.recall import Listed
 from powersum_check.archive import Archive
-from powersum_check.check import check, question_of
+from powersum_check.check import VERSION, check, question_of
 from powersum_check.errors import CheckError
 from powersum_check.model import Factor
 from powersum_check.model import Model as Checked
@@ -75,7 +75,7 @@ class Resumed:
             self._data = _bytes_of(path, self._limit)
             self._archive = Archive(self._data, self._limit)
             self._head = self._archive.json("head")
-            if self._head.get("format") != "powersum-certificate" or self._head.get("version") != 3:
+            if self._head.get("format") != "powersum-certificate" or self._head.get("version") != VERSION:
                 raise InputError(f"{os.fspath(path)}: not a checkpoint of powersum")
             if self._head.get("model") != question.model.structure:
                 raise InputError(f"{os.fspath(path)}: is about another model")

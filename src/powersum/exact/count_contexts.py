@@ -26,6 +26,7 @@ SmallArray = NDArray[np.int32]
 
 # Places in the array of counters.
 DEPTH, N_CONTEXTS, N_WORDS, N_SHAPES, N_PARTS, N_KEYS, N_TRAIL, NODES, CLEARED, HITS, N_ROWS, N_LISTED = range(12)
+N_MARKS = 12
 
 ONE, NONE = np.uint64(1), np.uint64(0)
 
@@ -45,6 +46,7 @@ class CountModel(NamedTuple):
     incident_axes: IntArray
     direct_starts: IntArray  # where a factor's contexts are found by the masks themselves; -1 where by their hash
     shifts: IntArray  # of each variable's mask among the masks of its factor
+    places: IntArray  # where the states of each variable of a factor begin, as a proof numbers them; -1 if it is given
     rank: IntArray
     """Among equally promising variables the one of the largest rank is set next."""
 
@@ -91,8 +93,9 @@ class CountState(NamedTuple):
     number: FloatArray  # factors of a component that depend on each variable
     part_nodes: SmallArray  # the node that found a part's value; of length 0, as the next two, where nobody asks
     child_nodes: SmallArray  # the nodes of components
-    log_rows: SmallArray  # what was found, see count_proof: a node, its variable, its state, and how many components
+    log_rows: SmallArray  # what was found, see count_proof: a node, its variable, its state, its components and marks
     log_nodes: SmallArray  # these components' nodes
+    log_marks: SmallArray  # in each state of a node: places at which states went, and factors that became constant
     activity: FloatArray  # how often each variable was in a factor that became impossible, of late
 
 

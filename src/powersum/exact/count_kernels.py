@@ -13,6 +13,7 @@ from powersum.exact.count_contexts import (
     DEPTH,
     HITS,
     N_LISTED,
+    N_MARKS,
     N_ROWS,
     N_TRAIL,
     NODES,
@@ -37,9 +38,11 @@ DECAY = 0.5
 
 # Columns of a frame: its variable, where its trail begins, its row among the children of the frame below, the rows of
 # its own children, the one at work, whether it is at its children or between two states, its present and best state,
-# where its value is to be remembered, how often everything had been forgotten when that was said, and its number.
+# where its value is to be remembered, how often everything had been forgotten when that was said, its number, and the
+# marks of its present state.
 VARIABLE, TRAIL, ROW, FIRST_CHILD, LAST_CHILD, CHILD, AT_CHILDREN, PRESENT, BEST = range(9)
-PART, PART_AGE, NODE = 9, 10, 11
+PART, PART_AGE, NODE, FIRST_MARK, LAST_MARK = 9, 10, 11, 12, 13
+N_COLUMNS = 14
 # Its values: the largest so far, the sum in units of it, and that of the present state.
 LARGEST, TOTAL, BRANCH = range(3)
 
@@ -56,12 +59,30 @@ def _restrict(state: CountState, v: int, mask: np.uint64) -> None:
 
 
 @bare
+def _mark_gone(model: CountModel, state: CountState, place: Any, states: np.uint64) -> None:
+    """Write down that a factor has shown states of one of its variables impossible."""
+    first = model.places[place]
+    while states and first >= 0:
+        state.log_marks[state.counters[N_MARKS]] = first + lowest_bit(states)
+        state.counters[N_MARKS] += 1
+        states &= states - ONE
+
+
+@bare
+def _mark_settled(state: CountState, f: Any) -> None:
+    """Write down that a factor depends on nothing any more."""
+    state.log_marks[state.counters[N_MARKS]] = -1 - f
+    state.counters[N_MARKS] += 1
+
+
+@bare
 def _propagate(model: CountModel, state: CountState, n_changed: int) -> tuple[int, float]:
     """Look at the factors of the variables in the queue until nothing changes.
 
     Returns 1 (done), 0 (nothing is possible) or -1 (no room), and by how much the largest entries have changed.
     """
     queue, queued, counters, masks = state.queue, state.queued, state.counters, state.masks
+    logs = state.log_rows.shape[0] > 0
     change = 0.0
     result = 1
     while n_changed > 0:
@@ -91,12 +112,16 @@ def _propagate(model: CountModel, state: CountState, n_changed: int) -> tuple[in
                 result = 0
                 for place in range(first, first + arity):
                     state.activity[model.scope_variables[place]] += 1.0
+                    if logs:
+                        _mark_gone(model, state, place, masks[model.scope_variables[place]])
                 break
             row = counters[N_TRAIL]
             state.trail[row, 0], state.trail[row, 1] = f, before
             counters[N_TRAIL] = row + 1
             state.context[f] = now
             state.depends[f] = state.context_depends[now]
+            if logs and state.context_shape[now] < 0 and state.context_shape[before] >= 0:
+                _mark_settled(state, f)
             if state.context_largest[now] != state.context_largest[before]:
                 change += state.context_largest[now] - state.context_largest[before]
             start = state.context_words[now] + arity
@@ -108,6 +133,8 @@ def _propagate(model: CountModel, state: CountState, n_changed: int) -> tuple[in
                     state.trail[row, 0], state.trail[row, 1] = u, -1
                     state.trail_masks[row] = masks[u]
                     counters[N_TRAIL] = row + 1
+                    if logs:
+                        _mark_gone(model, state, first + a, masks[u] & ~mask)
                     masks[u] = mask
                     if not queued[u]:
                         queued[u] = True
@@ -190,6 +217,7 @@ def _log(state: CountState, depth: Any, s: Any, n_children: Any) -> None:
     row, listed = counters[N_ROWS], counters[N_LISTED]
     state.log_rows[row, 0], state.log_rows[row, 1] = frames[depth, NODE], frames[depth, VARIABLE]
     state.log_rows[row, 2], state.log_rows[row, 3] = s, n_children
+    state.log_rows[row, 4], state.log_rows[row, 5] = frames[depth, FIRST_MARK], frames[depth, LAST_MARK]
     for i in range(n_children):
         state.log_nodes[listed + i] = state.child_nodes[frames[depth, FIRST_CHILD] + i]
     counters[N_ROWS], counters[N_LISTED] = row + 1, listed + n_children
@@ -202,6 +230,7 @@ def begin_count(model: CountModel, state: CountState) -> tuple[int, float]:
     Returns 1 (done), 0 (nothing is possible) or -1 (no room), and the value of what is settled.
     """
     n_factors, n_variables = len(model.scope_starts) - 1, len(model.cardinalities)
+    logs = state.log_rows.shape[0] > 0
     total = 0.0
     for f in range(n_factors):
         state.factors[f] = f
@@ -209,7 +238,12 @@ def begin_count(model: CountModel, state: CountState) -> tuple[int, float]:
         if now < 0:
             return -1, 0.0
         if state.context_largest[now] == -np.inf:
+            if logs:
+                for place in range(model.scope_starts[f], model.scope_starts[f + 1]):
+                    _mark_gone(model, state, place, state.masks[model.scope_variables[place]])
             return 0, -np.inf
+        if logs and state.context_shape[now] < 0:
+            _mark_settled(state, f)
         state.context[f] = now
         state.depends[f] = state.context_depends[now]
         total += state.context_largest[now]
@@ -222,7 +256,10 @@ def begin_count(model: CountModel, state: CountState) -> tuple[int, float]:
         arity = model.scope_starts[f + 1] - model.scope_starts[f]
         for a in range(arity):
             v = model.scope_variables[model.scope_starts[f] + a]
-            state.masks[v] &= state.words[start + arity + a]
+            mask = state.masks[v] & state.words[start + arity + a]
+            if logs:
+                _mark_gone(model, state, model.scope_starts[f] + a, state.masks[v] & ~mask)
+            state.masks[v] = mask
             if state.masks[v] == NONE:
                 return 0, -np.inf
     result, change = _propagate(model, state, n_variables)
@@ -272,10 +309,12 @@ def count_some(model: CountModel, state: CountState, rule: int, nodes: int) -> t
     end = counters[NODES] + nodes
     state.activity[:] *= DECAY
     logs = state.log_rows.shape[0] > 0
+    most_marks = model.cardinalities.sum() + len(model.scope_starts)
     while counters[NODES] < end:
         if logs and (
             counters[N_ROWS] + 2 > state.log_rows.shape[0]
             or counters[N_LISTED] + len(model.cardinalities) > state.log_nodes.size
+            or counters[N_MARKS] + most_marks > state.log_marks.size
         ):
             return MORE, 0.0
         depth = counters[DEPTH]
@@ -324,10 +363,14 @@ def count_some(model: CountModel, state: CountState, rule: int, nodes: int) -> t
         frames[depth, PRESENT] = s
         _restrict(state, v, ONE << np.uint64(s))
         state.queue[0], state.queued[v] = v, True
+        frames[depth, FIRST_MARK] = counters[N_MARKS]
         result, change = _propagate(model, state, 1)
+        frames[depth, LAST_MARK] = counters[N_MARKS]
         if result < 0:
             return FULL, 0.0
         if result == 0:
+            if logs:
+                _log(state, depth, np.int64(s), np.int64(0))
             continue
         last, free = split(model, state, frames[depth, ROW], frames[depth, FIRST_CHILD])
         if last < 0:

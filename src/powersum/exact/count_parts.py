@@ -126,7 +126,8 @@ def _write_key(model: CountModel, state: CountState, row: Any) -> int:
 
     A factor that is as it was at the beginning belongs to a component if all variables on which it depends do, and have
     all the states that they had: no factor changes before one of these. So variables, those states that are gone, and
-    the shapes of factors that have changed tell the rest.
+    the shapes of factors that have changed tell the rest. Where a proof is wanted it is their contexts: it cannot tell
+    that two of them are the same to everybody else.
     """
     children, variables, key = state.children, state.variables, state.key
     length, block, bits, n_fewer = 2, -1, 0, 0
@@ -156,7 +157,8 @@ def _write_key(model: CountModel, state: CountState, row: Any) -> int:
     for i in range(children[row, F_FIRST], children[row, F_LAST]):
         f = state.factors[i]
         if state.context[f] != state.base[f]:
-            key[length] = state.context_shape[state.context[f]]
+            context = state.context[f]
+            key[length] = context if state.part_nodes.size > 0 else np.int64(state.context_shape[context])
             length += 1
     return length
 

@@ -17,28 +17,20 @@ def conditioning_arrays(counting: Counting, problem: Problem, given: IntArray | 
 
 
 def _table_arrays(problem: Problem, given: IntArray | None) -> dict[str, Array]:
-    """The reduced problem's tables as they are, without the variables that have one state given."""
+    """Which tables there are, and over which variables, without those that have one state given."""
     model = problem.model
-    left = np.ones(model.n_variables, dtype=np.bool_) if given is None else given < 0
-    values = []
-    for f in range(model.n_factors):
-        scope = model.scope_variables[model.scope_starts[f] : model.scope_starts[f + 1]]
-        table = model.log_values[model.table_starts[f] : model.table_starts[f + 1]]
-        if given is not None:
-            places = tuple(slice(None) if left[v] else int(given[v]) for v in scope)
-            table = table.reshape(model.cardinalities[scope])[places].ravel()
-        values.append(table)
-    kept = left[model.scope_variables]
+    kept = np.ones(len(model.scope_variables), np.bool_) if given is None else given[model.scope_variables] < 0
     owner = np.repeat(np.arange(model.n_factors), np.diff(model.scope_starts))
     return {
         "table_of": small(problem.fates.table_of),
         "table_starts": small(starts_of(np.bincount(owner[kept], minlength=model.n_factors))),
         "table_variables": small(problem.variables[model.scope_variables[kept]]),
-        "tables": np.concatenate([np.zeros(0), *values]),
     }
 
 
-def _graph(cardinalities: IntArray, variables: IntArray, rows: IntArray, listed: IntArray) -> dict[str, Array]:
+def _graph(
+    cardinalities: IntArray, variables: IntArray, rows: IntArray, listed: IntArray, marks: IntArray
+) -> dict[str, Array]:
     """Levels of nodes from the log: what the root leads to, each node after all that lead to it."""
     starts = starts_of(rows[:, 3])
     number = np.full(int(max(rows[:, 0].max(initial=0), listed.max(initial=0))) + 1, -1, dtype=np.int64)
@@ -57,45 +49,45 @@ def _graph(cardinalities: IntArray, variables: IntArray, rows: IntArray, listed:
         np.add.at(waiting, children, 1)
         frontier = np.unique(children[~seen[children]])
         seen[frontier] = True
-    ways = waiting.copy()
     levels, frontier = [], np.zeros(1, dtype=np.int64)
     while len(frontier):
         levels.append(frontier)
         children = listed[_pieces(starts, own[_pieces(first, frontier)])]
         np.subtract.at(waiting, children, 1)
         frontier = np.unique(children[waiting[children] == 0])
-    # A node has the value 0 if every state that is through leaves one that has: what else it leaves is not listed.
-    vanishes, nothing = np.zeros(len(rows), dtype=np.bool_), np.zeros(len(number), dtype=np.bool_)
-    below = np.ones(len(number))
-    for level in reversed(levels):
-        states = own[_pieces(first, level)]
-        children, owner = listed[_pieces(starts, states)], np.repeat(states, rows[states, 3])
-        vanishes[owner[nothing[children]]] = True
-        nothing[level] = True
-        nothing[rows[states[~vanishes[states]], 0]] = False
-        np.add.at(below, rows[owner, 0], below[children])
-    # The checker gives the first child all that the others leave: that is quickest if it has most, and the value of one
-    # that is 0 stays 0 whatever it is given. But if others lead to it, it must be the same each time.
-    listed = listed[np.lexsort((-below[listed], ~nothing[listed], np.repeat(np.arange(len(rows)), rows[:, 3])))]
-    vanishes[vanishes] = ways[listed[starts[:-1][vanishes]]] > 1
     nodes = np.concatenate(levels)
     number[nodes] = np.arange(len(nodes))
-    # States of nodes in their order: how many components each leaves.
+    # States of nodes in their order: what each leaves.
     slots = starts_of(np.concatenate([[1], cardinalities[variable[nodes[1:]]]]))
-    counts = np.zeros(slots[-1], dtype=np.int64)
     ordered = own[_pieces(first, nodes)]
-    place = slots[number[rows[ordered, 0]]] + np.where(rows[ordered, 0] == 0, 0, rows[ordered, 2])
-    counts[place] = np.where(vanishes[ordered], -rows[ordered, 3], rows[ordered, 3])
+    slot = slots[number[rows[ordered, 0]]] + np.where(rows[ordered, 0] == 0, 0, rows[ordered, 2])
+    by_slot = np.argsort(slot, kind="stable")
+    ordered, slot = ordered[by_slot], slot[by_slot]
+
+    def counts(lengths: IntArray) -> Array:
+        return small(np.bincount(slot, lengths, slots[-1]).astype(np.int64))
+
+    lengths = rows[ordered, 5] - rows[ordered, 4]
+    owner, mark = np.repeat(np.arange(len(ordered)), lengths), marks[_runs(rows[ordered, 4], lengths)]
+    gone = mark >= 0
     return {
         "levels": small(starts_of([len(level) for level in levels])),
         "branching": small(variables[variable[nodes[1:]]]),
-        "child_counts": small(counts),
-        "child_nodes": small(number[listed[_pieces(starts, ordered[np.argsort(place, kind="stable")])]]),
+        "child_counts": counts(rows[ordered, 3]),
+        "child_nodes": small(number[listed[_pieces(starts, ordered)]]),
+        "gone_counts": counts(np.bincount(owner[gone], minlength=len(ordered))),
+        "gone": small(mark[gone]),
+        "settled_counts": counts(np.bincount(owner[~gone], minlength=len(ordered))),
+        "settled": small(-1 - mark[~gone]),
     }
 
 
 def _pieces(starts: IntArray, chosen: IntArray) -> IntArray:
     """The numbers from ``starts[k]`` to ``starts[k + 1]`` of all chosen k, one piece after another."""
-    lengths = starts[chosen + 1] - starts[chosen]
+    return _runs(starts[chosen], starts[chosen + 1] - starts[chosen])
+
+
+def _runs(first: IntArray, lengths: IntArray) -> IntArray:
+    """So many numbers from each first one on, one run after another."""
     begin = starts_of(lengths)
-    return np.arange(begin[-1]) + np.repeat(starts[chosen] - begin[:-1], lengths)
+    return np.arange(begin[-1]) + np.repeat(first - begin[:-1], lengths)

@@ -12,12 +12,14 @@ import numpy as np
 
 from powersum.core.arrays import FloatArray, IntArray, starts_of
 from powersum.core.progress import Progress
-from powersum.exact.count_contexts import N_LISTED, N_ROWS, NODES, CountModel, CountState
+from powersum.exact.count_contexts import N_LISTED, N_MARKS, N_ROWS, NODES, CountModel, CountState
 from powersum.exact.count_kernels import (
     BY_NUMBER,
     BY_RANK,
     DONE,
     FULL,
+    LAST_MARK,
+    N_COLUMNS,
     begin_count,
     best_states,
     count_some,
@@ -99,7 +101,7 @@ class Counting:
         given: IntArray | None = None,
         log: bool = False,
     ) -> None:
-        self._model, direct = _count_model(model, tau, order, direct=0.02 * memory / 4.0)
+        self._model, direct = _count_model(model, tau, order, given, direct=0.02 * memory / 4.0)
         self._state = _new_state(model, min(memory, MOST_BYTES), given, direct=direct, log=log)
         self._log = log
         self._begun = False
@@ -129,6 +131,8 @@ class Counting:
         if not self._begun:
             self._begun = True
             result, _ = begin_count(self._model, self._state)
+            if self._log:
+                self._log_beginning(nothing=result == 0)
             if result < 0:
                 return Progress.OUT_OF_TIME
             if result == 0:
@@ -153,11 +157,27 @@ class Counting:
         return states if found else None
 
     @property
-    def log(self) -> tuple[IntArray, IntArray]:
-        """What was written down: rows (node, variable, state, number of components), and the components' nodes."""
+    def log(self) -> tuple[IntArray, IntArray, IntArray]:
+        """What was written down: rows, the nodes of components, and marks.
+
+        A row is a node, its variable, a state (-1: all are through), the number of components that this leaves, and
+        where its marks begin and end. A mark is a place at which a state went, or -1 less a factor now constant.
+        """
         state = self._state
-        rows, listed = int(state.counters[N_ROWS]), int(state.counters[N_LISTED])
-        return state.log_rows[:rows].astype(np.int64), state.log_nodes[:listed].astype(np.int64)
+        rows, listed, marks = (int(state.counters[k]) for k in (N_ROWS, N_LISTED, N_MARKS))
+        return (
+            state.log_rows[:rows].astype(np.int64),
+            state.log_nodes[:listed].astype(np.int64),
+            state.log_marks[:marks].astype(np.int64),
+        )
+
+    def _log_beginning(self, *, nothing: bool) -> None:
+        """The marks of the frame below all others; where nothing is possible, it is through with them."""
+        state = self._state
+        state.frames[0, LAST_MARK] = marks = state.counters[N_MARKS]
+        if nothing:
+            state.log_rows[0] = 0, 0, 0, 0, 0, marks
+            state.counters[N_ROWS] = 1
 
     def _make_room(self) -> None:
         """Longer lists where they are nearly full."""
@@ -167,6 +187,8 @@ class Counting:
         if 2 * (state.counters[N_LISTED] + len(state.masks)) >= len(state.log_nodes):
             more = np.zeros(len(state.log_nodes) + 2 * len(state.masks), dtype=np.int32)
             state = state._replace(log_nodes=np.concatenate([state.log_nodes, more]))
+        if 2 * state.counters[N_MARKS] >= len(state.log_marks):
+            state = state._replace(log_marks=np.concatenate([state.log_marks, np.zeros_like(state.log_marks)]))
         self._state = state
 
     def _next_rule(self) -> None:
@@ -195,7 +217,9 @@ def counting_error(model: Model) -> float:
     return float(UNIT * (additions * largest + sums))
 
 
-def _count_model(model: Model, tau: FloatArray, order: IntArray, *, direct: float) -> tuple[CountModel, int]:
+def _count_model(
+    model: Model, tau: FloatArray, order: IntArray, given: IntArray | None, *, direct: float
+) -> tuple[CountModel, int]:
     """The model as kernels want it, and how many places of up to ``direct`` find contexts of small factors."""
     n = model.n_variables
     owner = np.repeat(np.arange(model.n_factors), np.diff(model.scope_starts))
@@ -207,6 +231,7 @@ def _count_model(model: Model, tau: FloatArray, order: IntArray, *, direct: floa
     rank = np.empty(n, dtype=np.int64)
     rank[order] = np.arange(n)
     owned = model.cardinalities[model.scope_variables]
+    free = np.ones(len(owned), np.bool_) if given is None else given[model.scope_variables] < 0
     bits = np.bincount(owner, owned, model.n_factors).astype(np.int64)
     places = np.where(bits <= MOST_DIRECT, 2.0 ** np.minimum(bits, MOST_DIRECT), 0.0)
     small = np.argsort(bits, kind="stable")
@@ -226,6 +251,7 @@ def _count_model(model: Model, tau: FloatArray, order: IntArray, *, direct: floa
         incident_axes=(np.arange(len(owner)) - model.scope_starts[owner])[by_variable],
         direct_starts=direct_starts,
         shifts=starts_of(owned)[:-1] - starts_of(owned)[model.scope_starts[owner]],
+        places=np.where(free, starts_of(owned * free)[:-1], -1),
         rank=rank,
     )
     return found, int(places[small].sum())
@@ -250,7 +276,7 @@ def _new_state(model: Model, memory: float, given: IntArray | None, *, direct: i
         known = given >= 0
         masks[known] = np.uint64(1) << given[known].astype(np.uint64)
     return CountState(
-        counters=np.zeros(12, dtype=np.int64),
+        counters=np.zeros(13, dtype=np.int64),
         masks=masks,
         base_masks=masks.copy(),
         base=np.zeros(m, dtype=np.int64),
@@ -274,7 +300,7 @@ def _new_state(model: Model, memory: float, given: IntArray | None, *, direct: i
         key=np.empty(n // BLOCK + 4 * n + m + 4, dtype=np.int32),
         trail=np.empty((changes, 2), dtype=np.int64),
         trail_masks=np.empty(changes, dtype=np.uint64),
-        frames=np.zeros((n + 2, 12), dtype=np.int64),
+        frames=np.zeros((n + 2, N_COLUMNS), dtype=np.int64),
         frame_values=np.zeros((n + 2, 3)),
         frame_left=np.zeros(n + 2, dtype=np.uint64),
         children=np.zeros((listed // 4 + n + 2, 4), dtype=np.int64),
@@ -289,7 +315,8 @@ def _new_state(model: Model, memory: float, given: IntArray | None, *, direct: i
         number=np.zeros(n),
         part_nodes=np.empty(parts if log else 0, dtype=np.int32),
         child_nodes=np.empty((listed // 4 + n + 2) if log else 0, dtype=np.int32),
-        log_rows=np.zeros((LOGGED if log else 0, 4), dtype=np.int32),
+        log_rows=np.zeros((LOGGED if log else 0, 6), dtype=np.int32),
         log_nodes=np.zeros(LOGGED if log else 0, dtype=np.int32),
+        log_marks=np.zeros(LOGGED + 4 * changes if log else 0, dtype=np.int32),
         activity=np.zeros(n),
     )
