@@ -174,9 +174,20 @@ def _held_by_others(outlook: Outlook) -> Outlook:
     """An outlook whose searcher it does not hold: who holds each other keeps memory until it is collected."""
     method = WeakMethod(outlook)
 
-    def asked(tree: FixedTree, number: float) -> float:
+    def asked(tree: FixedTree, seconds: float) -> float:
         found = method()
-        return 0.0 if found is None else found(tree, number)
+        return 0.0 if found is None else found(tree, seconds)
+
+    return asked
+
+
+def _asking(splits: Splits) -> Callable[[], float]:
+    """How large trees may be that are split later, from somebody who is not held by that."""
+    method = WeakMethod(splits.most_entries)
+
+    def asked() -> float:
+        found = method()
+        return math.inf if found is None else found()
 
     return asked
 
@@ -200,7 +211,7 @@ def crew_of(
     splits = Splits(task, evaluator, tightening, local)
     search = Search(task, along, splits)
     tightening.outlook = _held_by_others(along.outlook)
-    tightening.price = _held_by_others(splits.price_of_growth)
+    tightening.most_entries = _asking(splits)
     conditioning.sums = sums
 
     def take(order: IntArray) -> None:

@@ -41,6 +41,10 @@ from powersum.search.gains import Gains
 PASSES = 40
 """Passes of descent for each box."""
 
+FAR_BELOW, FEW_PASSES = 0.5, 10
+"""A part that lies so far (natural logs) below the largest bound of all is not next soon, if ever: then so many
+passes are enough."""
+
 TEMPERATURE = 0.05
 """Where max variables begin to cool in each box: it begins near a good point, and colder ones get stuck there."""
 
@@ -58,7 +62,7 @@ class Box:
     point
         Where its tree has this bound; None where it was split, where nothing is in it, and where it was evaluated.
     searched
-        How often there was a search in it: then the point alone does not prove its bound.
+        Whether there was a search in it: then the point alone does not prove its bound.
     variable, parts
         What it was split by, and into what, in the order of the variable's states; nobody where it was not.
     """
@@ -66,7 +70,7 @@ class Box:
     alive: BoolArray
     log_upper: float
     point: FloatArray | None = None
-    searched: int = 0
+    searched: bool = False
     variable: int = -1
     parts: list[Box] = field(default_factory=list)
 
@@ -162,8 +166,8 @@ class Splitting:
     def run(self, deadline: float, ends: float, *, search: float = 0.0) -> Progress:
         """Split until the deadline, a little at least; ``ends`` is when all its time does.
 
-        With ``search`` boxes are not split but searched, for so many seconds each, twice as many when it is its turn
-        again: that takes less off each bound than splitting does in the long run, and more at once.
+        With ``search`` each box is searched for so many seconds before it is split: that takes more off its bound at
+        once, but nothing that its parts would begin with.
         """
         while not self.done:
             if self._search is not None:
@@ -210,7 +214,7 @@ class Splitting:
             self.done = True
             self._note()
             return False
-        if search:
+        if search and not self._open[0][2].searched:
             self._begin_search(heapq.heappop(self._open)[2], search)
             return True
         if self._held > self._memory:
@@ -231,7 +235,7 @@ class Splitting:
             inside,
             log_lower=self.log_lower,
             log_error=self._log_error,
-            seconds=seconds * 2.0**box.searched,
+            seconds=seconds,
         )
         self._search = box, search
 
@@ -245,7 +249,7 @@ class Splitting:
         if search.assignment is not None:
             self.offer(search.log_lower, search.assignment)
         self._held -= box.n_bytes
-        box.searched += 1
+        box.searched = True
         box.log_upper = min(box.log_upper, search.log_upper)
         self._keep(box)
         self._note()
@@ -256,7 +260,8 @@ class Splitting:
         assert box is not None
         if self._at is not None:
             alive, tree = self._at
-            if not tree.done and tree.passes_made < PASSES:
+            far = box.log_upper - tree.log_upper > FAR_BELOW
+            if not tree.done and tree.passes_made < (FEW_PASSES if far else PASSES):
                 if tree.step(ends):
                     return True
                 if time.monotonic() >= ends:
@@ -265,7 +270,7 @@ class Splitting:
             part = self._finished(alive, tree)
             if box.searched:
                 # A search has shown more of the whole box than its tree could.
-                part.log_upper, part.searched = min(part.log_upper, box.log_upper), box.searched
+                part.log_upper = min(part.log_upper, box.log_upper)
             self._parts.append(part)
         elif self._waiting:
             self._set(box, self._waiting.pop(0))

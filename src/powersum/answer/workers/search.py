@@ -36,7 +36,7 @@ class Search:
 
     @property
     def useful_seconds(self) -> float | None:
-        """Trees are told what they cost, see :meth:`Splits.price_of_growth`."""
+        """Trees are told how large they may be instead, see :meth:`Splits.most_entries`."""
         return None
 
     def begin(self, ends: float) -> bool:

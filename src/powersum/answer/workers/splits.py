@@ -16,25 +16,19 @@ from powersum.core.speed import TREE_BOX, TREE_PASS
 from powersum.prepare.proof import Prover
 from powersum.search.splitting import PASSES, Splitting
 
-LEAST_BOXES = 16
-"""Boxes that must fit the time for splitting to be worth while."""
+LEAST_BOXES, GOOD_BOXES = 16, 60
+"""Boxes that must fit the time for splitting to be worth while, and that shall fit it: trees grow no larger then."""
 
-DOUBLING, FIRST_BOXES = 0.45, 8.0
-"""What twice as many boxes take off the bound (natural logs, pedigrees), and about how many the first of that takes."""
+LEAST_ENTRIES = 2e6
+"""Smaller trees gain more by growing than by being split (pedigrees; three to four nats from one to ten million)."""
 
-TIGHTENING = 4.0
-"""How many times as long as a box a tree takes that has grown, with local search in between."""
+SEARCHING, SEARCH_SECONDS = 0.4, 0.1
+"""Share of the time in which boxes are searched at the end, and seconds for each: most of what a search takes off the
+bound comes at once (0.5 nat on pedigrees)."""
 
-SEARCHING, LEAST_SEARCH = 0.4, 0.1
-"""Share of the time in which boxes are searched at the end, and seconds for each at least."""
-
-SPLITTING = 0.4
-"""Share of the time that goes into trees of boxes, by and large: the rest is searches in them and local search."""
-
-
-def _gain(boxes: float) -> float:
-    """What so many boxes take off the bound, by and large."""
-    return DOUBLING * math.log2(1.0 + boxes / FIRST_BOXES)
+SPLITTING = 0.3
+"""Share of the last stage that goes into trees of boxes, by and large: the rest is tightening before, searches in boxes
+and local search."""
 
 
 class Splits:
@@ -56,7 +50,7 @@ class Splits:
         self._task, self._evaluator, self._tightening, self._local = task, evaluator, tightening, local
         self._splitting: Splitting | None = None
         self._prover: Prover | None = None
-        self._ends = self._searches_from = self._box_seconds = 0.0
+        self._ends = self._searches_from = 0.0
 
     def possible(self) -> bool:
         """Whether there is something to split."""
@@ -64,16 +58,15 @@ class Splits:
         few = task.problem.model.n_variables <= task.schedule.most_variables
         return few and bool(task.is_max.any()) and task.schedule.tighten
 
-    def price_of_growth(self, tree: FixedTree, factor: float) -> float:
-        """What is lost, in natural logs, if there are fewer boxes because the tree grows so many times before."""
-        left = self._task.clock.left
-        if not self.possible() or left == math.inf:
-            return 0.0
-        each, larger = self._seconds(tree), self._seconds(tree, factor)
-        if SPLITTING * left < LEAST_BOXES * each:
-            return 0.0
-        growing = TIGHTENING * larger
-        return _gain(SPLITTING * left / each) - _gain(SPLITTING * max(left - growing, 0.0) / larger)
+    def most_entries(self) -> float:
+        """Entries of a tree of which enough boxes fit the time left; infinity where that would be too small a tree."""
+        left, before = self._task.clock.left, self._tightening.tree
+        if not self.possible() or left == math.inf or before is None:
+            return math.inf
+        tree = before.best_tree
+        each = SPLITTING * left / GOOD_BOXES - TREE_BOX * tree.layout.n_nodes
+        entries = each / (PASSES * (tree.seconds_per_entry or TREE_PASS))
+        return entries if entries >= LEAST_ENTRIES else math.inf
 
     def begin(self, ends: float) -> bool:
         """Begin with the best tree, to end at a moment of the clock; False where that would not be worth while."""
@@ -83,7 +76,7 @@ class Splits:
         tree = covering.best_tree
         if tree.exact or self._seconds(tree) * LEAST_BOXES > ends - task.clock.spent:
             return False
-        self._ends, self._box_seconds = ends, self._seconds(tree)
+        self._ends = ends
         self._searches_from = ends - SEARCHING * (ends - task.clock.spent)
         self._splitting = Splitting(
             task.problem,
@@ -100,10 +93,10 @@ class Splits:
         self._prover = partial(by_splitting, splitting=self._splitting)
         return True
 
-    def _seconds(self, tree: FixedTree, factor: float = 1.0) -> float:
-        """What a box takes, of a tree that is so many times as large."""
+    def _seconds(self, tree: FixedTree) -> float:
+        """What a box takes."""
         pace = tree.seconds_per_entry or TREE_PASS
-        return PASSES * pace * factor * tree.layout.n_entries + TREE_BOX * tree.layout.n_nodes
+        return PASSES * pace * tree.layout.n_entries + TREE_BOX * tree.layout.n_nodes
 
     def run(self, deadline: float) -> Progress:
         """Split until the deadline, with the best assignment that anybody has found."""
@@ -115,7 +108,7 @@ class Splits:
         search = 0.0
         if board.ground is None and task.clock.spent >= self._searches_from:
             # Bounds of searches would have to be proven box by box: where a certificate is wanted, trees have to do.
-            search = max(self._box_seconds, LEAST_SEARCH)
+            search = SEARCH_SECONDS
         progress = splitting.run(deadline, task.clock.deadline_at(self._ends), search=search)
         # A value that is known elsewhere is not that of the assignment at hand.
         if splitting.log_lower > board.log_floor - task.problem.log_constant:

@@ -6,6 +6,7 @@ Where no two trees fit the memory there is one bound in all stages: a tree, or w
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from powersum.answer.inheritance import Legacy
 from powersum.answer.proofs import by_forest, by_tree
@@ -51,15 +52,15 @@ class Tightening:
         Elimination order of trees to come.
     outlook
         Says what a search of so many seconds takes off the bound of a tree; trees are chosen for both.
-    price
-        Says what it costs those who go on with a tree at the end, if it grows so many times.
+    most_entries
+        Says how large trees of the last stage may be.
     """
 
     def __init__(self, task: Task, local: LocalSearch) -> None:
         self._task, self._local = task, local
         self.order = task.order
         self.outlook: Outlook | None = None
-        self.price: Outlook | None = None
+        self.most_entries: Callable[[], float] | None = None
         self._best: Tightener | None = None
         self._present: Tightener | None = None
         self._resumed: CoveringTree | None = None
@@ -129,7 +130,7 @@ class Tightening:
                     orders=self._orders,
                     rival=None if self._tree is None else self._tree.best_tree,
                     outlook=self.outlook,
-                    price=self.price if last else None,
+                    most_entries=self.most_entries() if last and self.most_entries else math.inf,
                 )
                 self._present, self._orders = tree, tree.orders if tree.orders.screened else None
                 return

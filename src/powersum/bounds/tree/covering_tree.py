@@ -104,9 +104,8 @@ class CoveringTree:
         The best tree of an earlier one, at rest: it grows on in place of all others if they are no better.
     outlook
         Says what a search takes off the bound of a tree, where one follows.
-    price
-        Says what it costs those who go on with a tree, in natural logs, if it grows so many times: it does as long as
-        it has gained more by growing. Nothing, where nobody says.
+    most_entries
+        Trees do not grow beyond so many entries: whoever goes on with them makes better use of the time.
 
     Attributes
     ----------
@@ -130,7 +129,7 @@ class CoveringTree:
         orders: Orders | None = None,
         rival: FixedTree | None = None,
         outlook: Outlook | None = None,
-        price: Outlook | None = None,
+        most_entries: float = math.inf,
     ) -> None:
         if ibound is not None and ibound < 0:
             raise InputError(f"ibound is {ibound}: it must be 0 or more")
@@ -163,9 +162,9 @@ class CoveringTree:
         self._screening_ends = self._turn_began = -math.inf
         self._race, self._entrants = Race(), list[IntArray]()
         self._winner: FixedTree | None = None
-        self._rival, self._outlook, self._price = rival, outlook, price
+        self._rival, self._outlook, self._most_entries = rival, outlook, most_entries
         self._full = False
-        """True once growing costs others more than it gains."""
+        """True once the tree is as large as it may become, and has had its turn."""
         self._borrowed = rival
         """Whoever has made the rival may still prove a bound by it: it is not moved."""
         self._steps: Steps | None = None
@@ -299,7 +298,9 @@ class CoveringTree:
         first = RACE_SHARE * left / (PASSES * LARGER_PACE * pace_of(tree))
         room = RACING_BYTES * self._bytes * tree.layout.n_entries / tree.n_bytes
         few = race_cost(LEAST_RACERS, GROWTH)
-        self._trial_entries = max(min(first / few, room / LEAST_RACERS, MOST_RACING_ENTRIES), self._small_entries)
+        # The last of them have grown twice.
+        largest = min(MOST_RACING_ENTRIES, self._most_entries / GROWTH**2)
+        self._trial_entries = max(min(first / few, room / LEAST_RACERS, largest), self._small_entries)
         n = min(len(known), MOST_RACERS)
         while n > 1 and (race_cost(n, GROWTH) * self._trial_entries > first or n * self._trial_entries > room):
             n -= 1
@@ -318,7 +319,8 @@ class CoveringTree:
             self._tree = self._tree_within(self._order, self._trial_entries)
             return
         while (tree := self._race.next()) is not None:
-            larger = tree.grown(GROWTH, self._bytes, self._seed)
+            factor = min(GROWTH, self._most_growth(tree))
+            larger = tree.grown(factor, self._bytes, self._seed) if factor >= LEAST_GROWTH else None
             if larger is not None:
                 self._tree, self._order = larger, larger.order
                 return
@@ -326,6 +328,10 @@ class CoveringTree:
         self._tree = self._race.winner()
         self._race, self._order, self._phase = Race(), self._tree.order, Phase.GROWTH
         self._turn = Turn(rounds_left=0)
+
+    def _most_growth(self, tree: FixedTree) -> float:
+        """How many times its entries a tree may have."""
+        return self._most_entries / max(tree.layout.n_entries, 1)
 
     def _try_order(self) -> None:
         """Go on with a tree on trial: for the best orders so far, or for others."""
@@ -450,7 +456,8 @@ class CoveringTree:
             tree.rest()
             self._tree = exact
             return True
-        if self._price is not None and tree.grown_by < self._price(tree, GROWTH):
+        most_growth = self._most_growth(tree)
+        if most_growth < LEAST_GROWTH:
             self._full = True
             return False
         factor, times = GROWTH, math.inf
@@ -464,8 +471,9 @@ class CoveringTree:
                 twice = 0.5 * (math.sqrt(1.0 + 4.0 * times) - 1.0)
                 factor = twice if twice >= LEAST_GROWTH else min(times, LAST_GROWTH)
         larger: FixedTree | None
+        factor = min(factor, most_growth)
         if len(self._order) <= MOST_VARIABLES:
-            most = min(times, MOST_GROWTH, self._bytes / tree.n_bytes)
+            most = min(times, MOST_GROWTH, self._bytes / tree.n_bytes, most_growth)
             larger = tree.grown(factor, self._bytes, self._seed)
             while larger is None and factor * GROWTH <= most:
                 # Every merge that is left takes more entries than that.

@@ -94,8 +94,6 @@ class FixedTree:
         """True once the descent is in double precision."""
         self._descent: Descent | None = None
         self._start = np.inf
-        self._before = np.inf
-        """The bound of the tree that this one has grown from."""
         self.last_gain = np.inf
         """What the latest round gained, as a share of the bound."""
         self.seconds_per_entry = 0.0
@@ -145,11 +143,6 @@ class FixedTree:
         """Let max variables be so warm once more, and go on from there."""
         self._annealing = Annealing(first=temperature)
         self.done = self.exact or self.log_upper == -np.inf
-
-    @property
-    def grown_by(self) -> float:
-        """What it has gained since it has grown, in natural logs; infinity where it never has."""
-        return self._before - self.log_upper
 
     @property
     def passes_made(self) -> int:
@@ -241,7 +234,6 @@ class FixedTree:
         )
         tree._claim()
         tree._annealing = Annealing(first=min(REWARMED * temperature, FIRST_TEMPERATURE))
-        tree._before = self.log_upper
         return tree
 
     def looseness(self, seed: int) -> FloatArray:
