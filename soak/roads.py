@@ -39,6 +39,18 @@ SPLIT: Mapping[str, Any] = MappingProxyType({**NO_ELIMINATION, "ibound": 1})
 
 FEW_STEPS: Mapping[str, Any] = MappingProxyType({"powersum.search.and_or:STEPS": 200})
 
+BOXES: Mapping[str, Any] = MappingProxyType(
+    {**SPLIT, "look_first": False, "search_trial": 0.0, "nearly": 0.0, "first_stage": 0.01, "last_tightening": 0.02}
+)
+SHORT_BOXES: Mapping[str, Any] = MappingProxyType(
+    {
+        "powersum.answer.workers.splits:LEAST_BOXES": 0,
+        "powersum.search.splitting:PASSES": 8,
+        "powersum.search.splitting:FEW_PASSES": 2,
+        **FEW_STEPS,
+    }
+)
+
 
 def _nothing(*_: object, **__: object) -> None:
     """No question is small."""
@@ -86,6 +98,10 @@ ROADS: Mapping[str, Road] = MappingProxyType(
                 "powersum.search.and_or:FIRST_BYTES": 1024,
             },
         ),
+        # Boxes are split at once, however little time there is; then they are searched before, too.
+        "boxes": Road(BOXES, SHORT_BOXES),
+        "searched-boxes": Road(BOXES, {**SHORT_BOXES, "powersum.answer.workers.splits:SEARCHING": 1.0}),
+        "wide-boxes": Road({**BOXES, "held_table": 8.0}, {**SHORT_BOXES, **SOMETIMES_WIDE}),
         "partial": Road({**NO_ELIMINATION, "held_table": 8.0}, ALWAYS_WIDE),
         "partial-split": Road({**SPLIT, "held_table": 8.0}, {**FEW_STEPS, **ALWAYS_WIDE}),
         "wide": Road({**SPLIT, "held_table": 8.0, "evaluation_cost": math.inf}, FEW_STEPS),

@@ -13,6 +13,8 @@ import powersum_check as pc
 from powersum.answer.certificate import certificate_of, ground_of
 from powersum.answer.proofs import by_splitting
 from powersum.answer.tuning import Schedule
+from powersum.answer.workers import splits
+from powersum.answer.workers.splits import Splits
 from powersum.assign.evaluator import Evaluator
 from powersum.bounds.tree.covering_tree import CoveringTree
 from powersum.bounds.tree.remnant import point_within, remnant_of, tree_at
@@ -95,6 +97,25 @@ def test_a_tree_over_fewer_states_begins_below_the_whole(number: int) -> None:
     assert small.bound() >= exact_value(inside.model, inside.tau) - ROUNDING
 
 
+@pytest.mark.parametrize("number", range(18))
+def test_searches_in_boxes_keep_every_bound(number: int) -> None:
+    """Some boxes are searched before they are split, some are not: bounds hold, and the end is the optimum."""
+    problem = cases()[number].problem()
+    splitting = splitting_of(problem)
+    if splitting is None:
+        pytest.skip("exact at once")
+    truth = exact_value(problem.model, problem.tau)
+    before, turns = splitting.log_upper, 0
+    while not splitting.done and turns < 5000:
+        splitting.run(-math.inf, math.inf, search=1e-4 if turns % 3 else 0.0)
+        assert splitting.log_lower - ROUNDING <= truth <= splitting.log_upper + ROUNDING
+        assert splitting.log_upper <= before
+        before, turns = splitting.log_upper, turns + 1
+    assert splitting.done
+    assert splitting.log_upper == pytest.approx(truth, abs=1e-8)
+    assert splitting.log_lower == pytest.approx(truth, abs=1e-8)
+
+
 def question_of(asked: Case) -> Question:
     return Question.of(asked.model, evidence=asked.evidence, query=asked.query)
 
@@ -160,20 +181,42 @@ def test_variables_are_judged_by_what_they_have_gained() -> None:
     assert gains.best(eligible) == 2
 
 
-FORCED = Schedule(elimination_cost=1e3, ibound=1, search_trial=0.0, nearly=0.0, last_stage=0.0)
-"""Nothing is eliminated at once, trees are not exact, and search splits from the beginning, in one stage."""
+FORCED = Schedule(
+    elimination_cost=1e3, look_first=False, ibound=0, search_trial=0.0, nearly=0.0, last_stage=0.0, last_tightening=1e-4
+)
+"""Nothing is eliminated at once, trees are loose, and search splits from the beginning, in one stage."""
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_solve_by_splitting_proves_what_brute_force_finds(seed: int) -> None:
+def test_solve_by_splitting_proves_what_brute_force_finds(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = hard_case(seed, zeros=0.1 * (seed % 3))
     maximize = np.flatnonzero(asked.query.weights == 0.0).tolist()
+    monkeypatch.setattr(splits, "LEAST_BOXES", 0)
     result = ps.solve(asked.model, maximize=maximize, work=3.0, certificate=True, schedule=FORCED)
     truth = exact_value(asked.model, asked.query.weights)
     assert result.log_lower - ROUNDING <= truth <= result.log_upper + ROUNDING
     assert result.certificate is not None
-    if truth > -math.inf:
-        assert result.status == "optimal"
+    assert result.status == ("optimal" if truth > -math.inf else "infeasible")
+    proven = saved(result.certificate, lambda path: pc.check(to_check(asked.model), None, path))
+    assert proven.log_upper == pytest.approx(result.log_upper, abs=1e-6)
+    assert proven.log_upper >= truth - ROUNDING
+
+
+def test_that_solve_by_splitting_splits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the test above would say nothing."""
+    began: list[bool] = []
+    begin = Splits.begin
+
+    def noted(worker: Splits, ends: float) -> bool:
+        began.append(begin(worker, ends))
+        return began[-1]
+
+    monkeypatch.setattr(Splits, "begin", noted)
+    monkeypatch.setattr(splits, "LEAST_BOXES", 0)
+    for seed in range(6):
+        asked = hard_case(seed)
+        ps.solve(asked.model, maximize=np.flatnonzero(asked.query.weights == 0.0).tolist(), work=3.0, schedule=FORCED)
+    assert sum(began) >= 3
 
 
 @pytest.mark.parametrize("seed", range(30))

@@ -13,11 +13,11 @@ from powersum.model.rounding import certain
 from powersum.prepare.problem import Problem
 from powersum.search.and_or import AndOr
 
-EVALUATION = 2.0**25
-"""Bytes for settling nodes, which are small."""
+MOST_BYTES = 2.0**26
+"""Bytes for what a search remembers, at most: it is a short one."""
 
-MEMORY = 2.0**26
-"""Bytes for what a search remembers: it is a short one."""
+EVALUATION = 0.5
+"""What settling nodes, which are small, may take as a share of that."""
 
 
 class BoxSearch:
@@ -29,14 +29,16 @@ class BoxSearch:
         What the box is a part of.
     alive
         The states that are left in it.
-    tree
-        Its tree, over these states, at its best point.
+    tree, inside
+        Its tree at its best point, and the problem over these states that the tree is of.
     log_lower
         The best value known, of any box; finite.
     log_error
         Rounding of an exact evaluation.
     seconds
         How long it may take.
+    memory
+        Bytes that are left for it.
 
     Attributes
     ----------
@@ -56,11 +58,13 @@ class BoxSearch:
         log_lower: float,
         log_error: float,
         seconds: float,
+        memory: float,
     ) -> None:
+        memory = min(memory, MOST_BYTES)
         self._alive, self._starts = alive, starts_of(problem.model.cardinalities)
         tree.rest()
         losses, log_upper = losses_of(tree, inside)
-        evaluator = Evaluator(inside, memory=EVALUATION)
+        evaluator = Evaluator(inside, memory=EVALUATION * memory)
         nothing = np.where(inside.tau == 0.0, 0, -1)
         self._search = AndOr(
             losses,
@@ -70,7 +74,7 @@ class BoxSearch:
             log_lower=log_lower,
             assignment=nothing,
             log_error=log_error,
-            memory=MEMORY,
+            memory=memory,
         )
         self._floor = log_lower
         self._left = seconds

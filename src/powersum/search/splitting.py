@@ -41,12 +41,16 @@ from powersum.search.gains import Gains
 PASSES = 40
 """Passes of descent for each box."""
 
-FAR_BELOW, FEW_PASSES = 0.5, 10
+FAR_BELOW, FEW_PASSES = 1.0, 10
 """A part that lies so far (natural logs) below the largest bound of all is not next soon, if ever: then so many
 passes are enough."""
 
 TEMPERATURE = 0.05
 """Where max variables begin to cool in each box: it begins near a good point, and colder ones get stuck there."""
+
+
+SEARCHES = 0.3
+"""Share of the memory for what a search in a box remembers; settling nodes takes half as much."""
 
 
 @dataclass(slots=True, eq=False)
@@ -96,7 +100,7 @@ class Splitting:
     log_error
         Rounding of an exact evaluation.
     memory
-        Bytes for open boxes.
+        Bytes for open boxes, and for the search in one of them.
     keeps_all
         Whether closed boxes keep what proves them.
     threads
@@ -126,7 +130,7 @@ class Splitting:
         log_lower: float,
         assignment: IntArray,
         log_error: float = 0.0,
-        memory: float = math.inf,
+        memory: float = 1e9,
         keeps_all: bool = False,
         threads: int = 1,
         seed: int = 0,
@@ -217,7 +221,7 @@ class Splitting:
         if search and not self._open[0][2].searched:
             self._begin_search(heapq.heappop(self._open)[2], search)
             return True
-        if self._held > self._memory:
+        if self._held > (1.0 - 1.5 * SEARCHES) * self._memory:
             return False
         box = heapq.heappop(self._open)[2]
         box.variable = self._gains.best(self._choices(box.alive))
@@ -236,6 +240,7 @@ class Splitting:
             log_lower=self.log_lower,
             log_error=self._log_error,
             seconds=seconds,
+            memory=SEARCHES * self._memory,
         )
         self._search = box, search
 

@@ -19,8 +19,9 @@ from powersum.search.splitting import PASSES, Splitting
 LEAST_BOXES, GOOD_BOXES = 16, 60
 """Boxes that must fit the time for splitting to be worth while, and that shall fit it: trees grow no larger then."""
 
-LEAST_ENTRIES = 2e6
-"""Smaller trees gain more by growing than by being split (pedigrees; three to four nats from one to ten million)."""
+LEAST_ENTRIES, GOOD_GROWTH = 2e6, 0.4
+"""Smaller trees gain more by growing than by being split, if the last one did so much (natural logs) by that: three to
+four nats from one to ten million on pedigree9 and 19, half of a nat on pedigree13."""
 
 SEARCHING, SEARCH_SECONDS = 0.4, 0.1
 """Share of the time in which boxes are searched at the end, and seconds for each: most of what a search takes off the
@@ -66,7 +67,8 @@ class Splits:
         tree = before.best_tree
         each = SPLITTING * left / GOOD_BOXES - TREE_BOX * tree.layout.n_nodes
         entries = each / (PASSES * (tree.seconds_per_entry or TREE_PASS))
-        return entries if entries >= LEAST_ENTRIES else math.inf
+        still_gains = tree.before_growth - tree.log_upper >= GOOD_GROWTH
+        return math.inf if still_gains and entries < LEAST_ENTRIES else entries
 
     def begin(self, ends: float) -> bool:
         """Begin with the best tree, to end at a moment of the clock; False where that would not be worth while."""
