@@ -55,11 +55,6 @@ class BranchAndBound:
         self._prover: Prover | None = None
         self._proving = 0.0
 
-    @property
-    def useful_seconds(self) -> float | None:
-        """Nobody knows."""
-        return None
-
     def begin(self, ends: float) -> bool:
         """Begin with the tree of now, where there is something to maximise and leaves can be evaluated."""
         del ends

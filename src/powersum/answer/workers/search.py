@@ -52,20 +52,17 @@ class Search:
 
     def run(self, deadline: float) -> Progress:
         """Search until the deadline."""
-        way, clock, board = self._way, self._task.clock, self._task.board
-        assert way is not None
-        if way is self._along and clock.spent >= self._judged:
+        if self._way is self._along and self._task.clock.spent >= self._judged:
             self._judge()
-            assert self._way is not None
-            way = self._way
+        way = self._way
+        if way is None:
+            return Progress.OUT_OF_TIME
         progress = way.run(deadline)
-        if way is self._splits and progress is not Progress.MORE and not board.proven:
+        if way is self._splits and progress is not Progress.MORE and not self._task.board.proven:
             # No box fits the time or the memory that are left.
             way.end()
-            self._way, self._judged = None, self._ends
-            if not self._along.begin(self._ends):
-                return progress
-            self._way = self._along
+            self._judged = self._ends
+            self._way = self._along if self._along.begin(self._ends) else None
             return Progress.MORE
         return progress
 
@@ -74,13 +71,12 @@ class Search:
         clock, schedule, gap = self._task.clock, self._task.schedule, self._task.board.gap
         if gap <= PROMISING * self._gap or gap < schedule.nearly:
             self._gap, self._judged = gap, clock.spent + schedule.search_trial * (self._ends - clock.spent)
-            return
-        self._along.end()
-        if self._splits.begin(self._ends):
-            self._way = self._splits
-        else:
+        elif not self._splits.worth_while(self._ends):
             self._judged = self._ends
-            self._along.begin(self._ends)
+        else:
+            self._along.end()
+            self._splits.begin(self._ends)
+            self._way = self._splits
 
     def end(self) -> None:
         """Let go of everything."""

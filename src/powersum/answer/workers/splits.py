@@ -70,14 +70,20 @@ class Splits:
         still_gains = tree.before_growth - tree.log_upper >= GOOD_GROWTH
         return math.inf if still_gains and entries < LEAST_ENTRIES else entries
 
-    def begin(self, ends: float) -> bool:
-        """Begin with the best tree, to end at a moment of the clock; False where that would not be worth while."""
-        task, board, covering = self._task, self._task.board, self._tightening.tree
-        if covering is None or board.incumbent is None or self._local.holds or not self.possible():
+    def worth_while(self, ends: float) -> bool:
+        """Whether there is a tree to split, and time for enough boxes of it until a moment of the clock."""
+        task, covering = self._task, self._tightening.tree
+        if covering is None or task.board.incumbent is None or self._local.holds or not self.possible():
             return False
         tree = covering.best_tree
-        if tree.exact or self._seconds(tree) * LEAST_BOXES > ends - task.clock.spent:
-            return False
+        return not tree.exact and self._seconds(tree) * LEAST_BOXES <= ends - task.clock.spent
+
+    def begin(self, ends: float) -> None:
+        """Begin with the best tree, to end at a moment of the clock, where that is worth while."""
+        task, board, covering = self._task, self._task.board, self._tightening.tree
+        assert covering is not None
+        assert board.incumbent is not None
+        tree = covering.best_tree
         self._ends = ends
         self._searches_from = ends - SEARCHING * (ends - task.clock.spent)
         self._splitting = Splitting(
@@ -93,7 +99,6 @@ class Splits:
             seed=task.seed,
         )
         self._prover = partial(by_splitting, splitting=self._splitting)
-        return True
 
     def _seconds(self, tree: FixedTree) -> float:
         """What a box takes."""
