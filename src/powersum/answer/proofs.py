@@ -101,7 +101,7 @@ def by_splitting(ground: Ground, splitting: Splitting) -> Proof:
                 # What zeros had excluded before is a part of its own, in which nothing is.
                 children.append(write(ground.contradiction(), [*rows, *((v, int(s)) for s in gone)]))
             number[id(box)] = write(Step("split", {}, {"variable": v, "children": children}), rows)
-        elif box.log_upper == -math.inf and box.point is None:
+        elif splitting.is_empty(box):
             number[id(box)] = write(inside(box, rows).contradiction(), rows)
         else:
             number[id(box)] = write(inside(box, rows).tree([splitting.forest(box), *others]), rows)

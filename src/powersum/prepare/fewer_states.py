@@ -46,3 +46,10 @@ def possible_with(problem: Problem, alive: BoolArray, cardinalities: IntArray) -
     owner = np.repeat(problem.variables, np.diff(problem.kept_state_starts))
     possible[starts_of(cardinalities)[owner[~alive]] + problem.kept_states[~alive]] = False
     return possible
+
+
+def states_before(problem: Problem, alive: BoolArray, states: IntArray) -> IntArray:
+    """States of the problem from those of the problem over ``alive`` states; -1 stays what it is."""
+    starts = problem.kept_state_starts[:-1]
+    firsts = starts_of(np.add.reduceat(alive.astype(np.int64), starts))[:-1]
+    return np.where(states >= 0, np.flatnonzero(alive)[firsts + np.maximum(states, 0)] - starts, -1)

@@ -8,8 +8,9 @@ from powersum.assign.evaluator import Evaluator
 from powersum.bounds.tree.fixed_tree import FixedTree
 from powersum.bounds.tree.losses import losses_of
 from powersum.core import work_time as time
-from powersum.core.arrays import BoolArray, IntArray, starts_of
+from powersum.core.arrays import BoolArray, IntArray
 from powersum.model.rounding import certain
+from powersum.prepare.fewer_states import states_before
 from powersum.prepare.problem import Problem
 from powersum.search.and_or import AndOr
 
@@ -61,7 +62,7 @@ class BoxSearch:
         memory: float,
     ) -> None:
         memory = min(memory, MOST_BYTES)
-        self._alive, self._starts = alive, starts_of(problem.model.cardinalities)
+        self._problem, self._alive = problem, alive
         tree.rest()
         losses, log_upper = losses_of(tree, inside)
         evaluator = Evaluator(inside, memory=EVALUATION * memory)
@@ -98,8 +99,4 @@ class BoxSearch:
     def assignment(self) -> IntArray | None:
         if self._search.log_lower <= self._floor:
             return None
-        kept = np.flatnonzero(self._alive)
-        firsts = starts_of(np.add.reduceat(self._alive.astype(np.int64), self._starts[:-1]))[:-1]
-        states = self._search.assignment
-        found = kept[firsts + np.maximum(states, 0)] - self._starts[:-1]
-        return np.where(states >= 0, found, -1)
+        return states_before(self._problem, self._alive, self._search.assignment)

@@ -29,7 +29,7 @@ from powersum.core.arrays import BoolArray, FloatArray, IntArray, starts_of
 from powersum.core.progress import Progress
 from powersum.exact.proof import elimination_forest
 from powersum.model.rounding import certain
-from powersum.prepare.fewer_states import with_states
+from powersum.prepare.fewer_states import states_before, with_states
 from powersum.prepare.ordering import elimination_order
 from powersum.prepare.problem import Problem
 from powersum.prepare.proof import Forest
@@ -47,7 +47,6 @@ passes are enough."""
 
 TEMPERATURE = 0.05
 """Where max variables begin to cool in each box: it begins near a good point, and colder ones get stuck there."""
-
 
 SEARCHES = 0.3
 """Share of the memory for what a search in a box remembers; settling nodes takes half as much."""
@@ -185,6 +184,10 @@ class Splitting:
                 return Progress.MORE
         return Progress.DONE
 
+    def is_empty(self, box: Box) -> bool:
+        """Whether propagation has shown that nothing is in a box: some variable has no state left."""
+        return not np.logical_or.reduceat(box.alive, self._starts[:-1]).all()
+
     def states_of(self, box: Box) -> IntArray:
         """The states of a box's variable, one for each of its parts."""
         return np.flatnonzero(box.alive[self._starts[box.variable] : self._starts[box.variable + 1]])
@@ -289,8 +292,9 @@ class Splitting:
         alive[self._starts[box.variable] : self._starts[box.variable + 1]] = False
         alive[self._starts[box.variable] + state] = True
         alive = possible_states(self._tables, alive)
-        if not np.logical_or.reduceat(alive, self._starts[:-1]).all():
-            self._parts.append(Box(alive, -math.inf))
+        part = Box(alive, -math.inf)
+        if self.is_empty(part):
+            self._parts.append(part)
             return
         assert box.point is not None
         before = np.add.reduceat(box.alive.astype(np.int64), self._starts[:-1])
@@ -303,9 +307,7 @@ class Splitting:
         """A part whose tree has had its time; where one assignment is left, its value is the bound."""
         box = Box(alive, tree.bound(), tree.best_point)
         if not self._choices(alive).any():
-            states = np.where(
-                self.problem.tau == 0.0, np.flatnonzero(alive)[self._firsts(alive)] - self._starts[:-1], -1
-            )
+            states = states_before(self.problem, alive, np.where(self.problem.tau == 0.0, 0, -1))
             value = self._evaluator.value(states)
             if value < TOO_WIDE:
                 self.offer(value, states)
@@ -342,7 +344,3 @@ class Splitting:
     def _choices(self, alive: BoolArray) -> BoolArray:
         """Which variables can be split by."""
         return np.asarray((self.problem.tau == 0.0) & (np.add.reduceat(alive.astype(np.int64), self._starts[:-1]) > 1))
-
-    def _firsts(self, alive: BoolArray) -> IntArray:
-        """The first state that is left of each variable, as a number among all that are left."""
-        return starts_of(np.add.reduceat(alive.astype(np.int64), self._starts[:-1]))[:-1]
