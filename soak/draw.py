@@ -18,7 +18,8 @@ ENTRIES: Mapping[str, float] = MappingProxyType(
     {
         "solve": 0.18,
         "solver": 0.16,
-        "bound": 0.28,
+        "bound": 0.23,
+        "boxes": 0.05,
         "marginals": 0.08,
         "many": 0.03,
         "engine": 0.03,
@@ -37,12 +38,27 @@ ENTRIES: Mapping[str, float] = MappingProxyType(
 ROADS_OF: Mapping[str, Mapping[str, float]] = MappingProxyType(
     {
         "bound": {"plain": 1.0},
+        "boxes": {"plain": 0.3, "short-boxes": 0.7},
         "parts": {"plain": 1.0},
         "gradient": {"plain": 1.0},
         "each": {"plain": 0.5, "compiled": 0.5},
         "marginals": {"plain": 0.5, "compiled": 0.5},
         "engine": {"plain": 0.3, "compiled": 0.7},
         "many": {"plain": 0.3, "compiled": 0.2, "split": 0.3, "search": 0.1, "partial": 0.1},
+        # Boxes that the caller lends to others, more often than all else.
+        "cubes": {
+            "plain": 0.1,
+            "split": 0.15,
+            "search": 0.1,
+            "boxes": 0.2,
+            "searched-boxes": 0.15,
+            "wide-boxes": 0.05,
+            "untightened": 0.05,
+            "partial-split": 0.05,
+            "wide": 0.05,
+            "sometimes-wide": 0.05,
+            "small-memory": 0.05,
+        },
         "solve": {
             "plain": 0.1,
             "compiled": 0.05,
@@ -108,13 +124,13 @@ def draw(seed: int, only: str | None = None) -> Case:
         questions += questions[:1]
     if entry == "marginals":
         questions = (Question((1.0,) * len(cards), questions[0].evidence),)
-    if entry in ("best", "explain") and cards and 0.0 not in questions[0].weights:
+    if entry in ("best", "boxes", "explain") and cards and 0.0 not in questions[0].weights:
         # Log Z has one value, and nothing that could be otherwise.
         weights = tuple(float(x) for x in rng.random(len(cards)) < 0.5)
         questions = (Question((0.0, *weights[1:]), questions[0].evidence),)
     road = _choice(rng, ROADS_OF.get(entry, ROADS_OF["solve"]))
     options = _options(rng, entry, road)
-    if entry in ("solve", "solver", "bound", "cubes", "best") and options.get("method") not in UNCERTIFIED:
+    if entry in ("solve", "solver", "bound", "boxes", "cubes", "best") and options.get("method") not in UNCERTIFIED:
         options["certificate"] = bool(rng.random() < CERTIFIED)
     if options.get("method") == "reorder":
         # It chooses its own order, whatever is given.
@@ -236,6 +252,11 @@ def _options(rng: Rng, entry: str, road: str) -> dict[str, Any]:
         return {**options, "time_limit": _time_limit(rng, road), "executor": executor, "streamed": streamed}
     if entry == "parts":
         return {**options, "sweeps": int(rng.integers(0, 30)), "executor": drawn_executor(rng)}
+    if entry == "boxes":
+        options |= {"ibound": int(rng.integers(0, 2)), "rounds": int(rng.integers(0, 4))}
+        options |= {"lends": one_of(rng, [0.0, 0.3, 0.8]), "lost": one_of(rng, [0.0, 0.0, 0.2])}
+        options |= {"search": one_of(rng, [0.0, 1e-4, 1e-2]), "memory": one_of(rng, [1e9, 1e9, 1e6, 1e4])}
+        return {**options, "time_limit": one_of(rng, [0.05, 0.2, 60.0, 60.0])}
     options["threads"] = 1 if rng.random() < 0.7 else 2
     if entry == "gradient":
         options |= {"ibound": one_of(rng, [None, 0, 1, 2]), "sweeps": int(rng.integers(0, 20))}
@@ -265,6 +286,8 @@ def _options(rng: Rng, entry: str, road: str) -> dict[str, Any]:
         limit = options["time_limit"] or 1.0
         slices = {"seconds": limit * 10.0 ** rng.uniform(-3.0, -0.5), "doubt": one_of(rng, [0.0, 0.3, 0.8])}
         slices |= {"seed": int(rng.integers(1 << 30)), "caller_works": bool(rng.random() < 0.5)}
+        if "boxes" in road:
+            slices |= {"silent": slices["caller_works"]}
         options |= {"executor": drawn_executor(rng), "slices": slices}
     if entry == "best":
         options |= {"k": int(rng.integers(2, 7)), "distinct": one_of(rng, [1, 1, 1, 2, 3])}

@@ -16,6 +16,7 @@ from pathlib import Path
 import powersum as ps
 from soak import answers, clusters
 from soak.asking import asked, prepared, way
+from soak.boxes import boxes
 from soak.cases import Case, Question, Trouble
 from soak.claims import Wrong, truth_of, wrong_marginals, wrong_result, wrong_tables
 from soak.files import read_file
@@ -200,6 +201,7 @@ _ENTRIES: dict[str, Callable[[Case, list[str]], Wrong]] = {
     "engine": _engine,
     "marginals": _marginals,
     "file": _file,
+    "boxes": boxes,
     "cubes": clusters.cubes,
     "each": clusters.each,
     "parts": clusters.parts,

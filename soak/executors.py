@@ -116,11 +116,14 @@ def executor_of(spec: Mapping[str, Any]) -> Iterator[Unkind]:
 
 
 @contextmanager
-def small_slices(seconds: float, doubt: float, seed: int, caller_works: bool = False) -> Iterator[None]:
+def small_slices(
+    seconds: float, doubt: float, seed: int, caller_works: bool = False, silent: bool = False
+) -> Iterator[None]:
     """Cubes have so many seconds each, and workers often keep the bound they have found to themselves.
 
     Models are small here, and most cubes would be closed at once. ``caller_works``: as with a number of processes.
-    In half of the cases partners are called for whatever is left.
+    ``silent``: nothing comes of cubes at all, and the caller has to lend boxes. In half of the cases partners are
+    called for whatever is left.
     """
     cubes = import_module("powersum.answer.cubes")
     names = ("FIRST_SECONDS", "CUBE_SECONDS", "SUM_SECONDS", "LONG_SECONDS", "LEAST_SECONDS", "PARTNER_SECONDS")
@@ -132,8 +135,13 @@ def small_slices(seconds: float, doubt: float, seed: int, caller_works: bool = F
             stack.enter_context(patch.object(cubes, name, seconds))
         if caller_works:
             stack.enter_context(patch.object(cubes, "others_of", lambda executor: (executor, True)))
-        stack.enter_context(patch.object(cubes, "bound_cube", _doubtful(cubes.bound_cube, doubt, seed)))
+        bounded = _silent if silent else _doubtful(cubes.bound_cube, doubt, seed)
+        stack.enter_context(patch.object(cubes, "bound_cube", bounded))
         yield
+
+
+def _silent(*_: object) -> Any:
+    return import_module("powersum.answer.cube").Report(math.inf, -math.inf, None, None, 0.0)
 
 
 def _doubtful(bound_cube: Callable[..., Any], doubt: float, seed: int) -> Callable[..., Any]:

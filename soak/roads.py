@@ -44,9 +44,10 @@ BOXES: Mapping[str, Any] = MappingProxyType(
 )
 SHORT_BOXES: Mapping[str, Any] = MappingProxyType(
     {
+        "powersum.answer.cube_road:TIGHTENING": 0.02,
         "powersum.answer.workers.splits:LEAST_BOXES": 0,
-        "powersum.search.splitting:PASSES": 8,
-        "powersum.search.splitting:FEW_PASSES": 2,
+        "powersum.search.boxes:PASSES": 8,
+        "powersum.search.boxes:FEW_PASSES": 2,
         **FEW_STEPS,
     }
 )
@@ -98,6 +99,7 @@ ROADS: Mapping[str, Road] = MappingProxyType(
                 "powersum.search.and_or:FIRST_BYTES": 1024,
             },
         ),
+        "short-boxes": Road(patches=SHORT_BOXES),
         # Boxes are split at once, however little time there is; then they are searched before, too.
         "boxes": Road(BOXES, SHORT_BOXES),
         "searched-boxes": Road(BOXES, {**SHORT_BOXES, "powersum.answer.workers.splits:SEARCHING": 1.0}),

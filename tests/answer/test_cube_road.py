@@ -21,6 +21,7 @@ from powersum.answer.cube_tree import Node, lifted
 from powersum.answer.cubes import Conquest
 from powersum.answer.solver import Solver
 from powersum.answer.tuning import Schedule
+from powersum.answer.workers.task import Lender
 from powersum.cluster.executor import Workers
 from powersum.core.arrays import IntArray
 from powersum.model.question import Question
@@ -88,7 +89,7 @@ def test_bounds_hold_at_every_moment(seed: int, monkeypatch: pytest.MonkeyPatch)
 
     class Made(Road):
         @classmethod
-        def into(cls, asked: Asked, cube: Mapping[int, int], seconds: float, stage: int = 0) -> Any:
+        def into(cls, asked: Asked, cube: Mapping[int, int], seconds: float, stage: int, lender: Lender) -> Any:
             roads.append(Loose(asked, cube, stage, rng))
             return roads[-1]
 
@@ -141,7 +142,7 @@ def unproven(seed: int, claim: Callable[[Loose], float], monkeypatch: pytest.Mon
 
     class Made(Road):
         @classmethod
-        def into(cls, asked: Asked, cube: Mapping[int, int], seconds: float, stage: int = 0) -> Any:
+        def into(cls, asked: Asked, cube: Mapping[int, int], seconds: float, stage: int, lender: Lender) -> Any:
             return Unproven(asked, cube, stage, rng)
 
     monkeypatch.setattr(cubes, "bound_cube", Oracle(seed))

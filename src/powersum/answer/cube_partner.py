@@ -37,6 +37,9 @@ TIGHTENING, ASSIGNMENTS = 0.5, 1.5
 """Share of a partner's run that goes into its tree rather than into search, and how many times the usual turns local
 search has: the road has a larger tree and leaves assignments to others."""
 
+MEMORY = 0.7
+"""Share of its process that a partner takes: the rest is for boxes that the road lends meanwhile."""
+
 OVER = "powersum: this run has ended"
 """What a process keeps of a run that has ended, for a turn of it may be under way."""
 
@@ -188,6 +191,7 @@ def take_turn(
 
     def begun() -> Solver | None:
         schedule = schedule_of(asked.schedule, left)
+        schedule = replace(schedule, most_bytes=min(schedule.most_bytes, MEMORY * asked.room.for_process))
         return solver_of(asked, cube, left, schedule=schedule, seed=asked.seed + number)
 
     solver: Solver | str | None = kept(key, begun) if stays else begun()

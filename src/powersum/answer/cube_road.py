@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from powersum.answer.cube import CLOSE, Asked, Report, report_of, solver_of
 from powersum.answer.solver import Solver
+from powersum.answer.workers.task import Lender
 from powersum.core.arrays import IntArray
 
 FEWER_ASSIGNMENTS = 0.1
@@ -40,8 +41,13 @@ class Road:
         self._asked, self._cube, self._solver, self._stage = asked, cube, solver, stage
 
     @classmethod
-    def into(cls, asked: Asked, cube: Mapping[int, int], seconds: float, stage: int = 0) -> Road | None:
-        """The road into a cube, after so many stages elsewhere; None where evidence leaves nothing of the cube."""
+    def into(
+        cls, asked: Asked, cube: Mapping[int, int], seconds: float, stage: int = 0, lender: Lender | None = None
+    ) -> Road | None:
+        """The road into a cube, after so many stages elsewhere; None where evidence leaves nothing of the cube.
+
+        ``lender`` knows others who have time for boxes of it.
+        """
         schedule = asked.schedule
         # The first stage is as long as the next one would have been.
         first_stage = schedule.first_stage * schedule.stage_growth**stage
@@ -54,7 +60,11 @@ class Road:
             first_full=schedule.first_full if asked.query.task == "MAP" else 0.0,
         )
         solver = solver_of(asked, cube, seconds, schedule=schedule, seed=asked.seed + stage)
-        return None if solver is None else cls(asked, cube, solver, stage)
+        if solver is None:
+            return None
+        if lender is not None:
+            solver.lend_by(lender)
+        return cls(asked, cube, solver, stage)
 
     @property
     def log_upper(self) -> float:

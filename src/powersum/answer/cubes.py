@@ -24,6 +24,7 @@ from powersum.answer.cube_proofs import NOTHING_PROVEN, CubeProof
 from powersum.answer.cube_road import Road
 from powersum.answer.cube_sum import SumBeside, awaited_sum, bound_sum
 from powersum.answer.cube_tree import Node, lifted
+from powersum.answer.lending import Lending, Loan
 from powersum.answer.probability import probability_of, reserved, sum_seconds
 from powersum.answer.solver import SAME, Solver
 from powersum.cluster.errors import ClusterError
@@ -150,6 +151,7 @@ class Conquest:
             solver.certified,
         )
         self._sum = SumBeside(wanted=not self._sums)
+        self._lending = Lending(workers)
         # In the one process of our own that always has them, partners work in turns.
         in_turns = road and workers.size == 1 and not solver.certified
         self._partners = Partners(
@@ -185,6 +187,8 @@ class Conquest:
             for node, report in found:
                 if node is self._sum:
                     self._sum.take(report)
+                elif isinstance(node, Loan):
+                    self._lending.take(node, report)
                 elif isinstance(node, Partner):
                     self._take(node.node, report.report)
                     if self._partners.take(node, report, self._spent):
@@ -235,7 +239,7 @@ class Conquest:
 
     def _follow(self, node: Node, stage: int) -> None:
         """Work on a cube in this process from now on."""
-        road = Road.into(self._asked, node.cube, max(self._left, LEAST_SECONDS), stage)
+        road = Road.into(self._asked, node.cube, max(self._left, LEAST_SECONDS), stage, self._lending)
         if road is not None:
             self._road, self._trunk = road, node
             # There is nothing to wait for: whoever is free may split it.
@@ -287,6 +291,10 @@ class Conquest:
                 workers.submit(None, bound_cube, shared, {}, self._floor, seconds, WHOLE, self._looks)
             elif free > 0 and self._worth_summing():
                 workers.submit(self._sum, bound_sum, shared, self._sum.begin(self._sum_seconds, self._left))
+            elif self._lending.open:
+                # Boxes of the road take a moment each: nobody shall be at something long when the next one is there.
+                if not self._lending.hand_out():
+                    return
             elif (partner := self._partners.next(free, self._left)) is not None:
                 turn = self._partners.begin(partner, self._floor, self._board.states, self._spent, self._left)
                 workers.submit(partner, take_turn, shared, *turn)

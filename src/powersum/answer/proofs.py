@@ -25,10 +25,11 @@ from powersum.prepare.problem import Problem
 from powersum.prepare.proof import Array, Forest, Ground, Proof, Step, small
 from powersum.prepare.simplify import simplify
 from powersum.search.and_or import AndOr
+from powersum.search.boxes import Box
 from powersum.search.costs import CostSearch
 from powersum.search.costs.proof import CostProof
 from powersum.search.proof import SearchProof
-from powersum.search.splitting import Box, Splitting
+from powersum.search.splitting import Splitting
 from powersum.sums.partial_sum import Recorded
 from powersum.sums.proof import sum_contexts, variational_step
 from powersum.sums.variational import Variational

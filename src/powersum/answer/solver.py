@@ -30,6 +30,7 @@ from powersum.model.result import Result, Snapshot, Status
 
 if TYPE_CHECKING:
     from powersum.answer.inheritance import Legacy
+    from powersum.answer.workers.task import Lender
     from powersum.bounds.tree.rebuilding import Saved
     from powersum.exact.small import SmallElimination
 
@@ -254,6 +255,7 @@ class Solver:
         self._finished = False
         self._interrupted: str | None = None
         self.flag: Interrupt | None = None
+        self._lender: Lender | None = None
         self.tree_left: Saved | None = None
 
     def __iter__(self) -> Iterator[Snapshot]:
@@ -307,6 +309,10 @@ class Solver:
     def keep_tree(self) -> None:
         """Leave the best tree behind when the run is over: ``tree_left``, None where there was none."""
         self._board.keeps_tree = True
+
+    def lend_by(self, lender: Lender) -> None:
+        """Have others work on boxes that are split; to be told before the work begins."""
+        self._lender = lender
 
     def hear(self, states: IntArray) -> None:
         """States of all original variables in an assignment found elsewhere: it is evaluated, and gone on from."""
@@ -400,6 +406,7 @@ class Solver:
             seed=self._options["seed"],
             certificate=self._certified,
             resumed=resumed,
+            lender=self._lender,
         )
 
     @property

@@ -28,7 +28,7 @@ from powersum.answer.workers.order_search import OrderSearch
 from powersum.answer.workers.partial_sums import PartialSums
 from powersum.answer.workers.search import Search
 from powersum.answer.workers.splits import Splits
-from powersum.answer.workers.task import StageWorker, Task
+from powersum.answer.workers.task import Lender, StageWorker, Task
 from powersum.answer.workers.tightening import Tightening
 from powersum.answer.workers.variational import VariationalSums
 from powersum.assign.evaluator import Evaluator
@@ -63,10 +63,11 @@ def work(
     seed: int,
     certificate: bool = False,
     resumed: Legacy | None = None,
+    lender: Lender | None = None,
 ) -> Generator[None]:
     """Work on a question; at each pause the board says what is known, with ``certificate`` also how it is proven.
 
-    ``resumed`` is what an earlier run has left.
+    ``resumed`` is what an earlier run has left, and ``lender`` knows others who have time for boxes.
     """
     problem = simplified(question)
     board.sizes = question_sizes(question, problem)
@@ -113,7 +114,7 @@ def work(
     shares = replace(shares, beside=beside)
     if components.problem.model.n_variables <= schedule.most_variables:
         shares = replace(shares, full=shares.full_search(Costs.bytes_needed(components.problem.model)))
-    task = Task(components.problem, components.order, board, clock, schedule, shares, threads, seed, resumed)
+    task = Task(components.problem, components.order, board, clock, schedule, shares, threads, seed, resumed, lender)
     if resumed is not None and resumed.proves_more:
         resumed.verify(board, task.problem)
         yield

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from powersum.assign.evaluator import Evaluator
@@ -19,6 +21,16 @@ MOST_BYTES = 2.0**26
 
 EVALUATION = 0.5
 """What settling nodes, which are small, may take as a share of that."""
+
+
+class Searched(NamedTuple):
+    """What a search in a box has shown."""
+
+    log_upper: float
+    """Bound on what is in the box, rounding counted; where it is closed, not below the value that was known."""
+    log_lower: float
+    assignment: IntArray | None
+    """The best value found and its assignment in the problem's own states; None where it is not from here."""
 
 
 class BoxSearch:
@@ -40,13 +52,6 @@ class BoxSearch:
         How long it may take.
     memory
         Bytes that are left for it.
-
-    Attributes
-    ----------
-    log_upper
-        Bound on what is in the box, rounding counted; where it is closed, not below ``log_lower``.
-    log_lower, assignment
-        The best value found and its assignment in the problem's own states, None where it is not from here.
     """
 
     def __init__(
@@ -80,14 +85,6 @@ class BoxSearch:
         self._floor = log_lower
         self._left = seconds
 
-    @property
-    def log_upper(self) -> float:
-        return certain(self._search.log_upper, self._search.log_error)
-
-    @property
-    def log_lower(self) -> float:
-        return self._search.log_lower
-
     def run(self, deadline: float) -> bool:
         """Search until the deadline or the end of its time; False once nothing more will come of it."""
         begun = time.monotonic()
@@ -95,8 +92,9 @@ class BoxSearch:
         self._left -= time.monotonic() - begun
         return self._left > 0.0 and not self._search.done
 
-    @property
-    def assignment(self) -> IntArray | None:
-        if self._search.log_lower <= self._floor:
-            return None
-        return states_before(self._problem, self._alive, self._search.assignment)
+    def found(self) -> Searched:
+        """What there is to say of the box."""
+        search, assignment = self._search, None
+        if search.log_lower > self._floor:
+            assignment = states_before(self._problem, self._alive, search.assignment)
+        return Searched(certain(search.log_upper, search.log_error), search.log_lower, assignment)

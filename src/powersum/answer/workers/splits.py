@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from time import sleep
 
 from powersum.answer.proofs import by_splitting
 from powersum.answer.workers.local_search import LocalSearch
@@ -14,7 +15,8 @@ from powersum.bounds.tree.fixed_tree import FixedTree
 from powersum.core.progress import Progress
 from powersum.core.speed import TREE_BOX, TREE_PASS
 from powersum.prepare.proof import Prover
-from powersum.search.splitting import PASSES, Splitting
+from powersum.search.boxes import PASSES
+from powersum.search.splitting import Splitting
 
 LEAST_BOXES, GOOD_BOXES = 16, 60
 """Boxes that must fit the time for splitting to be worth while, and that shall fit it: trees grow no larger then."""
@@ -26,6 +28,9 @@ four nats from one to ten million on pedigree9 and 19, half of a nat on pedigree
 SEARCHING, SEARCH_SECONDS = 0.4, 0.1
 """Share of the time in which boxes are searched at the end, and seconds for each: most of what a search takes off the
 bound comes at once (0.5 nat on pedigrees)."""
+
+LOOK_UP = 0.01
+"""Seconds to wait for others, where all boxes are in their hands."""
 
 SPLITTING = 0.3
 """Share of the last stage that goes into trees of boxes, by and large: the rest is tightening before, searches in boxes
@@ -99,6 +104,8 @@ class Splits:
             seed=task.seed,
         )
         self._prover = partial(by_splitting, splitting=self._splitting)
+        if task.lender is not None:
+            task.lender.begin(self._splitting, task.clock.deadline_at(ends))
 
     def _seconds(self, tree: FixedTree) -> float:
         """What a box takes."""
@@ -116,6 +123,10 @@ class Splits:
         if board.ground is None and task.clock.spent >= self._searches_from:
             # Bounds of searches would have to be proven box by box: where a certificate is wanted, trees have to do.
             search = SEARCH_SECONDS
+        if task.lender is not None:
+            task.lender.search_seconds = search
+        if splitting.waits:
+            sleep(LOOK_UP)
         progress = splitting.run(deadline, task.clock.deadline_at(self._ends), search=search)
         # A value that is known elsewhere is not that of the assignment at hand.
         if splitting.log_lower > board.log_floor - task.problem.log_constant:
@@ -128,7 +139,9 @@ class Splits:
 
     def end(self) -> None:
         """Let go of all boxes; their proof comes before."""
-        board = self._task.board
+        board, lender = self._task.board, self._task.lender
+        if lender is not None:
+            lender.end()
         if self._prover is not None and board.prover is self._prover:
             board.proof()
         self._prover = self._splitting = None

@@ -17,6 +17,7 @@ from powersum.core.clock import Clock
 from powersum.core.progress import Progress
 from powersum.model.rounding import elimination_error
 from powersum.prepare.problem import Problem
+from powersum.search.splitting import Splitting
 
 
 class Worker(Protocol):
@@ -89,6 +90,21 @@ class Companion(Worker, Protocol):
         ...
 
 
+class Lender(Protocol):
+    """Has others work on boxes of a splitting."""
+
+    search_seconds: float
+    """Seconds of a search in each box before it is split; 0 for none."""
+
+    def begin(self, splitting: Splitting, ends: float) -> None:
+        """A splitting begins, and will end at a moment of ``time.monotonic()``."""
+        ...
+
+    def end(self) -> None:
+        """It is over."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Task:
     """One problem to work on, and with what."""
@@ -103,6 +119,8 @@ class Task:
     seed: int
     resumed: Legacy | None = None
     """What an earlier run has left."""
+    lender: Lender | None = None
+    """Knows others who have time for boxes."""
 
     @property
     def is_max(self) -> BoolArray:

@@ -1,0 +1,98 @@
+"""Boxes of a splitting under way, lent to other processes: the road goes on with its own, and takes what comes back.
+
+A task has no state but the structure of the trees, which travels once. One that is lost, or comes too late, leaves the
+bound of its box as it was.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from powersum.cluster.executor import Shared, Workers
+from powersum.core import work_time as time
+from powersum.search.box_search import Searched
+from powersum.search.boxes import Box, BoxTrees, split
+from powersum.search.splitting import Splitting
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Loan:
+    """A box that somebody works on, and of which splitting."""
+
+    splitting: Splitting
+    box: Box
+
+
+class Lending:
+    """Who asks for boxes finds them here, as long as there is a splitting that has some.
+
+    Parameters
+    ----------
+    workers
+        Who works on them.
+    """
+
+    def __init__(self, workers: Workers) -> None:
+        self._workers = workers
+        self._splitting: Splitting | None = None
+        self._shared: Shared | None = None
+        self._ends, self.search_seconds = math.inf, 0.0
+
+    @property
+    def open(self) -> bool:
+        """Whether a splitting is under way."""
+        return self._splitting is not None
+
+    def begin(self, splitting: Splitting, ends: float) -> None:
+        """A splitting begins, and will end at a moment of ``time.monotonic()``."""
+        self._splitting, self._ends, self.search_seconds = splitting, ends, 0.0
+        self._shared = None
+
+    def end(self) -> None:
+        """It is over: what comes back from now on is too late."""
+        self._splitting = self._shared = None
+
+    def hand_out(self) -> bool:
+        """Have a box worked on by the next who is free; False where there is none to spare."""
+        splitting = self._splitting
+        seconds = self._ends - time.monotonic()
+        if splitting is None or seconds <= 0.0:
+            return False
+        box = splitting.lend(searches=self.search_seconds > 0.0)
+        if box is None:
+            return False
+        if self._shared is None:
+            self._shared = self._workers.share(splitting.trees)
+        loan = Loan(splitting, box)
+        if box.variable >= 0:
+            self._workers.submit(loan, split_lent, self._shared, box, seconds)
+        else:
+            seconds = min(seconds, self.search_seconds)
+            known = splitting.log_lower, splitting.log_error
+            self._workers.submit(loan, search_lent, self._shared, box, *known, seconds, splitting.search_bytes)
+        return True
+
+    def take(self, loan: Loan, found: list[Box] | Searched | None) -> None:
+        """What has become of a box."""
+        if loan.splitting is not self._splitting:
+            return
+        if isinstance(found, Searched):
+            loan.splitting.take_search(loan.box, found)
+        else:
+            loan.splitting.take_parts(loan.box, found)
+
+
+def split_lent(trees: BoxTrees, box: Box, seconds: float) -> list[Box] | None:
+    """Split a box by its variable; None where that takes longer than so many seconds."""
+    return split(trees, box, time.monotonic() + seconds)
+
+
+def search_lent(
+    trees: BoxTrees, box: Box, log_lower: float, log_error: float, seconds: float, memory: float
+) -> Searched:
+    """Search a box for so many seconds, with a value known."""
+    search = trees.search(box, log_lower=log_lower, log_error=log_error, seconds=seconds, memory=memory)
+    while search.run(time.monotonic() + seconds):
+        pass
+    return search.found()

@@ -1,0 +1,144 @@
+"""Boxes that the road lends to others: whoever works on them, bounds hold, and the joined proof is accepted."""
+
+from __future__ import annotations
+
+import concurrent.futures as cf
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import powersum as ps
+from powersum.answer import cubes, lending
+from powersum.answer.cube import Asked, Report
+from powersum.answer.cubes import Conquest
+from powersum.answer.lending import Lending, Loan
+from powersum.answer.solver import Solver
+from powersum.answer.workers import splits
+from powersum.cluster.executor import Workers
+from powersum.search.boxes import Box
+from tests.answer.test_certified_answers import checked
+from tests.cases import hard_case
+from tests.cluster.machines import kill_one_of_ours, own_workers
+from tests.oracle import exact_value
+from tests.search.test_splitting import FORCED, cases, of
+
+ROUNDING = 1e-10
+
+
+class Counting:
+    """A task, and how often it was done."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.times, self._function = 0, function
+
+    def __call__(self, *arguments: Any) -> Any:
+        self.times += 1
+        return self._function(*arguments)
+
+
+SLOWLY = replace(FORCED, slice=1e-4)
+"""Little work in each turn: the road has not split everything before others have begun."""
+
+
+def nobody_knows(asked: Asked, *more: Any) -> Report:
+    """A cube that nothing is found out about: all there is to do is to split boxes."""
+    return Report(math.inf, -math.inf, None, None, 0.0)
+
+
+@pytest.mark.parametrize("certificate", [False, True])
+@pytest.mark.parametrize("workers", [1, 3])
+def test_what_road_and_workers_split_together(
+    workers: int, certificate: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(splits, "LEAST_BOXES", 0)
+    monkeypatch.setattr(splits, "SEARCH_SECONDS", 1e-4)
+    split, search = Counting(lending.split_lent), Counting(lending.search_lent)
+    monkeypatch.setattr(lending, "split_lent", split)
+    monkeypatch.setattr(lending, "search_lent", search)
+    monkeypatch.setattr(cubes, "bound_cube", nobody_knows)
+    for seed in range(12):
+        monkeypatch.setattr(splits, "SEARCHING", float(seed % 2))
+        asked = hard_case(seed, zeros=0.1 * (seed % 3))
+        value = exact_value(asked.model, asked.query.weights)
+        seen: list[ps.Snapshot] = []
+        with cf.ThreadPoolExecutor(workers) as pool:
+            solver = Solver(asked.model, query=asked.query, time_limit=2.0, schedule=SLOWLY, certificate=certificate)
+            result = Conquest(solver, Workers(pool, own=False), seen.append, seconds=2.0, road=True).run()
+        for snapshot in (*seen, *result.history):
+            assert snapshot.log_lower - ROUNDING <= value <= snapshot.log_upper + ROUNDING
+        assert result.log_lower - ROUNDING <= value <= result.log_upper + ROUNDING
+        if certificate:
+            checked(result, asked, tmp_path)
+    assert split.times > 0
+    assert certificate or search.times > 0
+
+
+def test_processes_of_our_own_split_boxes_and_one_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it was at is begun again by another one."""
+    monkeypatch.setattr(splits, "LEAST_BOXES", 0)
+    model, query = ps.generate.grid(12, 12, strength=2.0, seed=3)
+    killed: list[int] = []
+    others, take = own_workers(), Lending.take
+    taken: list[Loan] = []
+
+    def noted(self: Lending, loan: Loan, found: Any) -> None:
+        taken.append(loan)
+        if not killed:
+            killed.append(kill_one_of_ours(others))
+        take(self, loan, found)
+
+    monkeypatch.setattr(Lending, "take", noted)
+    seen: list[ps.Snapshot] = []
+    result = ps.solve(model, query, executor=2, schedule=SLOWLY, time_limit=10.0, callback=seen.append)
+    alone = ps.solve(model, query)
+    assert killed
+    assert len(taken) > 1
+    for snapshot in seen:
+        assert snapshot.log_lower <= alone.log_upper
+        assert alone.log_lower <= snapshot.log_upper
+    assert result.log_upper >= alone.log_lower
+
+
+def test_what_comes_too_late_is_let_go() -> None:
+    with cf.ThreadPoolExecutor(1) as pool:
+        workers = Workers(pool, own=False)
+        lent = Lending(workers)
+        assert not lent.open
+        assert not lent.hand_out()
+        splitting = of(cases()[0])
+        lent.begin(splitting, math.inf)
+        assert lent.open
+        while not lent.hand_out():
+            splitting.run(-math.inf, math.inf)
+        (loan, found), *_ = workers.finished(600.0)
+        before, another = splitting.log_upper, of(cases()[1])
+        lent.begin(another, math.inf)
+        lent.take(loan, found)
+        assert splitting.log_upper == before
+        assert not loan.box.parts
+        lent.end()
+        lent.take(loan, found)
+        assert not loan.box.parts
+
+
+def test_a_box_that_there_was_no_time_for_is_open_again() -> None:
+    splitting = of(cases()[0])
+    box: Box | None = None
+    while box is None:
+        splitting.run(-math.inf, math.inf)
+        box = splitting.lend(searches=False)
+    assert lending.split_lent(splitting.trees, box, 0.0) is None
+    before = splitting.log_upper
+    splitting.take_parts(box, None)
+    assert splitting.log_upper == before
+    assert box.variable == -1
+    splitting.run(math.inf, math.inf)
+    assert splitting.done
+    truth = exact_value(splitting.problem.model, splitting.problem.tau)
+    assert splitting.log_upper == pytest.approx(truth, abs=1e-8)
+    assert np.isfinite(splitting.log_lower)
