@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import powersum as ps
-from powersum.answer import cubes, lending
+from powersum.answer import cube_partner, cubes, lending
 from powersum.answer.cube import Asked, Report
 from powersum.answer.cubes import Conquest
 from powersum.answer.lending import Lending, Loan
@@ -142,3 +142,43 @@ def test_a_box_that_there_was_no_time_for_is_open_again() -> None:
     truth = exact_value(splitting.problem.model, splitting.problem.tau)
     assert splitting.log_upper == pytest.approx(truth, abs=1e-8)
     assert np.isfinite(splitting.log_lower)
+
+
+def vague(asked: Asked, cube: dict[int, int], log_floor: float, seconds: float, hopeless: float, *more: Any) -> Report:
+    """A cube that somebody has looked at without finding anything out: it is given up."""
+    free = [v for v in asked.query.max_variables.tolist() if v not in cube]
+    given_up = bool(free) and hopeless < math.inf
+    return Report(math.inf, -math.inf, None, free[0] if free else None, 0.0, given_up=given_up)
+
+
+@pytest.mark.parametrize("certificate", [False, True])
+def test_boxes_of_a_tree_that_a_partner_has_left(
+    certificate: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The caller does not work itself: it has the boxes of the best tree split by others."""
+    for module, name, value in (
+        (splits, "LEAST_BOXES", 0),
+        (cubes, "PARTNER_GAP", -math.inf),
+        (cubes, "LEAST_SPLITTING", 0.0),
+        (cubes, "bound_cube", vague),
+        (cube_partner, "LEAST_SECONDS", 0.0),
+        (cube_partner, "RUN_SECONDS", 0.02),
+    ):
+        monkeypatch.setattr(module, name, value)
+    split = Counting(lending.split_lent)
+    monkeypatch.setattr(lending, "split_lent", split)
+    # The partner finds an assignment and a tree, and has no time to split boxes itself.
+    schedule = replace(FORCED, search_trial=1.0, last_tightening=0.5)
+    for seed in range(6):
+        asked = hard_case(seed, zeros=0.1 * (seed % 3))
+        value = exact_value(asked.model, asked.query.weights)
+        seen: list[ps.Snapshot] = []
+        with cf.ThreadPoolExecutor(2) as pool:
+            solver = Solver(asked.model, query=asked.query, time_limit=3.0, schedule=schedule, certificate=certificate)
+            result = Conquest(solver, Workers(pool, own=False), seen.append, seconds=3.0).run()
+        for snapshot in (*seen, *result.history):
+            assert snapshot.log_lower - ROUNDING <= value <= snapshot.log_upper + ROUNDING
+        assert result.log_lower - ROUNDING <= value <= result.log_upper + ROUNDING
+        if certificate:
+            checked(result, asked, tmp_path)
+    assert split.times > 0

@@ -274,6 +274,20 @@ def test_boxes_that_others_work_on(number: int, search: float) -> None:
     assert splitting.log_upper == pytest.approx(truth, abs=1e-8)
 
 
+@pytest.mark.parametrize("number", range(18))
+def test_boxes_that_are_all_left_to_others(number: int) -> None:
+    splitting, rng = of(cases()[number]), np.random.default_rng(number)
+    truth = exact_value(splitting.problem.model, splitting.problem.tau)
+    lent: list[Box] = []
+    while splitting.leave_to_others() is Progress.MORE:
+        while (box := splitting.lend(searches=False, spared=False)) is not None:
+            lent.append(box)
+        bring_back(splitting, lent.pop(int(rng.integers(len(lent)))), lost=rng.random() < 0.2)
+        assert splitting.log_lower - ROUNDING <= truth <= splitting.log_upper + ROUNDING
+    assert splitting.done
+    assert splitting.log_upper == pytest.approx(truth, abs=1e-8)
+
+
 @pytest.mark.parametrize("number", range(0, 18, 3))
 def test_boxes_that_never_come_back_keep_the_bound_up(number: int) -> None:
     splitting = of(cases()[number], keeps_all=True)

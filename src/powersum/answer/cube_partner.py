@@ -20,6 +20,7 @@ from powersum.answer.cube import CLOSE, Asked, Report, empty_report, report_of, 
 from powersum.answer.cube_tree import Node
 from powersum.answer.solver import Solver
 from powersum.answer.tuning import Schedule
+from powersum.bounds.tree.rebuilding import Saved
 from powersum.cluster.store import forget, keep, kept
 from powersum.core.arrays import IntArray
 from powersum.core.clock import working_time
@@ -110,6 +111,11 @@ class Partners:
         return None
 
     @property
+    def at_work(self) -> bool:
+        """Whether a run is under way, or waits for somebody."""
+        return any(not partner.over for partner in self._partners)
+
+    @property
     def due(self) -> bool:
         """Whether a run waits for the next who is free."""
         return any(partner.waiting == 0 and not partner.over for partner in self._partners)
@@ -135,20 +141,22 @@ class Partners:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What a turn has shown, and whether the run goes on."""
+    """What a turn has shown, whether the run goes on, and the tree that it leaves if it does not and had one."""
 
     report: Report
     more: bool
+    tree: Saved | None = None
 
 
-def schedule_of(schedule: Schedule, left: float) -> Schedule:
+def schedule_of(schedule: Schedule, left: float, *, stays: bool) -> Schedule:
     """How a partner spends its time.
 
-    It has one stage for all of it, if that has an end: the road has had the short ones, and what they find is known.
+    In turns it has one stage for all of it, if that has an end: the road has had the short ones, and what they find is
+    known. Where boxes of its tree will be split later the short ones show how large a tree is good for that.
     """
     return replace(
         schedule,
-        first_stage=schedule.first_stage if left == math.inf else math.inf,
+        first_stage=math.inf if stays and left < math.inf else schedule.first_stage,
         # Turns of local search are shares of a slice: it would have next to none beside a tree that is large at once.
         first_slice=1.0,
         last_tightening=TIGHTENING,
@@ -190,9 +198,12 @@ def take_turn(
     """
 
     def begun() -> Solver | None:
-        schedule = schedule_of(asked.schedule, left)
+        schedule = schedule_of(asked.schedule, left, stays=stays)
         schedule = replace(schedule, most_bytes=min(schedule.most_bytes, MEMORY * asked.room.for_process))
-        return solver_of(asked, cube, left, schedule=schedule, seed=asked.seed + number)
+        solver = solver_of(asked, cube, left, schedule=schedule, seed=asked.seed + number)
+        if solver is not None and not stays:
+            solver.keep_tree()
+        return solver
 
     solver: Solver | str | None = kept(key, begun) if stays else begun()
     if isinstance(solver, str):
@@ -214,4 +225,4 @@ def take_turn(
         forget(key)
         keep(key, OVER)
     # Nobody has to split the cube because of it, or to give it to somebody else.
-    return Turn(replace(report, seconds=None), more)
+    return Turn(replace(report, seconds=None), more, None if solver is None else solver.tree_left)

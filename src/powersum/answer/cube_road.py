@@ -7,12 +7,15 @@ road goes on within that part, with the next tree that would have been begun any
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from powersum.answer.cube import CLOSE, Asked, Report, report_of, solver_of
+from powersum.answer.inheritance import Inherited
 from powersum.answer.solver import Solver
 from powersum.answer.workers.task import Lender
+from powersum.bounds.tree.rebuilding import Saved
 from powersum.core.arrays import IntArray
 
 FEWER_ASSIGNMENTS = 0.1
@@ -65,6 +68,39 @@ class Road:
         if lender is not None:
             solver.lend_by(lender)
         return cls(asked, cube, solver, stage)
+
+    @classmethod
+    def along(
+        cls,
+        asked: Asked,
+        cube: Mapping[int, int],
+        seconds: float,
+        tree: Saved,
+        states: Sequence[tuple[int, int]],
+        lender: Lender,
+    ) -> Road | None:
+        """A road that begins with the tree and the assignment that somebody has left, and only lends boxes of it."""
+        schedule = replace(
+            asked.schedule,
+            first_full=0.0,
+            first_conditioning=0.0,
+            first_sum=0.0,
+            first_variational=0.0,
+            first_orders=0.0,
+            first_stage=math.inf,
+            last_tightening=0.0,
+            least_last_tightening=0.0,
+            companion_share=0.0,
+            search_trial=0.0,
+            nearly=0.0,
+            look_first=False,
+        )
+        solver = solver_of(asked, cube, seconds, schedule=schedule, seed=asked.seed)
+        if solver is None:
+            return None
+        solver.begin_with(Inherited(tree, states))
+        solver.lend_by(lender)
+        return cls(asked, cube, solver)
 
     @property
     def log_upper(self) -> float:

@@ -19,7 +19,7 @@ from powersum.answer.cube import Asked, Report, bound_cube, branch_of
 from powersum.answer.cube_answer import Ending, answer_of
 from powersum.answer.cube_frontier import Frontier
 from powersum.answer.cube_memory import Room
-from powersum.answer.cube_partner import Partner, Partners, take_turn
+from powersum.answer.cube_partner import Partner, Partners, Turn, take_turn
 from powersum.answer.cube_proofs import NOTHING_PROVEN, CubeProof
 from powersum.answer.cube_road import Road
 from powersum.answer.cube_sum import SumBeside, awaited_sum, bound_sum
@@ -27,6 +27,7 @@ from powersum.answer.cube_tree import Node, lifted
 from powersum.answer.lending import Lending, Loan
 from powersum.answer.probability import probability_of, reserved, sum_seconds
 from powersum.answer.solver import SAME, Solver
+from powersum.bounds.tree.rebuilding import Saved
 from powersum.cluster.errors import ClusterError
 from powersum.cluster.executor import HEARTBEAT, ExecutorLike, Shared, Workers, workers_of
 from powersum.core.clock import working_time
@@ -66,6 +67,10 @@ PARTNER_GAP = 1.0
 
 PARTNER_SECONDS = 3.0
 """Seconds of a partner's turn."""
+
+
+LEAST_SPLITTING, OPENING_SECONDS = 5.0, 10.0
+"""Seconds that must be left for boxes of a partner's tree, and that it may take until there are some."""
 
 
 def solve_by_cubes(
@@ -151,7 +156,11 @@ class Conquest:
             solver.certified,
         )
         self._sum = SumBeside(wanted=not self._sums)
-        self._lending = Lending(workers)
+        self._lending = Lending(workers, idle=not road)
+        self._left_tree: tuple[float, Node, Saved] | None = None
+        """The best tree that a partner has left, what it has shown of its cube, and that."""
+        self._opens_until = -math.inf
+        """Second of the run until which a road along such a tree has to have boxes to lend."""
         # In the one process of our own that always has them, partners work in turns.
         in_turns = road and workers.size == 1 and not solver.certified
         self._partners = Partners(
@@ -176,7 +185,7 @@ class Conquest:
                 if not workers.pending and self._road is None:
                     break
                 self._go_on()
-                patience = HEARTBEAT if self._road is None else 0.0
+                patience = HEARTBEAT if self._road is None or self._lending.idle else 0.0
                 found = workers.finished(min(patience, max(self._left, 0.0)))
             except ClusterError as error:
                 if self._board.log_upper == math.inf:
@@ -191,7 +200,9 @@ class Conquest:
                     self._lending.take(node, report)
                 elif isinstance(node, Partner):
                     self._take(node.node, report.report)
-                    if self._partners.take(node, report, self._spent):
+                    had_its_time = self._partners.take(node, report, self._spent)
+                    self._keep_tree(node.node, report)
+                    if had_its_time:
                         self._call_partner()
                 else:
                     self._take(node, report)
@@ -253,7 +264,8 @@ class Conquest:
         if road is None:
             return
         stage = road.stage
-        if not road.turn(self._floor):
+        idle = self._lending.idle and not self._lending.open
+        if (idle and (self._lending.begun or self._spent > self._opens_until)) or not road.turn(self._floor):
             self._leave()
             return
         if not self._sums and road.log_lower > self._board.log_lower:
@@ -262,6 +274,22 @@ class Conquest:
         if road.stage > stage and (left := self._frontier.left_of(self._trunk, free=True)) is not self._trunk:
             self._leave()
             self._follow(left, road.stage)
+
+    def _keep_tree(self, node: Node, turn: Turn) -> None:
+        """A partner's tree, for a caller that does not work itself; once all have left theirs, boxes of the best."""
+        if not self._lending.idle or self._road is not None or turn.tree is None:
+            return
+        if self._left_tree is None or turn.report.log_upper < self._left_tree[0]:
+            self._left_tree = turn.report.log_upper, node, turn.tree
+        if self._partners.at_work or self._left < LEAST_SPLITTING or self._floor == -math.inf:
+            return
+        (_, node, tree), self._left_tree = self._left_tree, None
+        states = [(v, int(self._board.states[v])) for v in self._question.query.max_variables.tolist()]
+        road = Road.along(self._asked, node.cube, self._left, tree, states, self._lending)
+        if road is not None:
+            self._road, self._trunk, self._lending.begun = road, node, False
+            self._opens_until = self._spent + OPENING_SECONDS
+            road.hear(self._floor, self._board.states)
 
     def _leave(self) -> None:
         """End the work of this process on its cube."""
@@ -352,7 +380,7 @@ class Conquest:
 
     def _call_partner(self) -> None:
         """Somebody shall work on all that is left of the question, for splitting it does not help."""
-        if not self._sums and self._board.gap > PARTNER_GAP:
+        if not self._sums and self._board.gap > PARTNER_GAP and not (self._road and self._lending.idle):
             self._partners.call(self._frontier.left_of(self._root, free=False), self._left)
 
     @property

@@ -31,10 +31,17 @@ class Lending:
     ----------
     workers
         Who works on them.
+    idle
+        Whether whoever lends leaves all boxes to others.
+
+    Attributes
+    ----------
+    begun
+        Whether there was a splitting since this was set to False.
     """
 
-    def __init__(self, workers: Workers) -> None:
-        self._workers = workers
+    def __init__(self, workers: Workers, *, idle: bool = False) -> None:
+        self._workers, self.idle, self.begun = workers, idle, False
         self._splitting: Splitting | None = None
         self._shared: Shared | None = None
         self._ends, self.search_seconds = math.inf, 0.0
@@ -47,7 +54,7 @@ class Lending:
     def begin(self, splitting: Splitting, ends: float) -> None:
         """A splitting begins, and will end at a moment of ``time.monotonic()``."""
         self._splitting, self._ends, self.search_seconds = splitting, ends, 0.0
-        self._shared = None
+        self._shared, self.begun = None, True
 
     def end(self) -> None:
         """It is over: what comes back from now on is too late."""
@@ -59,7 +66,7 @@ class Lending:
         seconds = self._ends - time.monotonic()
         if splitting is None or seconds <= 0.0:
             return False
-        box = splitting.lend(searches=self.search_seconds > 0.0)
+        box = splitting.lend(searches=self.search_seconds > 0.0, spared=not self.idle)
         if box is None:
             return False
         if self._shared is None:

@@ -146,18 +146,29 @@ class Splitting:
                 return Progress.MORE
         return Progress.DONE
 
+    def leave_to_others(self) -> Progress:
+        """A turn without any work: all boxes are lent, and once none is left this is done."""
+        if not self._worth_while() and not self._taken:
+            self._close()
+        return Progress.DONE if self.done or (self._is_full and not self._taken) else Progress.MORE
+
     @property
     def waits(self) -> bool:
         """Whether all that is left to do is in the hands of others."""
-        return bool(self._taken) and self._box is None and self._search is None and not self._worth_while()
+        return bool(self._taken) and not self._is_busy and not self._worth_while()
 
-    def lend(self, *, searches: bool) -> Box | None:
+    @property
+    def _is_busy(self) -> bool:
+        """Whether a box is worked on here."""
+        return self._box is not None or self._search is not None
+
+    def lend(self, *, searches: bool, spared: bool = True) -> Box | None:
         """The open box that matters most, for somebody else to split by its variable, or to search where it has none.
 
-        None where there is none to spare. It is brought back by :meth:`take_parts` or :meth:`take_search`, or never.
+        None where there is none; where one is to be ``spared``, also where the last one would be missed here.
+        It is brought back by :meth:`take_parts` or :meth:`take_search`, or never.
         """
-        busy = self._box is not None or self._search is not None
-        if self.done or not self._worth_while() or (len(self._open) == 1 and not busy):
+        if self.done or not self._worth_while() or (spared and len(self._open) == 1 and not self._is_busy):
             return None
         searched = not searches or self._open[0][2].searched
         if searched and self._is_full:
@@ -230,10 +241,7 @@ class Splitting:
         """Begin to split or to search the box with the largest bound; False where none is left, or no memory."""
         if not self._worth_while():
             if not self._taken:
-                # All that is left is closed by what is known.
-                self._closed = max(self._closed, -self._open[0][0] if self._open else -math.inf)
-                self.done = True
-                self._note()
+                self._close()
             return False
         if search and not self._open[0][2].searched:
             box = self._take()
@@ -246,6 +254,12 @@ class Splitting:
         self._choose(box)
         self._parts, self._waiting = [], self.states_of(box).tolist()
         return True
+
+    def _close(self) -> None:
+        """All that is left is closed by what is known."""
+        self._closed = max(self._closed, -self._open[0][0] if self._open else -math.inf)
+        self.done = True
+        self._note()
 
     def _choose(self, box: Box) -> None:
         """What to split a box by."""

@@ -18,12 +18,12 @@ from powersum.prepare.proof import Prover
 from powersum.search.boxes import PASSES
 from powersum.search.splitting import Splitting
 
-LEAST_BOXES, GOOD_BOXES = 16, 60
-"""Boxes that must fit the time for splitting to be worth while, and that shall fit it: trees grow no larger then."""
+LEAST_BOXES, GOOD_BOXES = 16, 150
+"""Boxes that must fit the time for splitting to be worth while, and that shall if trees gain little by growing."""
 
-LEAST_ENTRIES, GOOD_GROWTH = 2e6, 0.4
-"""Smaller trees gain more by growing than by being split, if the last one did so much (natural logs) by that: three to
-four nats from one to ten million on pedigree9 and 19, half of a nat on pedigree13."""
+DOUBLING = 1.15
+"""Natural logs by which the bound of a tree must be likely to fall, if it becomes twice as large, to be worth more than
+twice as many boxes: these gain half as much, but from the first of them on, and the tree has to be tightened, too."""
 
 SEARCHING, SEARCH_SECONDS = 0.4, 0.1
 """Share of the time in which boxes are searched at the end, and seconds for each: most of what a search takes off the
@@ -65,15 +65,21 @@ class Splits:
         return few and bool(task.is_max.any()) and task.schedule.tighten
 
     def most_entries(self) -> float:
-        """Entries of a tree of which enough boxes fit the time left; infinity where that would be too small a tree."""
+        """Entries that a tree shall have at most, so that enough boxes of it fit the time left.
+
+        Infinity where a tree that has grown as far as it pays leaves no time for boxes.
+        """
         left, before = self._task.clock.left, self._tightening.tree
         if not self.possible() or left == math.inf or before is None:
             return math.inf
         tree = before.best_tree
-        each = SPLITTING * left / GOOD_BOXES - TREE_BOX * tree.layout.n_nodes
-        entries = each / (PASSES * (tree.seconds_per_entry or TREE_PASS))
-        still_gains = tree.before_growth - tree.log_upper >= GOOD_GROWTH
-        return math.inf if still_gains and entries < LEAST_ENTRIES else entries
+
+        def entries(boxes: int) -> float:
+            seconds = SPLITTING * left / boxes - TREE_BOX * tree.layout.n_nodes
+            return seconds / (PASSES * (tree.seconds_per_entry or TREE_PASS))
+
+        useful = self._tightening.useful_entries(DOUBLING)
+        return math.inf if useful > entries(LEAST_BOXES) else max(useful, entries(GOOD_BOXES), tree.layout.n_entries)
 
     def worth_while(self, ends: float) -> bool:
         """Whether there is a tree to split, and time for enough boxes of it until a moment of the clock."""
@@ -125,9 +131,12 @@ class Splits:
             search = SEARCH_SECONDS
         if task.lender is not None:
             task.lender.search_seconds = search
-        if splitting.waits:
-            sleep(LOOK_UP)
-        progress = splitting.run(deadline, task.clock.deadline_at(self._ends), search=search)
+        if task.lender is not None and task.lender.idle:
+            progress = splitting.leave_to_others()
+        else:
+            if splitting.waits:
+                sleep(LOOK_UP)
+            progress = splitting.run(deadline, task.clock.deadline_at(self._ends), search=search)
         # A value that is known elsewhere is not that of the assignment at hand.
         if splitting.log_lower > board.log_floor - task.problem.log_constant:
             board.offer_lower(task.problem, splitting.log_lower, 2.0 * task.log_error, splitting.assignment)

@@ -96,6 +96,11 @@ class Lender(Protocol):
     search_seconds: float
     """Seconds of a search in each box before it is split; 0 for none."""
 
+    @property
+    def idle(self) -> bool:
+        """Whether all boxes are left to others."""
+        ...
+
     def begin(self, splitting: Splitting, ends: float) -> None:
         """A splitting begins, and will end at a moment of ``time.monotonic()``."""
         ...

@@ -72,6 +72,8 @@ class Tightening:
         """What trees of earlier stages have learned of orders."""
         self._left = math.inf
         """The bound of the tree that is left to others."""
+        self._grown: list[tuple[int, float]] = []
+        """Entries and bound of the trees of all stages so far."""
 
     @property
     def tree(self) -> CoveringTree | None:
@@ -88,6 +90,18 @@ class Tightening:
     def gap(self) -> float:
         """How far the bound at work is above the best value known."""
         return self._bound.log_upper - self._task.board.best_known(self._task.problem)
+
+    def useful_entries(self, worth: float) -> float:
+        """Entries up to which growing is likely to pay: a tree twice as large has a bound lower by what it is worth.
+
+        Judged by the latest two stages; infinity before there are two. What a doubling takes off the bound of a
+        pedigree falls as the root of the entries grows (docs/notes-solve.md).
+        """
+        if len(self._grown) < 2:
+            return math.inf
+        (few, high), (many, low) = self._grown[-2:]
+        doublings = max(math.log2(many / few), 1.0)
+        return math.sqrt(few * many) * (max(high - low, 0.0) / doublings / worth) ** 2
 
     def decode(self) -> IntArray:
         """States of max variables that the bound likes."""
@@ -184,6 +198,8 @@ class Tightening:
         """Keep the better of the bound at work and the best before, and begin local search from what it likes."""
         bound = self._bound
         self._report(bound)
+        if isinstance(bound, CoveringTree):
+            self._grown.append((bound.best_tree.layout.n_entries, bound.log_upper))
         first = self._best is None
         if self._best is None or bound is self._best or bound.log_upper < self._best.log_upper:
             self._best = bound

@@ -94,8 +94,6 @@ class FixedTree:
         """True once the descent is in double precision."""
         self._descent: Descent | None = None
         self._start = np.inf
-        self.before_growth = np.inf
-        """The bound of the tree that this one has grown from; infinity where it never has."""
         self.last_gain = np.inf
         """What the latest round gained, as a share of the bound."""
         self.seconds_per_entry = 0.0
@@ -236,7 +234,6 @@ class FixedTree:
         )
         tree._claim()
         tree._annealing = Annealing(first=min(REWARMED * temperature, FIRST_TEMPERATURE))
-        tree.before_growth = self.log_upper
         return tree
 
     def looseness(self, seed: int) -> FloatArray:
