@@ -89,7 +89,9 @@ def test_bounds_hold_at_every_moment(seed: int, monkeypatch: pytest.MonkeyPatch)
 
     class Made(Road):
         @classmethod
-        def into(cls, asked: Asked, cube: Mapping[int, int], seconds: float, stage: int, lender: Lender) -> Any:
+        def into(
+            cls, asked: Asked, cube: Mapping[int, int], seconds: float, stage: int = 0, lender: Lender | None = None
+        ) -> Any:
             roads.append(Loose(asked, cube, stage, rng))
             return roads[-1]
 
@@ -142,7 +144,9 @@ def unproven(seed: int, claim: Callable[[Loose], float], monkeypatch: pytest.Mon
 
     class Made(Road):
         @classmethod
-        def into(cls, asked: Asked, cube: Mapping[int, int], seconds: float, stage: int, lender: Lender) -> Any:
+        def into(
+            cls, asked: Asked, cube: Mapping[int, int], seconds: float, stage: int = 0, lender: Lender | None = None
+        ) -> Any:
             return Unproven(asked, cube, stage, rng)
 
     monkeypatch.setattr(cubes, "bound_cube", Oracle(seed))

@@ -108,7 +108,6 @@ def test_what_comes_too_late_is_let_go() -> None:
     with cf.ThreadPoolExecutor(1) as pool:
         workers = Workers(pool, own=False)
         lent = Lending(workers)
-        assert not lent.open
         assert not lent.hand_out()
         splitting = of(cases()[0])
         lent.begin(splitting, math.inf)
