@@ -72,14 +72,12 @@ class Splits:
         left, before = self._task.clock.left, self._tightening.tree
         if not self.possible() or left == math.inf or before is None:
             return math.inf
-        tree = before.best_tree
-
-        def entries(boxes: int) -> float:
-            seconds = SPLITTING * left / boxes - TREE_BOX * tree.layout.n_nodes
-            return seconds / (PASSES * (tree.seconds_per_entry or TREE_PASS))
-
-        useful = self._tightening.useful_entries(DOUBLING)
-        return math.inf if useful > entries(LEAST_BOXES) else max(useful, entries(GOOD_BOXES), tree.layout.n_entries)
+        tree, useful = before.best_tree, self._tightening.useful_entries(DOUBLING)
+        if LEAST_BOXES * self._seconds(tree, useful) > SPLITTING * left:
+            return math.inf
+        # What a box takes beside its passes does not depend on its entries.
+        each = SPLITTING * left / GOOD_BOXES - self._seconds(tree, 0.0)
+        return max(useful, each / (PASSES * self._pace(tree)), tree.layout.n_entries)
 
     def worth_while(self, ends: float) -> bool:
         """Whether there is a tree to split, and time for enough boxes of it until a moment of the clock."""
@@ -87,7 +85,7 @@ class Splits:
         if covering is None or task.board.incumbent is None or self._local.holds or not self.possible():
             return False
         tree = covering.best_tree
-        return not tree.exact and self._seconds(tree) * LEAST_BOXES <= ends - task.clock.spent
+        return not tree.exact and self._seconds(tree, tree.layout.n_entries) * LEAST_BOXES <= ends - task.clock.spent
 
     def begin(self, ends: float) -> None:
         """Begin with the best tree, to end at a moment of the clock, where that is worth while."""
@@ -113,10 +111,13 @@ class Splits:
         if task.lender is not None:
             task.lender.begin(self._splitting, task.clock.deadline_at(ends))
 
-    def _seconds(self, tree: FixedTree) -> float:
-        """What a box takes."""
-        pace = tree.seconds_per_entry or TREE_PASS
-        return PASSES * pace * tree.layout.n_entries + TREE_BOX * tree.layout.n_nodes
+    def _seconds(self, tree: FixedTree, entries: float) -> float:
+        """What a box takes, of a tree like this one with so many entries."""
+        return PASSES * self._pace(tree) * entries + TREE_BOX * tree.layout.n_nodes
+
+    def _pace(self, tree: FixedTree) -> float:
+        """Seconds of a pass for each entry."""
+        return tree.seconds_per_entry or TREE_PASS
 
     def run(self, deadline: float) -> Progress:
         """Split until the deadline, with the best assignment that anybody has found."""
