@@ -98,15 +98,12 @@ def _split(case: Case, problem: Any, seen: list[ps.Snapshot], made: list[Any]) -
 def _bring_back(splitting: Any, box: Any, search: float, *, in_time: bool) -> None:
     """What another process makes of a box."""
     trees, there = pickle.loads(pickle.dumps((splitting.trees, box)))
+    lending = import_module("powersum.answer.lending")
     if box.variable >= 0:
-        split = import_module("powersum.search.boxes").split
-        splitting.take_parts(box, split(trees, there, math.inf) if in_time else None)
+        splitting.take_parts(box, lending.split_lent(trees, there, math.inf) if in_time else None)
         return
-    known = {"log_lower": splitting.log_lower, "log_error": splitting.log_error}
-    found = trees.search(there, **known, seconds=search, memory=splitting.search_bytes)
-    while found.run(math.inf):
-        pass
-    splitting.take_search(box, found.found())
+    known = splitting.log_lower, splitting.log_error
+    splitting.take_search(box, lending.search_lent(trees, there, *known, search, splitting.search_bytes))
 
 
 def _now() -> float:

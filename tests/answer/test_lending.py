@@ -22,7 +22,7 @@ from powersum.answer.workers import splits
 from powersum.cluster.executor import Workers
 from powersum.search.boxes import Box
 from tests.answer.test_certified_answers import checked
-from tests.cases import hard_case
+from tests.cases import Case, hard_case
 from tests.cluster.machines import kill_one_of_ours, own_workers
 from tests.oracle import exact_value
 from tests.search.test_splitting import FORCED, cases, of
@@ -39,6 +39,16 @@ class Counting:
     def __call__(self, *arguments: Any) -> Any:
         self.times += 1
         return self._function(*arguments)
+
+
+def all_holds(asked: Case, seen: list[ps.Snapshot], result: ps.Result, folder: Path) -> None:
+    """Every bound on the way and at the end, by brute force, and the certificate where there is one."""
+    value = exact_value(asked.model, asked.query.weights)
+    for snapshot in (*seen, *result.history):
+        assert snapshot.log_lower - ROUNDING <= value <= snapshot.log_upper + ROUNDING
+    assert result.log_lower - ROUNDING <= value <= result.log_upper + ROUNDING
+    if result.certificate is not None:
+        checked(result, asked, folder)
 
 
 SLOWLY = replace(FORCED, slice=1e-4)
@@ -64,16 +74,12 @@ def test_what_road_and_workers_split_together(
     for seed in range(12):
         monkeypatch.setattr(splits, "SEARCHING", float(seed % 2))
         asked = hard_case(seed, zeros=0.1 * (seed % 3))
-        value = exact_value(asked.model, asked.query.weights)
         seen: list[ps.Snapshot] = []
         with cf.ThreadPoolExecutor(workers) as pool:
             solver = Solver(asked.model, query=asked.query, time_limit=2.0, schedule=SLOWLY, certificate=certificate)
             result = Conquest(solver, Workers(pool, own=False), seen.append, seconds=2.0, road=True).run()
-        for snapshot in (*seen, *result.history):
-            assert snapshot.log_lower - ROUNDING <= value <= snapshot.log_upper + ROUNDING
-        assert result.log_lower - ROUNDING <= value <= result.log_upper + ROUNDING
-        if certificate:
-            checked(result, asked, tmp_path)
+        all_holds(asked, seen, result, tmp_path)
+        assert (result.certificate is not None) is certificate
     assert split.times > 0
     assert certificate or search.times > 0
 
@@ -170,14 +176,10 @@ def test_boxes_of_a_tree_that_a_partner_has_left(
     schedule = replace(FORCED, search_trial=1.0, last_tightening=0.5)
     for seed in range(6):
         asked = hard_case(seed, zeros=0.1 * (seed % 3))
-        value = exact_value(asked.model, asked.query.weights)
         seen: list[ps.Snapshot] = []
         with cf.ThreadPoolExecutor(2) as pool:
             solver = Solver(asked.model, query=asked.query, time_limit=3.0, schedule=schedule, certificate=certificate)
             result = Conquest(solver, Workers(pool, own=False), seen.append, seconds=3.0).run()
-        for snapshot in (*seen, *result.history):
-            assert snapshot.log_lower - ROUNDING <= value <= snapshot.log_upper + ROUNDING
-        assert result.log_lower - ROUNDING <= value <= result.log_upper + ROUNDING
-        if certificate:
-            checked(result, asked, tmp_path)
+        all_holds(asked, seen, result, tmp_path)
+        assert (result.certificate is not None) is certificate
     assert split.times > 0

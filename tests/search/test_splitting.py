@@ -14,6 +14,7 @@ import pytest
 import powersum as ps
 import powersum_check as pc
 from powersum.answer.certificate import certificate_of, ground_of
+from powersum.answer.lending import search_lent, split_lent
 from powersum.answer.proofs import by_splitting
 from powersum.answer.tuning import Schedule
 from powersum.answer.workers import splits
@@ -28,7 +29,7 @@ from powersum.model.question import Question
 from powersum.prepare.fewer_states import with_states
 from powersum.prepare.ordering import elimination_order
 from powersum.prepare.problem import Problem
-from powersum.search.boxes import Box, BoxTrees, split
+from powersum.search.boxes import Box, BoxTrees
 from powersum.search.gains import MOST_GAIN, Gains
 from powersum.search.splitting import Splitting
 from tests.cases import Case, bushy_case, case, hard_case
@@ -243,13 +244,10 @@ def bring_back(splitting: Splitting, box: Box, *, lost: bool) -> None:
     trees, there = pickle.loads(pickle.dumps((splitting.trees, box)))
     assert isinstance(trees, BoxTrees)
     if box.variable >= 0:
-        splitting.take_parts(box, None if lost else split(trees, there, math.inf))
+        splitting.take_parts(box, None if lost else split_lent(trees, there, math.inf))
         return
-    known = {"log_lower": splitting.log_lower, "log_error": splitting.log_error}
-    search = trees.search(there, **known, seconds=1e-4, memory=splitting.search_bytes)
-    while search.run(math.inf):
-        pass
-    splitting.take_search(box, search.found())
+    known = splitting.log_lower, splitting.log_error
+    splitting.take_search(box, search_lent(trees, there, *known, 1e-4, splitting.search_bytes))
 
 
 @pytest.mark.parametrize("search", [0.0, 1e-4])

@@ -68,7 +68,6 @@ PARTNER_GAP = 1.0
 PARTNER_SECONDS = 3.0
 """Seconds of a partner's turn."""
 
-
 LEAST_SPLITTING, OPENING_SECONDS = 5.0, 10.0
 """Seconds that must be left for boxes of a partner's tree, and that it may take until there are some."""
 
