@@ -37,7 +37,7 @@ ENTRIES: Mapping[str, float] = MappingProxyType(
 
 ROADS_OF: Mapping[str, Mapping[str, float]] = MappingProxyType(
     {
-        "bound": {"plain": 1.0},
+        "bound": {"plain": 0.7, "bound-boxes": 0.15, "bound-searched": 0.15},
         "boxes": {"plain": 0.3, "short-boxes": 0.7},
         "parts": {"plain": 1.0},
         "gradient": {"plain": 1.0},
@@ -263,6 +263,9 @@ def _options(rng: Rng, entry: str, road: str) -> dict[str, Any]:
         return {**options, "steps": int(rng.integers(0, 4)), "calls": int(rng.integers(1, 4))}
     if entry == "engine":
         return {**options, "time_limit": _time_limit(rng, road)}
+    if entry == "bound" and road != "plain":
+        options |= {"method": "auto", "time_limit": one_of(rng, [0.05, 1.0, 60.0])}
+        return {**options, "memory": one_of(rng, [None, None, 1e9])}
     if entry == "bound":
         method = _choice(rng, METHOD_SHARES)
         own = METHODS[method]
@@ -304,7 +307,8 @@ def _trouble(rng: Rng, entry: str, road: str, options: Mapping[str, Any]) -> Tro
     """A clock by looks in most cases, so that a case repeats; sometimes the true one, for short runs."""
     limit = options.get("time_limit")
     true_clock = road == "plain" or (limit is not None and limit <= 0.2 and rng.random() < 0.3)
-    looks = 10.0 ** rng.uniform(0.5, 3.0)
+    # A tree comes before boxes.
+    looks = 10.0 ** (rng.uniform(1.5, 4.0) if "bound" in road else rng.uniform(0.5, 3.0))
     chosen: dict[str, Any] = {} if true_clock else {"step": (limit or 1.0) / looks}
     if entry == "bound" and limit is not None:
         chosen["step"] = limit / looks

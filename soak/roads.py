@@ -54,7 +54,7 @@ SHORT_BOXES: Mapping[str, Any] = MappingProxyType(
 
 
 def _nothing(*_: object, **__: object) -> None:
-    """No question is small."""
+    """No question is small, no tree grows."""
 
 
 def _too_wide(*_: object, **__: object) -> float:
@@ -75,6 +75,28 @@ def _thirds_too_wide() -> Callable[..., float]:
 
 ALWAYS_WIDE: Mapping[str, Any] = MappingProxyType({"powersum.assign.evaluator:Evaluator.value": lambda: _too_wide})
 SOMETIMES_WIDE: Mapping[str, Any] = MappingProxyType({"powersum.assign.evaluator:Evaluator.value": _thirds_too_wide})
+
+
+def _smallest(scopes: Any, cardinalities: Any, **_: float) -> tuple[float, Any, Any]:
+    """Mini-buckets as small as factors allow, whatever there is room for."""
+    partition = import_module("powersum.bounds.buckets.partition")
+    parts = partition.partition_by_ibound(scopes, partition.limits_of(0))
+    return 0.0, parts, import_module("powersum.bounds.tree.budget").cost_of(parts, scopes, cardinalities)
+
+
+BOUND_BOXES: Mapping[str, Any] = MappingProxyType(
+    {
+        "powersum.bounds.tree.covering_tree:EXACT_ENTRIES": 0.0,
+        "powersum.bounds.tree.covering_tree:EXACT_SLOWNESS": 1e15,
+        "powersum.bounds.tree.covering_tree:largest_within": lambda: _smallest,
+        "powersum.search.split_tree:LEAST_BOXES": 1e-6,
+        "powersum.search.split_tree:TREE_SHARE": 0.1,
+        "powersum.search.boxes:PASSES": 8,
+        "powersum.search.boxes:FEW_PASSES": 2,
+        **FEW_STEPS,
+    }
+)
+"""Trees of ``bound`` that are not exact, and boxes of them however little time there is."""
 
 ROADS: Mapping[str, Road] = MappingProxyType(
     {
@@ -104,6 +126,17 @@ ROADS: Mapping[str, Road] = MappingProxyType(
         "boxes": Road(BOXES, SHORT_BOXES),
         "searched-boxes": Road(BOXES, {**SHORT_BOXES, "powersum.answer.workers.splits:SEARCHING": 1.0}),
         "wide-boxes": Road({**BOXES, "held_table": 8.0}, {**SHORT_BOXES, **SOMETIMES_WIDE}),
+        "bound-boxes": Road(
+            patches={**BOUND_BOXES, "powersum.bounds.tree.fixed_tree:FixedTree.grown": lambda: _nothing}
+        ),
+        "bound-searched": Road(
+            patches={
+                **BOUND_BOXES,
+                "powersum.search.split_tree:SEARCHING": 1.0,
+                "powersum.search.split_tree:USEFUL_ENTRIES": 20.0,
+                "powersum.search.split_tree:WORTH": math.inf,
+            }
+        ),
         "partial": Road({**NO_ELIMINATION, "held_table": 8.0}, ALWAYS_WIDE),
         "partial-split": Road({**SPLIT, "held_table": 8.0}, {**FEW_STEPS, **ALWAYS_WIDE}),
         "wide": Road({**SPLIT, "held_table": 8.0, "evaluation_cost": math.inf}, FEW_STEPS),

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from powersum.core.arrays import IntArray
     from powersum.prepare.problem import Problem
     from powersum.prepare.proof import Forest
+    from powersum.search.splitting import Splitting
 
 # The tail of block descent is long: ten sweeps that gain less than this will hardly be followed by better ones.
 DEFAULT_CHANGE = 1e-6
@@ -48,6 +49,9 @@ DEFAULT_CHANGE = 1e-6
 DEFAULT_SWEEPS = 500
 # Options of methods that are whole numbers, and the least they may be.
 WHOLE_OPTIONS = MappingProxyType({"ibound": 0, "inner_steps": 1})
+
+TREE_BYTES = 0.6
+"""Share of the memory for a tree whose boxes are split later."""
 
 PARTED_LACKS = ("ibound", "memory", "wiring")
 """Options of ``gdd`` that it does not have in parts."""
@@ -180,10 +184,12 @@ def bound(
         # Compiled modules are imported where they are used, so that ``import powersum`` stays quick.
         with loading():
             from powersum.bounds.affordable import NAMES, affordable
+            from powersum.bounds.tree.covering_tree import CoveringTree
             from powersum.prepare.ordering import order_cost
             from powersum.prepare.problem import Problem
             from powersum.prepare.simplify import simplified
             from powersum.prepare.sizes import order_sizes, question_sizes
+            from powersum.search.split_tree import SplitTree, is_splittable
 
         as_it_is = executor is not None and not question.all_evidence and mapped_file(question.model) is not None
         if as_it_is:
@@ -192,7 +198,7 @@ def bound(
             problem = simplified(question)
         sizes = question_sizes(question, problem)
         log_error = problem.log_error
-        forest, log_proven = None, math.inf
+        forest, log_proven, splitting = None, math.inf, None
         if not problem.feasible or problem.model.n_variables == 0:
             outcome, states, residuals = _without_search(problem, started, callback), np.empty(0, dtype=np.int64), None
         else:
@@ -204,7 +210,9 @@ def bound(
                 cost = order_cost(problem.model, chosen)
                 sizes.update(order_sizes(cost.width, cost.log2_total))
             # A method is given the bytes that it may take itself.
-            granted = given if memory is None else {**given, "memory": memory}
+            splits = automatic and executor is None and "ibound" not in given and is_splittable(problem)
+            share = TREE_BYTES if splits and limits.seconds < math.inf else 1.0
+            granted = given if memory is None else {**given, "memory": int(share * memory)}
             tightener: Tightener
             if executor is not None:
                 from powersum.bounds.huge.method import in_parts
@@ -215,6 +223,11 @@ def bound(
                     problem, chosen, threads=limits.threads, seed=limits.seed, seconds=limits.seconds, **granted
                 )
                 method = NAMES[type(tightener)]
+                if splits and isinstance(tightener, CoveringTree):
+                    boxes = {} if memory is None else {"memory": (1.0 - share) * memory}
+                    tightener = SplitTree(
+                        problem, tightener, threads=limits.threads, seed=limits.seed, provable=certificate, **boxes
+                    )
             else:
                 tightener = start_method(
                     method, problem, chosen, threads=limits.threads, seed=limits.seed, options=granted
@@ -250,7 +263,10 @@ def bound(
             states = decoded if repair is None else repair
             if certificate and outcome.log_upper > -math.inf:
                 assert isinstance(tightener, Provable)
-                forest, log_proven = tightener.certified()
+                if isinstance(tightener, SplitTree) and tightener.by_boxes:
+                    splitting = tightener.splitting
+                else:
+                    forest, log_proven = tightener.certified()
     status = _status(problem, outcome)
     log_lower = outcome.log_upper - 2.0 * log_error if status is Status.OPTIMAL else -math.inf
     restored = None if status is Status.INFEASIBLE else problem.restore(states)
@@ -259,7 +275,7 @@ def bound(
     if certificate:
         from powersum.answer.certificate import shortfall
 
-        proof = _certificate(question, problem, outcome, log_lower, restored, forest, log_proven)
+        proof = _certificate(question, problem, outcome, log_lower, restored, forest, log_proven, splitting)
         unproven = shortfall(proof, log_lower, outcome.log_upper)
     from powersum import __version__
 
@@ -301,15 +317,18 @@ def _certificate(
     states: IntArray | None,
     forest: Forest | None,
     log_proven: float,
+    splitting: Splitting | None,
 ) -> Certificate:
     """The proof of a bound; of both, where it is the value."""
     from powersum.answer.certificate import certificate_of, ground_of
-    from powersum.answer.proofs import by_cases, by_contradiction, by_elimination
+    from powersum.answer.proofs import by_cases, by_contradiction, by_elimination, by_splitting
     from powersum.prepare.proof import Proof
 
     ground = ground_of(question, problem)
     if not problem.feasible:
         proof = by_contradiction(ground)
+    elif splitting is not None:
+        proof = by_splitting(ground, splitting)
     elif forest is not None:
         proof = Proof([ground.tree([forest])], log_proven + problem.log_constant)
     else:

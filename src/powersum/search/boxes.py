@@ -14,6 +14,7 @@ from powersum.bounds.tree.fixed_tree import FixedTree
 from powersum.bounds.tree.remnant import Remnant, point_within, tree_at
 from powersum.core import work_time as time
 from powersum.core.arrays import BoolArray, FloatArray, IntArray, starts_of
+from powersum.core.speed import TREE_BOX, TREE_PASS
 from powersum.prepare.fewer_states import with_states
 from powersum.prepare.problem import Problem
 from powersum.prepare.simplify.support import possible_states
@@ -29,6 +30,30 @@ passes are enough."""
 
 TEMPERATURE = 0.05
 """Where max variables begin to cool in each box: it begins near a good point, and colder ones get stuck there."""
+
+
+SEARCHING, SEARCH_SECONDS = 0.4, 0.1
+"""Share of the time in which boxes are searched at the end, and seconds for each: most of what a search takes off the
+bound comes at once (0.5 nat on pedigrees)."""
+
+LEAST_BOXES = 16
+"""Boxes that must fit the time for splitting to be worth while."""
+
+
+def box_seconds(tree: FixedTree, entries: float) -> float:
+    """What a box takes, of a tree like this one with so many entries."""
+    return PASSES * _pace(tree) * entries + TREE_BOX * tree.layout.n_nodes
+
+
+def box_entries(tree: FixedTree, seconds: float) -> float:
+    """Entries of a tree like this one with which a box takes so long; below 0 where none does."""
+    # What a box takes beside its passes does not depend on its entries.
+    return (seconds - box_seconds(tree, 0.0)) / (PASSES * _pace(tree))
+
+
+def _pace(tree: FixedTree) -> float:
+    """Seconds of a pass for each entry."""
+    return tree.seconds_per_entry or TREE_PASS
 
 
 @dataclass(slots=True, eq=False)

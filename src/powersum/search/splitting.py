@@ -39,6 +39,9 @@ from powersum.search.box_search import BoxSearch, Searched
 from powersum.search.boxes import Box, BoxTrees, PartTree
 from powersum.search.gains import Gains
 
+AIM = 1.5
+"""Where no value is known, a search in a box aims at a bound lower by so much."""
+
 SEARCHES = 0.3
 """Share of the memory for what a search in a box remembers; settling nodes takes half as much."""
 
@@ -53,9 +56,9 @@ class Splitting:
     tree
         A tree of it, not exact, that is not moved while this goes on.
     evaluator
-        Evaluates boxes with one assignment.
+        Evaluates boxes with one assignment; without it these have the bounds of their trees.
     log_lower, assignment
-        The best value known, finite, and its assignment.
+        The best value known and its assignment; minus infinity where none is.
     log_error
         Rounding of an exact evaluation.
     memory
@@ -79,14 +82,14 @@ class Splitting:
         What whoever works on a box needs besides the box.
     done
         True once no box is open: ``log_upper`` is then no higher than ``log_lower`` but for rounding, unless a sum was
-        too wide to evaluate.
+        not evaluated.
     """
 
     def __init__(
         self,
         problem: Problem,
         tree: FixedTree,
-        evaluator: Evaluator,
+        evaluator: Evaluator | None,
         *,
         log_lower: float,
         assignment: IntArray,
@@ -161,6 +164,11 @@ class Splitting:
     def _is_busy(self) -> bool:
         """Whether a box is worked on here."""
         return self._box is not None or self._search is not None
+
+    @property
+    def n_boxes(self) -> int:
+        """How many boxes there have been to split."""
+        return self._count
 
     def lend(self, *, searches: bool, spared: bool = True) -> Box | None:
         """The open box that matters most, for somebody else to split by its variable, or to search where it has none.
@@ -245,7 +253,9 @@ class Splitting:
             return False
         if search and not self._open[0][2].searched:
             box = self._take()
-            known = {"log_lower": self.log_lower, "log_error": self.log_error}
+            # A search for something better than a value shows that there is nothing better, whoever has that value.
+            floor = self.log_lower if self.log_lower > -math.inf else box.log_upper - AIM
+            known = {"log_lower": floor, "log_error": self.log_error}
             self._search = box, self.trees.search(box, **known, seconds=search, memory=self.search_bytes)
             return True
         if self._is_full:
@@ -318,7 +328,7 @@ class Splitting:
 
     def _evaluate(self, box: Box) -> None:
         """Where one assignment is left in a box, its value is the bound."""
-        if self.is_empty(box) or self.trees.choices(box.alive).any():
+        if self._evaluator is None or self.is_empty(box) or self.trees.choices(box.alive).any():
             return
         states = states_before(self.problem, box.alive, np.where(self.problem.tau == 0.0, 0, -1))
         value = self._evaluator.value(states)

@@ -11,23 +11,17 @@ from powersum.answer.workers.local_search import LocalSearch
 from powersum.answer.workers.task import Task
 from powersum.answer.workers.tightening import Tightening
 from powersum.assign.evaluator import Evaluator
-from powersum.bounds.tree.fixed_tree import FixedTree
 from powersum.core.progress import Progress
-from powersum.core.speed import TREE_BOX, TREE_PASS
 from powersum.prepare.proof import Prover
-from powersum.search.boxes import PASSES
+from powersum.search.boxes import LEAST_BOXES, SEARCH_SECONDS, SEARCHING, box_entries, box_seconds
 from powersum.search.splitting import Splitting
 
-LEAST_BOXES, GOOD_BOXES = 16, 150
-"""Boxes that must fit the time for splitting to be worth while, and that shall if trees gain little by growing."""
+GOOD_BOXES = 150
+"""Boxes that shall fit the time if trees gain little by growing."""
 
 DOUBLING = 1.15
 """Natural logs by which the bound of a tree must be likely to fall, if it becomes twice as large, to be worth more than
 twice as many boxes: these gain half as much, but from the first of them on, and the tree has to be tightened, too."""
-
-SEARCHING, SEARCH_SECONDS = 0.4, 0.1
-"""Share of the time in which boxes are searched at the end, and seconds for each: most of what a search takes off the
-bound comes at once (0.5 nat on pedigrees)."""
 
 LOOK_UP = 0.01
 """Seconds to wait for others, where all boxes are in their hands."""
@@ -73,11 +67,9 @@ class Splits:
         if not self.possible() or left == math.inf or before is None:
             return math.inf
         tree, useful = before.best_tree, self._tightening.useful_entries(DOUBLING)
-        if LEAST_BOXES * self._seconds(tree, useful) > SPLITTING * left:
+        if LEAST_BOXES * box_seconds(tree, useful) > SPLITTING * left:
             return math.inf
-        # What a box takes beside its passes does not depend on its entries.
-        each = SPLITTING * left / GOOD_BOXES - self._seconds(tree, 0.0)
-        return max(useful, each / (PASSES * self._pace(tree)), tree.layout.n_entries)
+        return max(useful, box_entries(tree, SPLITTING * left / GOOD_BOXES), tree.layout.n_entries)
 
     def worth_while(self, ends: float) -> bool:
         """Whether there is a tree to split, and time for enough boxes of it until a moment of the clock."""
@@ -85,7 +77,7 @@ class Splits:
         if covering is None or task.board.incumbent is None or self._local.holds or not self.possible():
             return False
         tree = covering.best_tree
-        return not tree.exact and self._seconds(tree, tree.layout.n_entries) * LEAST_BOXES <= ends - task.clock.spent
+        return not tree.exact and LEAST_BOXES * box_seconds(tree, tree.layout.n_entries) <= ends - task.clock.spent
 
     def begin(self, ends: float) -> None:
         """Begin with the best tree, to end at a moment of the clock, where that is worth while."""
@@ -110,14 +102,6 @@ class Splits:
         self._prover = partial(by_splitting, splitting=self._splitting)
         if task.lender is not None:
             task.lender.begin(self._splitting, task.clock.deadline_at(ends))
-
-    def _seconds(self, tree: FixedTree, entries: float) -> float:
-        """What a box takes, of a tree like this one with so many entries."""
-        return PASSES * self._pace(tree) * entries + TREE_BOX * tree.layout.n_nodes
-
-    def _pace(self, tree: FixedTree) -> float:
-        """Seconds of a pass for each entry."""
-        return tree.seconds_per_entry or TREE_PASS
 
     def run(self, deadline: float) -> Progress:
         """Split until the deadline, with the best assignment that anybody has found."""

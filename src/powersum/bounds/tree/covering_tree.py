@@ -105,7 +105,8 @@ class CoveringTree:
     outlook
         Says what a search takes off the bound of a tree, where one follows.
     most_entries
-        Trees do not grow beyond so many entries: whoever goes on with them makes better use of the time.
+        Trees do not grow beyond so many entries: whoever goes on with them makes better use of the time. It may be set
+        anew at any time.
 
     Attributes
     ----------
@@ -162,7 +163,7 @@ class CoveringTree:
         self._screening_ends = self._turn_began = -math.inf
         self._race, self._entrants = Race(), list[IntArray]()
         self._winner: FixedTree | None = None
-        self._rival, self._outlook, self._most_entries = rival, outlook, most_entries
+        self._rival, self._outlook, self.most_entries = rival, outlook, most_entries
         self._full = False
         """True once the tree is as large as it may become, and has had its turn."""
         self._borrowed = rival
@@ -215,6 +216,16 @@ class CoveringTree:
             self.log_upper = min(tree.log_upper, self.log_upper)
             self._best, self.exact, self.log_error = tree, tree.exact, tree.log_error
         return not self.exact
+
+    @property
+    def growing(self) -> FixedTree | None:
+        """The tree that is left of all that were tried, and grows; None as long as there are several."""
+        return self._tree if self._phase in (Phase.GROWTH, Phase.LAST) else None
+
+    def grow_on(self) -> None:
+        """Grow again where ``most_entries`` had ended it and is larger now."""
+        if self._full and self._most_growth(self._tree) >= LEAST_GROWTH:
+            self._full, self._phase, self._turn = False, Phase.GROWTH, Turn(rounds_left=0)
 
     def _makes_room(self, deadline: float) -> bool:
         """True when the present tree should make room for another one."""
@@ -299,7 +310,7 @@ class CoveringTree:
         room = RACING_BYTES * self._bytes * tree.layout.n_entries / tree.n_bytes
         few = race_cost(LEAST_RACERS, GROWTH)
         # The last of them have grown twice.
-        largest = min(MOST_RACING_ENTRIES, self._most_entries / GROWTH**2)
+        largest = min(MOST_RACING_ENTRIES, self.most_entries / GROWTH**2)
         self._trial_entries = max(min(first / few, room / LEAST_RACERS, largest), self._small_entries)
         n = min(len(known), MOST_RACERS)
         while n > 1 and (race_cost(n, GROWTH) * self._trial_entries > first or n * self._trial_entries > room):
@@ -331,7 +342,7 @@ class CoveringTree:
 
     def _most_growth(self, tree: FixedTree) -> float:
         """How many times its entries a tree may have."""
-        return self._most_entries / max(tree.layout.n_entries, 1)
+        return self.most_entries / max(tree.layout.n_entries, 1)
 
     def _try_order(self) -> None:
         """Go on with a tree on trial: for the best orders so far, or for others."""

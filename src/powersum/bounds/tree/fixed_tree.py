@@ -30,6 +30,8 @@ from powersum.prepare.problem import Problem
 ROUND = 5
 """Iterations between two evaluations of the true bound."""
 
+LEAST_DOUBLINGS = 0.1
+"""A tree that has hardly grown counts as if it had grown by so much: what it gains has other reasons."""
 FITTINGS = 4
 """How often a growth that takes too many bytes is tried with fewer entries."""
 
@@ -99,6 +101,9 @@ class FixedTree:
         self.seconds_per_entry = 0.0
         """What a pass takes for each table entry, with its share of all else that a round does, in the quickest round;
         0 before the first."""
+        self._growths = 0
+        self._grown_from: tuple[int, float] | None = None
+        """Entries and bound of the tree that it has grown from, if that was no longer warm."""
 
     def step(self, deadline: float) -> bool:
         """A round of iterations at the present temperature; False when not even one fits before the deadline."""
@@ -234,7 +239,21 @@ class FixedTree:
         )
         tree._claim()
         tree._annealing = Annealing(first=min(REWARMED * temperature, FIRST_TEMPERATURE))
+        tree._growths = self._growths + 1
+        if tree._growths > 1 or self.cold:
+            tree._grown_from = self.layout.n_entries, self.log_upper
         return tree
+
+    @property
+    def gain_of_doubling(self) -> float:
+        """What its growth has taken off the bound for each doubling of its entries; infinity where that is not known.
+
+        A tree that is still warm gains by cooling what its growth then seems to.
+        """
+        if self._grown_from is None:
+            return np.inf
+        n_entries, log_upper = self._grown_from
+        return float((log_upper - self.log_upper) / max(np.log2(self.layout.n_entries / n_entries), LEAST_DOUBLINGS))
 
     def looseness(self, seed: int) -> FloatArray:
         """How much setting each variable is likely to tighten the bound; this tree gives its memory back."""
