@@ -48,6 +48,28 @@ def is_splittable(problem: Problem) -> bool:
     return bool(is_max.any() and plain.all()) and len(is_max) <= MOST_VARIABLES
 
 
+def limit_growth(tree: CoveringTree, left: float, planned: float) -> None:
+    """Let a tree whose boxes are to be split grow as far as that pays; without a limit, it pays more than boxes do.
+
+    Parameters
+    ----------
+    tree
+        The tree, while it is tightened.
+    left
+        Seconds that there would be for boxes, if these began now.
+    planned
+        Seconds that there shall be at the least.
+    """
+    growing = tree.growing
+    gain = math.inf if growing is None else growing.gain_of_doubling
+    most = box_entries(growing or tree.best_tree, (planned if growing is None else left) / LEAST_BOXES)
+    if growing is None or gain < WORTH:
+        most = min(most, USEFUL_ENTRIES)
+    # Where there is no time for boxes of any tree there are none.
+    tree.most_entries = most if most > 0.0 and not MUCH < gain < math.inf else math.inf
+    tree.grow_on()
+
+
 class SplitTree:
     """Upper bound by a tree, then by boxes; follows :class:`powersum.bounds.protocol.Tightener`.
 
@@ -121,10 +143,9 @@ class SplitTree:
         tree = self._tree
         if not self._splits:
             return tree.step(deadline)
-        grows = tree.growing is not None and MUCH < tree.growing.gain_of_doubling < math.inf
-        tree.most_entries = math.inf if grows else self._most_entries()
-        tree.grow_on()
-        until = deadline if grows else min(self._tree_ends, deadline)
+        now = time.monotonic()
+        limit_growth(tree, self._ends - now, self._ends - max(self._tree_ends, now))
+        until = deadline if tree.most_entries == math.inf else min(self._tree_ends, deadline)
         if time.monotonic() < until and tree.step(until):
             return True
         if tree.exact or tree.log_upper == -math.inf or not self._begin():
@@ -140,16 +161,6 @@ class SplitTree:
         self._planned, self._ends = True, deadline
         self._splits = deadline < math.inf
         self._tree_ends = now + TREE_SHARE * (deadline - now)
-
-    def _most_entries(self) -> float:
-        """Entries that the tree may have now: as many as pay, if enough boxes of it fit the time."""
-        growing = self._tree.growing
-        left = self._ends - (self._tree_ends if growing is None else time.monotonic())
-        most = box_entries(growing or self._tree.best_tree, left / LEAST_BOXES)
-        if growing is None or growing.gain_of_doubling < WORTH:
-            most = min(most, USEFUL_ENTRIES)
-        # Where there is no time for boxes of any tree there are none.
-        return most if most > 0.0 else math.inf
 
     def _begin(self) -> bool:
         """Begin to split by the best tree; False where too few boxes of it fit the time left."""
