@@ -265,7 +265,8 @@ def _options(rng: Rng, entry: str, road: str) -> dict[str, Any]:
         return {**options, "time_limit": _time_limit(rng, road)}
     if entry == "bound" and road != "plain":
         options |= {"method": "auto", "time_limit": one_of(rng, [0.05, 1.0, 60.0])}
-        return {**options, "memory": one_of(rng, [None, None, 1e9])}
+        # More than the process holds, whatever has run in it before: it would be refused.
+        return {**options, "memory": one_of(rng, [None, None, 1e11])}
     if entry == "bound":
         method = _choice(rng, METHOD_SHARES)
         own = METHODS[method]

@@ -98,7 +98,8 @@ def bound(
     order
         Elimination order of all variables, first eliminated first, max variables last. Chosen if not given.
     method
-        How the bound is tightened; see ``powersum.bounds.registry.METHODS``.
+        How the bound is tightened; see ``powersum.bounds.registry.METHODS``. ``auto`` is the tree and, with a limit of
+        time or work, boxes of max variables that it is tightened for, once growing it pays less.
     sweeps, time_limit, target, change
         When to stop: after so many sweeps; after so many seconds; once the bound is at or below ``target``; once ten
         sweeps together gain less than ``change · max(1, |bound|)``. With neither ``sweeps`` nor ``time_limit`` there
