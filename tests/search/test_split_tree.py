@@ -21,6 +21,7 @@ from powersum.bounds.tree.fixed_tree import FixedTree
 from powersum.core import work_time
 from powersum.core.arrays import IntArray
 from powersum.generate import grid
+from powersum.model.rounding import elimination_error
 from powersum.prepare.ordering import elimination_order
 from powersum.search import boxes, split_tree
 from powersum.search.split_tree import SplitTree, is_splittable
@@ -116,6 +117,9 @@ def test_boxes_end_at_the_optimum_where_they_are_searched(number: int, monkeypat
     while tightener.step(deadline):
         pass
     assert tightener.log_upper == pytest.approx(exact_value(problem.model, problem.tau), abs=1e-8)
+    # What a search settles by elimination has the rounding of that.
+    assert tightener.splitting is not None
+    assert tightener.splitting.log_error == elimination_error(problem.model) > 0.0
     assert work_time.monotonic() < deadline
 
 

@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from powersum.bounds.tree.covering_tree import pace_of
 from powersum.bounds.tree.fixed_tree import FixedTree
 from powersum.bounds.tree.remnant import Remnant, point_within, tree_at
 from powersum.core import work_time as time
 from powersum.core.arrays import BoolArray, FloatArray, IntArray, starts_of
-from powersum.core.speed import TREE_BOX, TREE_PASS
+from powersum.core.speed import TREE_BOX
 from powersum.prepare.fewer_states import with_states
 from powersum.prepare.problem import Problem
 from powersum.prepare.simplify.support import possible_states
@@ -42,18 +43,13 @@ LEAST_BOXES = 16
 
 def box_seconds(tree: FixedTree, entries: float) -> float:
     """What a box takes, of a tree like this one with so many entries."""
-    return PASSES * _pace(tree) * entries + TREE_BOX * tree.layout.n_nodes
+    return PASSES * pace_of(tree) * entries + TREE_BOX * tree.layout.n_nodes
 
 
 def box_entries(tree: FixedTree, seconds: float) -> float:
     """Entries of a tree like this one with which a box takes so long; below 0 where none does."""
     # What a box takes beside its passes does not depend on its entries.
-    return (seconds - box_seconds(tree, 0.0)) / (PASSES * _pace(tree))
-
-
-def _pace(tree: FixedTree) -> float:
-    """Seconds of a pass for each entry."""
-    return tree.seconds_per_entry or TREE_PASS
+    return (seconds - box_seconds(tree, 0.0)) / (PASSES * pace_of(tree))
 
 
 @dataclass(slots=True, eq=False)

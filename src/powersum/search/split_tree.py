@@ -16,6 +16,7 @@ from powersum.core import work_time as time
 from powersum.core.arrays import IntArray
 from powersum.core.progress import Progress
 from powersum.model.result import Residuals
+from powersum.model.rounding import elimination_error
 from powersum.prepare.problem import Problem
 from powersum.prepare.proof import Forest
 from powersum.search.boxes import LEAST_BOXES, SEARCH_SECONDS, SEARCHING, box_entries, box_seconds
@@ -165,7 +166,8 @@ class SplitTree:
     def _begin(self) -> bool:
         """Begin to split by the best tree; False where too few boxes of it fit the time left."""
         tree, now = self._tree.best_tree, time.monotonic()
-        if LEAST_BOXES * box_seconds(tree, tree.layout.n_entries) > 2.0 * (self._ends - now):
+        # What was planned to fit takes a little longer at times; half as many are still worth it.
+        if 0.5 * LEAST_BOXES * box_seconds(tree, tree.layout.n_entries) > self._ends - now:
             return False
         self.splitting = Splitting(
             self._problem,
@@ -173,6 +175,8 @@ class SplitTree:
             None,
             log_lower=-math.inf,
             assignment=np.full(len(self._problem.tau), -1),
+            # Searches in boxes settle parts by elimination.
+            log_error=elimination_error(self._problem.model),
             memory=self._memory,
             keeps_all=self._provable,
             threads=self._threads,
