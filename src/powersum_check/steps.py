@@ -61,8 +61,8 @@ def _split(step: Step, head: dict[str, Any], earlier: Sequence[Proven]) -> tuple
     """The box divided by the states of one variable, its parts proven by earlier steps.
 
     Above: the power sum of the parts is a bound if every state is in some part, each part has all of the box beside the
-    variable, and no variable of larger weight is eliminated later (Minkowski's inequality). Below: the same if the
-    parts are disjoint and lie within the box, and no other variable is eliminated later.
+    variable, and no variable of larger weight is eliminated later (Minkowski's inequality) or nothing is possible in
+    any part. Below: the same if the parts are disjoint and lie within the box, and no other is eliminated later.
     """
     v, children, box = head.get("variable"), head.get("children"), step.domains
     if type(v) is not int or not 0 <= v < len(box) or not isinstance(children, list) or not children:
@@ -76,8 +76,9 @@ def _split(step: Step, head: dict[str, Any], earlier: Sequence[Proven]) -> tuple
     covers = all(within(box, part.box, but=v) for part in parts) and not len(np.setdiff1d(box[v], states))
     divides = all(within(part.box, box) for part in parts) and len(np.unique(states)) == len(states)
     lower, upper = -math.inf, math.inf
-    if covers and all(weights[u] <= weights[v] for u in later):
-        upper = _joined([part.log_upper for part in parts], weights[v])[1]
+    uppers = [part.log_upper for part in parts]
+    if covers and (max(uppers) == -math.inf or all(weights[u] <= weights[v] for u in later)):
+        upper = _joined(uppers, weights[v])[1]
     if divides and not later:
         lower = _joined([part.log_lower for part in parts], weights[v])[0]
     return lower, upper

@@ -74,6 +74,25 @@ def test_bound(kind: Kind, seed: int, method: str, tmp_path: Path) -> None:
     checked(result, asked, tmp_path)
 
 
+def test_bound_where_nothing_is_possible_in_an_order_of_its_own(tmp_path: Path) -> None:
+    """The cases of a refutation join although variables of larger weight are eliminated later."""
+    tables = [
+        ((0, 1), [[1.0, 0.0], [0.0, 1.0]]),
+        ((0, 2), [[1.0, 1.0], [0.0, 1.0]]),
+        ((0, 3), [[0.0, 1.0], [1.0, 1.0]]),
+        ((1, 2), [[1.0, 1.0], [1.0, 0.0]]),
+        ((1, 3), [[2.0, 0.0], [2.0, 1.0]]),
+    ]
+    model = ps.Model.from_factors([2] * 4, tables)
+    query, order = ps.Query(np.array([1e-6, 1.0, 1.0, 0.5])), (3, 0, 2, 1)
+    result = ps.bound(model, query=query, order=order, method="tree", ibound=0, sweeps=0, certificate=True)
+    assert result.status is ps.Status.INFEASIBLE
+    assert result.certificate is not None
+    result.certificate.save(tmp_path / "proof.zip")
+    question = pc.Question(tuple(query.weights.tolist()), order=order)
+    assert pc.check(to_check(model), question, tmp_path / "proof.zip").log_upper == -math.inf
+
+
 @pytest.mark.parametrize("method", ["mas", "reorder"])
 def test_methods_without_a_certificate_say_so(method: str) -> None:
     asked = hard_case(0)

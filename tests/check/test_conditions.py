@@ -322,6 +322,17 @@ def test_splits_of_a_question_with_an_order() -> None:
     assert verified.log_lower <= truth(draft)
 
 
+@pytest.mark.parametrize("possible", [0.0, 0.5])
+def test_parts_in_which_nothing_is_possible_join_in_any_order(possible: float) -> None:
+    """Zeros are zeros whatever is eliminated first; one part in which something is possible, and there is no bound."""
+    model = Model.from_factors([2, 2], [((0, 1), [[0.0, 0.0], [possible, 0.0]])])
+    draft = Draft(model, [0.0, 1.0], order=[0, 1])
+    for s in range(2):
+        draft.step("tree", tree([1], [([1], -1, 1.0)], [0]) | {"box": np.array([[0, s]])})
+    draft.step("split", variable=0, children=[0, 1])
+    assert checked(draft).log_upper == (math.inf if possible else -math.inf)
+
+
 @pytest.mark.parametrize("state", [0, 1])
 def test_trees_may_hold_variables_of_one_state(state: int) -> None:
     """The tree of everything serves a box in which some variables have one state."""
