@@ -150,6 +150,10 @@ class Board:
         """Upper less lower bound; infinity as long as one of them is not known."""
         return self.log_upper - self.log_lower
 
+    def is_hopeless(self, share: float) -> bool:
+        """Whether the gap is larger than this share of the value: it will not be closed."""
+        return share * abs(self.log_lower) < self.gap < math.inf
+
     def best_known(self, problem: Problem) -> float:
         """The best value known here or elsewhere, without the problem's constant."""
         log_floor = self.log_floor - problem.log_constant

@@ -155,11 +155,15 @@ class Scheduler:
         schedule, clock = self.schedule, self.clock
         left = clock.left
         length = schedule.first_stage * schedule.stage_growth**self._stage
-        last = length > schedule.last_stage * left
+        splits = crew.tightening.splits
+        share = min(schedule.split_stage, schedule.last_stage) if splits else schedule.last_stage
+        last = length > share * left
         if last:
             useful = [spell.worker.useful_seconds for spell in crew.spells]
             wanted = max((seconds for seconds in useful if seconds is not None), default=None)
             length = schedule.last_tightening * left
+            if splits:
+                length = min(length, schedule.split_tightening * left)
             if wanted is not None:
                 length = max(schedule.least_last_tightening * left, left - wanted)
         return Stage(self._stage, length, clock.spent + length, last)
@@ -243,7 +247,7 @@ class Scheduler:
         seconds = (schedule.active_share if active else schedule.idle_share) * self._slice
         if crew.companion.wide:
             seconds *= schedule.wide_share
-        if self._stage and schedule.hopeless_gap * abs(board.log_lower) < board.gap < math.inf:
+        if self._stage and board.is_hopeless(schedule.hopeless_gap):
             seconds = schedule.hopeless_share * self._slice
         share = schedule.companion_share * (schedule.later_companion_share if self._stage else 1.0)
         self._debt -= share * seconds

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Generator
 from dataclasses import replace
 from functools import partial
-from weakref import WeakMethod
+from weakref import WeakMethod, proxy
 
 import numpy as np
 
@@ -182,17 +182,6 @@ def _held_by_others(outlook: Outlook) -> Outlook:
     return asked
 
 
-def _asking(splits: Splits) -> Callable[[], float]:
-    """How large trees may be that are split later, from somebody who is not held by that."""
-    method = WeakMethod(splits.most_entries)
-
-    def asked() -> float:
-        found = method()
-        return math.inf if found is None else found()
-
-    return asked
-
-
 def crew_of(
     task: Task, full: FullSearch, conditioning: Conditioning, narrower: Callable[[IntArray], None] = lambda order: None
 ) -> Crew:
@@ -212,7 +201,8 @@ def crew_of(
     splits = Splits(task, evaluator, tightening, local)
     search = Search(task, along, splits)
     tightening.outlook = _held_by_others(along.outlook)
-    tightening.most_entries = _asking(splits)
+    # Who holds each other keeps memory until it is collected.
+    tightening.boxes = proxy(splits)
     conditioning.sums = sums
 
     def take(order: IntArray) -> None:

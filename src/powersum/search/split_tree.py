@@ -31,9 +31,13 @@ TREE_SHARE = 0.5
 USEFUL_ENTRIES = 1.3e6
 """Entries that a tree may have without having shown that growing pays."""
 
-WORTH, MUCH = 0.8, 2.0
-"""Natural logs that a doubling of its entries must have gained for it to grow on; and beyond which there is nothing
-better to do. Twice as many boxes gain 0.4 to 1.0 on pedigrees."""
+WORTH = 1.0
+"""Natural logs that a doubling of its entries must be likely to gain for a tree to grow on: twice as many boxes gain
+0.4 to 1.0 on pedigrees, and from the first of them on."""
+
+STEP_WORTH, MUCH = 0.8, 2.0
+"""Natural logs that its latest growth must have gained for each doubling where nothing else tells; and beyond which
+there is nothing better to do."""
 
 TURN = 0.2
 """Seconds of splitting that count as a sweep."""
@@ -61,10 +65,12 @@ def limit_growth(tree: CoveringTree, left: float, planned: float) -> None:
     planned
         Seconds that there shall be at the least.
     """
-    growing = tree.growing
+    growing, useful = tree.growing, tree.useful_entries(WORTH)
     gain = math.inf if growing is None else growing.gain_of_doubling
     most = box_entries(growing or tree.best_tree, (planned if growing is None else left) / LEAST_BOXES)
-    if growing is None or gain < WORTH:
+    if useful is not None:
+        most = min(most, useful)
+    elif growing is None or gain < STEP_WORTH:
         most = min(most, USEFUL_ENTRIES)
     # Where there is no time for boxes of any tree there are none.
     tree.most_entries = most if most > 0.0 and not MUCH < gain < math.inf else math.inf

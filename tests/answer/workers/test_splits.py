@@ -1,4 +1,4 @@
-"""How large trees may grow whose boxes are to be split."""
+"""Where boxes are counted on, and how large trees may grow whose boxes are to be split."""
 
 from __future__ import annotations
 
@@ -7,50 +7,99 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
+import numpy as np
 import pytest
 
 from powersum.answer.board import Board
-from powersum.answer.workers.splits import DOUBLING, Splits
-from powersum.answer.workers.tightening import Tightening
+from powersum.answer.tuning import DEFAULT_SCHEDULE, Schedule
+from powersum.answer.workers.splits import LEAST_MAX, SPLITTING, Splits
+from powersum.answer.workers.task import Task
 from powersum.core.clock import Clock
+from powersum.search import split_tree
+from powersum.search.boxes import LEAST_BOXES, PASSES
+from powersum.search.split_tree import STEP_WORTH, USEFUL_ENTRIES, limit_growth
 from tests.answer.workers.test_workers import task_of
 from tests.cases import hard_case
 
-
-def grown(*trees: tuple[int, float]) -> Tightening:
-    """Tightening after stages whose trees had so many entries and these bounds."""
-    tightening = Tightening(task_of(hard_case(1).problem(), Board(11)), cast(Any, None))
-    tightening._grown = list(trees)
-    return tightening
+PACE = 1e-8
 
 
-def test_nobody_knows_what_growing_is_worth_before_there_are_two_trees() -> None:
-    assert grown().useful_entries(1.0) == math.inf
-    assert grown((1000, -1.0)).useful_entries(1.0) == math.inf
+def task(schedule: Schedule = DEFAULT_SCHEDULE, seconds: float = 60.0) -> Task:
+    """A task with bounds that are near each other."""
+    board = Board(11)
+    board.log_lower, board.log_upper = -10.0, -9.0
+    return replace(task_of(hard_case(1).problem(), board), schedule=schedule, clock=Clock(seconds))
 
 
-def test_growing_pays_as_long_as_a_doubling_is_worth_it() -> None:
-    """Two nats a doubling between 1000 and 4000 entries: one nat at four times as many as in the middle."""
-    assert grown((10, 9.0), (1000, 0.0), (4000, -4.0)).useful_entries(1.0) == pytest.approx(8000.0)
-    assert grown((1000, 0.0), (4000, 0.0)).useful_entries(1.0) == 0.0
-    # A tree that has not grown may be lower by luck, or by more time.
-    assert grown((1000, 0.0), (1000, -2.0)).useful_entries(1.0) == pytest.approx(4000.0)
+def splits_of(of: Task, *, holds: bool = False, wide: bool = False) -> Splits:
+    return Splits(of, cast(Any, None), cast(Any, None), cast(Any, SimpleNamespace(holds=holds, wide=wide)))
 
 
-@pytest.mark.parametrize("seconds", [1e-4, 30.0, 1e4, math.inf])
-@pytest.mark.parametrize("gain", [0.0, 1.0, 5.0, 50.0])
-def test_boxes_fit_the_time_or_trees_grow_as_they_like(seconds: float, gain: float) -> None:
-    task = replace(task_of(hard_case(1).problem(), Board(11)), clock=Clock(seconds))
-    layout = SimpleNamespace(n_entries=5000, n_nodes=10)
-    tightening = grown((10_000, 0.0), (40_000, -2.0 * gain))
-    tree = SimpleNamespace(layout=layout, seconds_per_entry=1e-8)
-    tightening._tree = cast(Any, SimpleNamespace(best_tree=tree))
-    most = Splits(task, cast(Any, None), tightening, cast(Any, None)).most_entries()
-    if seconds == math.inf:
-        assert most == math.inf
+def test_boxes_are_counted_on_where_assignments_can_be_evaluated_and_gaps_closed() -> None:
+    assert task().is_max.mean() >= LEAST_MAX
+    assert splits_of(task()).likely()
+    assert not splits_of(task(), holds=True).likely()
+    assert not splits_of(task(), wide=True).likely()
+    assert not splits_of(task(Schedule(tighten=False))).likely()
+    assert not splits_of(task(Schedule(most_variables=1))).likely()
+    hopeless = task()
+    hopeless.board.log_upper = 1.0
+    assert not splits_of(hopeless).likely()
+
+
+def test_boxes_are_not_counted_on_where_few_variables_are_maximised() -> None:
+    few = task()
+    tau = np.ones(len(few.is_max))
+    tau[-1] = 0.0
+    few = replace(few, problem=replace(few.problem, tau=tau))
+    assert 0.0 < few.is_max.mean() < LEAST_MAX
+    assert not splits_of(few).likely()
+
+
+class Growing:
+    """What a tree shows of how it grows."""
+
+    def __init__(self, *, alone: bool, gain: float, useful: float | None) -> None:
+        layout = SimpleNamespace(n_entries=5000, n_nodes=10)
+        self.best_tree = SimpleNamespace(layout=layout, seconds_per_entry=PACE, gain_of_doubling=gain)
+        self.growing = self.best_tree if alone else None
+        self.useful, self.most_entries, self.asked = useful, -1.0, 0
+
+    def useful_entries(self, worth: float) -> float | None:
+        assert worth == split_tree.WORTH
+        return self.useful
+
+    def grow_on(self) -> None:
+        self.asked += 1
+
+
+@pytest.mark.parametrize("useful", [None, 1e4, 1e9])
+@pytest.mark.parametrize("gain", [0.0, 1.0, 50.0])
+@pytest.mark.parametrize("alone", [False, True])
+@pytest.mark.parametrize("left", [1e-9, 1.0, 1e4])
+def test_boxes_fit_the_time_or_trees_grow_as_they_like(
+    left: float, alone: bool, gain: float, useful: float | None
+) -> None:
+    tree = Growing(alone=alone, gain=gain, useful=useful if alone else None)
+    limit_growth(cast(Any, tree), left, left)
+    assert tree.asked == 1
+    if left < 1e-3 or (alone and gain > split_tree.MUCH):
+        assert tree.most_entries == math.inf
         return
-    assert most >= layout.n_entries
-    if math.isfinite(most):
-        assert 40 * most * 1e-8 * 10 <= max(seconds, 1.0)
-    else:
-        assert gain > DOUBLING or seconds < 1.0
+    # Enough boxes of the largest tree fit, and no tree grows further than that pays.
+    assert LEAST_BOXES * PASSES * PACE * tree.most_entries <= left
+    if tree.useful is not None:
+        assert tree.most_entries <= tree.useful
+    elif not alone or gain < STEP_WORTH:
+        assert tree.most_entries <= USEFUL_ENTRIES
+
+
+@pytest.mark.parametrize("seconds", [30.0, math.inf])
+def test_only_trees_whose_boxes_are_counted_on_are_limited(seconds: float) -> None:
+    tree = Growing(alone=True, gain=1.0, useful=1e9)
+    splits_of(task(seconds=seconds), wide=True).limit(cast(Any, tree))
+    assert tree.asked == 0
+    splits_of(task(seconds=seconds)).limit(cast(Any, tree))
+    assert tree.asked == (seconds < math.inf)
+    if tree.asked:
+        assert LEAST_BOXES * PASSES * PACE * tree.most_entries <= SPLITTING * seconds

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from powersum.bounds.tree import CoveringTree, covering_tree, fixed_tree, orders
 from powersum.bounds.tree.descent import Descent
 from powersum.bounds.tree.orders import DRAWN_APART, Orders
-from powersum.bounds.tree.phases import Phase
+from powersum.bounds.tree.phases import OwnTime, Phase
 from powersum.core import work_time
 from powersum.core.arrays import FloatArray
 from powersum.core.work_time import Meter, counted_by
@@ -212,3 +213,52 @@ def test_the_tree_of_an_earlier_stage_grows_on_where_all_others_are_no_better(
     assert rival.bound() == pytest.approx(before, abs=1e-9)
     assert tree.best_tree.layout.n_entries >= n_entries
     assert tree.bound() >= exact
+
+
+@pytest.mark.parametrize("most", [1, 2, 4])
+def test_no_more_orders_are_screened_than_help(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("SMALL_ENTRIES", 400.0), ("EXACT_ENTRIES", 0.0), ("ENTRIES_PER_VARIABLE", 0.0)):
+        monkeypatch.setattr(covering_tree, name, value)
+    monkeypatch.setattr(covering_tree, "MOST_SCREENED", most)
+    problem = problem_of(0, MIXED)
+    with counted_by(Meter()):
+        tree = CoveringTree(problem, elimination_order(problem.model, problem.tau))
+        deadline = work_time.monotonic() + 4.0
+        while tree._phase in (Phase.FIRST, Phase.SCREENING) and tree.step(deadline):
+            pass
+    assert tree._phase is Phase.RACE
+    assert tree.orders.n_judged == most
+    assert tree.orders.log_upper == min(one.log_upper for one in tree.orders._judged)
+
+
+def test_time_of_ones_own_stands_still_while_others_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 10.0
+    monkeypatch.setattr(work_time, "monotonic", lambda: now)
+    own = OwnTime()
+    for turn in range(3):
+        with own:
+            assert own.now == pytest.approx(2.0 * turn)
+            now += 2.0
+            assert own.now == pytest.approx(2.0 * turn + 2.0)
+        now += 100.0
+
+
+def test_growing_pays_as_long_as_a_doubling_is_worth_it() -> None:
+    """Two nats at a doubling of 10 000 entries are one at 40 000, if they fall as the root of the entries grows."""
+    problem = problem_of(1, np.array([1.0] * 7 + [0.0] * 7))
+    tree = CoveringTree(problem, elimination_order(problem.model, problem.tau), ibound=1)
+    assert tree.useful_entries(1.0) is None
+
+    def gained(few: float, many: float) -> float:
+        """The integral of 2 √(10 000 / n) over all doublings between."""
+        return float(400.0 / math.log(2.0) * (few**-0.5 - many**-0.5))
+
+    for many in (10_000, 30_000, 90_000):
+        tree._small_entries, tree._screened_at = 5000.0, 0.0
+        tree._tree = SimpleNamespace(  # type: ignore[assignment]
+            layout=SimpleNamespace(n_entries=many), log_upper=-gained(5000.0, many)
+        )
+        assert tree.useful_entries(1.0) == pytest.approx(40_000.0)
+        assert tree.useful_entries(2.0) == pytest.approx(10_000.0)
+    tree._screened_at = -1e9
+    assert tree.useful_entries(1.0) == 0.0

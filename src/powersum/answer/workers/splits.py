@@ -11,17 +11,15 @@ from powersum.answer.workers.local_search import LocalSearch
 from powersum.answer.workers.task import Task
 from powersum.answer.workers.tightening import Tightening
 from powersum.assign.evaluator import Evaluator
+from powersum.bounds.tree.covering_tree import CoveringTree
 from powersum.core.progress import Progress
 from powersum.prepare.proof import Prover
-from powersum.search.boxes import LEAST_BOXES, SEARCH_SECONDS, SEARCHING, box_entries, box_seconds
+from powersum.search.boxes import LEAST_BOXES, SEARCH_SECONDS, SEARCHING, box_seconds
+from powersum.search.split_tree import limit_growth
 from powersum.search.splitting import Splitting
 
-GOOD_BOXES = 150
-"""Boxes that shall fit the time if trees gain little by growing."""
-
-DOUBLING = 1.15
-"""Natural logs by which the bound of a tree must be likely to fall, if it becomes twice as large, to be worth more than
-twice as many boxes: these gain half as much, but from the first of them on, and the tree has to be tightened, too."""
+LEAST_MAX = 0.25
+"""Share of variables that must be maximised for boxes to be counted on."""
 
 LOOK_UP = 0.01
 """Seconds to wait for others, where all boxes are in their hands."""
@@ -58,18 +56,21 @@ class Splits:
         few = task.problem.model.n_variables <= task.schedule.most_variables
         return few and bool(task.is_max.any()) and task.schedule.tighten
 
-    def most_entries(self) -> float:
-        """Entries that a tree shall have at most, so that enough boxes of it fit the time left.
+    def likely(self) -> bool:
+        """Whether boxes are likely to be worth more than larger trees.
 
-        Infinity where a tree that has grown as far as it pays leaves no time for boxes.
+        Not where few variables are maximised: then most of what makes a bound loose are sums, which boxes leave. Nor
+        where the gap will not be closed: there time is for local search.
         """
-        left, before = self._task.clock.left, self._tightening.tree
-        if not self.possible() or left == math.inf or before is None:
-            return math.inf
-        tree, useful = before.best_tree, self._tightening.useful_entries(DOUBLING)
-        if LEAST_BOXES * box_seconds(tree, useful) > SPLITTING * left:
-            return math.inf
-        return max(useful, box_entries(tree, SPLITTING * left / GOOD_BOXES), tree.layout.n_entries)
+        task, board = self._task, self._task.board
+        enough = task.is_max.mean() >= LEAST_MAX and not self._local.holds and not self._local.wide
+        return self.possible() and bool(enough) and not board.is_hopeless(task.schedule.hopeless_gap)
+
+    def limit(self, tree: CoveringTree) -> None:
+        """Let a tree grow as far as it pays, so that enough boxes of it fit the time left."""
+        left = SPLITTING * self._task.clock.left
+        if left < math.inf and self.likely():
+            limit_growth(tree, left, left)
 
     def worth_while(self, ends: float) -> bool:
         """Whether there is a tree to split, and time for enough boxes of it until a moment of the clock."""

@@ -53,6 +53,11 @@ class Tightener(Worker, Protocol):
         """How far this stage's bound is above the best value known."""
         ...
 
+    @property
+    def splits(self) -> bool:
+        """Whether boxes of the last stage's tree are likely to be split afterwards."""
+        ...
+
     def begin(self, stage: int, ends: float, *, last: bool = False) -> None:
         """Begin a stage that ends at a moment of the clock; in the last one others have the time after that."""
         ...

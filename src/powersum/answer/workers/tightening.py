@@ -6,7 +6,7 @@ Where no two trees fit the memory there is one bound in all stages: a tree, or w
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from typing import Protocol
 
 from powersum.answer.inheritance import Legacy
 from powersum.answer.proofs import by_forest, by_tree
@@ -36,6 +36,18 @@ LONGEST_DRAW = 0.05
 """Seconds that drawing a start for local search may take."""
 
 
+class Boxes(Protocol):
+    """Whoever splits boxes of a tree once that has grown."""
+
+    def likely(self) -> bool:
+        """Whether that is likely to be worth more than larger trees."""
+        ...
+
+    def limit(self, tree: CoveringTree) -> None:
+        """Let the tree of the last stage grow as far as it pays, again and again while it does."""
+        ...
+
+
 class Tightening:
     """The bounds of all stages: the best so far, and the one at work.
 
@@ -52,19 +64,19 @@ class Tightening:
         Elimination order of trees to come.
     outlook
         Says what a search of so many seconds takes off the bound of a tree; trees are chosen for both.
-    most_entries
-        Says how large trees of the last stage may be.
+    boxes
+        Says whether boxes of the last stage's tree are split afterwards, and how large it may then be.
     """
 
     def __init__(self, task: Task, local: LocalSearch) -> None:
         self._task, self._local = task, local
         self.order = task.order
         self.outlook: Outlook | None = None
-        self.most_entries: Callable[[], float] | None = None
+        self.boxes: Boxes | None = None
         self._best: Tightener | None = None
         self._present: Tightener | None = None
         self._resumed: CoveringTree | None = None
-        self._ends = math.inf
+        self._ends, self._last = math.inf, False
         self._begun = self._own = 0.0
         self._alone = False
         self._tree: CoveringTree | None = None
@@ -72,13 +84,16 @@ class Tightening:
         """What trees of earlier stages have learned of orders."""
         self._left = math.inf
         """The bound of the tree that is left to others."""
-        self._grown: list[tuple[int, float]] = []
-        """Entries and bound of the trees of all stages so far."""
 
     @property
     def tree(self) -> CoveringTree | None:
         """The tree at work during a stage, the best of all after it; None where there is another bound in its place."""
         return self._present if isinstance(self._present, CoveringTree) else self._tree
+
+    @property
+    def splits(self) -> bool:
+        """Whether boxes of the last stage's tree are likely to be split afterwards."""
+        return self.boxes is not None and self.boxes.likely()
 
     @property
     def _bound(self) -> Tightener:
@@ -91,18 +106,6 @@ class Tightening:
         """How far the bound at work is above the best value known."""
         return self._bound.log_upper - self._task.board.best_known(self._task.problem)
 
-    def useful_entries(self, worth: float) -> float:
-        """Entries up to which growing is likely to pay: a tree twice as large has a bound lower by what it is worth.
-
-        Judged by the latest two stages; infinity before there are two. What a doubling takes off the bound of a
-        pedigree falls as the root of the entries grows (docs/notes-solve.md).
-        """
-        if len(self._grown) < 2:
-            return math.inf
-        (few, high), (many, low) = self._grown[-2:]
-        doublings = max(math.log2(many / few), 1.0)
-        return math.sqrt(few * many) * (max(high - low, 0.0) / doublings / worth) ** 2
-
     def decode(self) -> IntArray:
         """States of max variables that the bound likes."""
         return self._bound.decode()
@@ -110,7 +113,7 @@ class Tightening:
     def begin(self, stage: int, ends: float, *, last: bool = False) -> None:
         """Another tree, to be tightened until a moment of the clock; what is there in its place goes on."""
         task = self._task
-        self._ends = ends
+        self._ends, self._last = ends, last
         self._begun, self._own = task.clock.spent, 0.0
         if self._resumed is None and stage == 0 and task.resumed is not None:
             self._resumed = self._of_checkpoint(task.resumed)
@@ -144,7 +147,6 @@ class Tightening:
                     orders=self._orders,
                     rival=None if self._tree is None else self._tree.best_tree,
                     outlook=self.outlook,
-                    most_entries=self.most_entries() if last and self.most_entries else math.inf,
                 )
                 self._present, self._orders = tree, tree.orders if tree.orders.screened else None
                 return
@@ -171,6 +173,8 @@ class Tightening:
         more = self._task.schedule.tighten
         begun, own = clock.spent, self._own
         while more and time.monotonic() < deadline:
+            if self._last and self.boxes is not None and isinstance(bound, CoveringTree):
+                self.boxes.limit(bound)
             more = bound.step(clock.deadline_at(self._planned_end()))
             self._own = own + clock.spent - begun
         self._report(bound)
@@ -190,7 +194,10 @@ class Tightening:
 
         A tree that plans for time which it will not have is too large and too warm when the stage ends.
         """
-        now = self._task.clock.spent
+        now, bound = self._task.clock.spent, self._bound
+        if isinstance(bound, CoveringTree) and bound.most_entries < math.inf:
+            # It ends before that, once it has grown as far as it pays.
+            return self._ends
         share = (self._own + LIKELY_SHARE * LIKELY_SECONDS) / (max(now - self._begun, self._own) + LIKELY_SECONDS)
         return now + share * (self._ends - now)
 
@@ -198,8 +205,6 @@ class Tightening:
         """Keep the better of the bound at work and the best before, and begin local search from what it likes."""
         bound = self._bound
         self._report(bound)
-        if isinstance(bound, CoveringTree):
-            self._grown.append((bound.best_tree.layout.n_entries, bound.log_upper))
         first = self._best is None
         if self._best is None or bound is self._best or bound.log_upper < self._best.log_upper:
             self._best = bound
@@ -212,7 +217,7 @@ class Tightening:
     def _lead(self, tree: CoveringTree | None) -> None:
         """Let local search draw its starts from a tree, unless that takes long or a bound so far off leads nowhere."""
         board = self._task.board
-        hopeless = self._task.schedule.hopeless_gap * abs(board.log_lower) < board.gap < math.inf
+        hopeless = board.is_hopeless(self._task.schedule.hopeless_gap)
         if tree is None or hopeless or tree.draw_seconds > LONGEST_DRAW:
             self._local.draw_from(None)
         else:

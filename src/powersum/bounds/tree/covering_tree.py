@@ -12,7 +12,7 @@ from powersum.bounds.tree.budget import DEFAULT_BYTES, cost_of, exact_within, la
 from powersum.bounds.tree.draws import Steps, draw, draw_seconds, steps_of
 from powersum.bounds.tree.fixed_tree import FixedTree
 from powersum.bounds.tree.orders import Orders
-from powersum.bounds.tree.phases import Phase, Turn
+from powersum.bounds.tree.phases import OwnTime, Phase, Turn
 from powersum.bounds.tree.proof import tree_forest
 from powersum.bounds.tree.race import Outlook, Race, race_cost
 from powersum.core import work_time as time
@@ -44,6 +44,8 @@ STALLED = 2e-6
 """A cold tree that gains less than this share of its bound in a round makes room for a larger one."""
 SCREENING_SHARE, SCREENING_PASSES = 0.15, 100.0
 """Share of the time for a first look at many elimination orders, and the passes over a small tree for each of them."""
+MOST_SCREENED = 24
+"""Orders that are looked at: of 14, 42 and 110 the race had equally good ones."""
 OUTLOOK_SHARE = 0.01
 """Share of the time left for each short search along a tree of the race."""
 RACE_SHARE, RACING_BYTES = 0.45, 0.5
@@ -160,9 +162,13 @@ class CoveringTree:
         self._orders_left = 0
         if commute and len(self._order) <= MOST_VARIABLES:
             self._orders_left = FEW_ORDERS if self.orders.screened else ORDERS
+        self._time = OwnTime()
+        """Others have turns between two steps: each order has its share of the time whatever they take."""
         self._screening_ends = self._turn_began = -math.inf
         self._race, self._entrants = Race(), list[IntArray]()
         self._winner: FixedTree | None = None
+        self._screened_at: float | None = None
+        """The bound of the best of the small trees that orders were judged by."""
         self._rival, self._outlook, self.most_entries = rival, outlook, most_entries
         self._full = False
         """True once the tree is as large as it may become, and has had its turn."""
@@ -192,6 +198,10 @@ class CoveringTree:
 
     def step(self, deadline: float) -> bool:
         """A few iterations of joint descent, or another tree; False when nothing is left to gain, or no time for it."""
+        with self._time:
+            return self._step(deadline)
+
+    def _step(self, deadline: float) -> bool:
         tree = self._tree
         if self.exact or tree.log_upper == -np.inf:
             return False
@@ -202,15 +212,15 @@ class CoveringTree:
         elif tree.done or self._full:
             return False
         else:
-            limit = min(deadline, self._turn.deadline)
+            limit = min(deadline, time.monotonic() + self._turn.ends - self._time.now)
             if tree is self._borrowed:
                 tree = self._tree = tree.again()
             if not tree.step(limit):
                 if limit == deadline:
                     return False
-                self._turn.deadline = time.monotonic()
+                self._turn.ends = self._time.now
             self._turn.rounds_left -= 1
-            if time.monotonic() < self._screening_ends and self._phase in (Phase.FIRST, Phase.SCREENING):
+            if self._time.now < self._screening_ends and self._phase in (Phase.FIRST, Phase.SCREENING):
                 self._plan_screening()
         if tree.log_upper < self.log_upper or tree.exact:
             self.log_upper = min(tree.log_upper, self.log_upper)
@@ -221,6 +231,19 @@ class CoveringTree:
     def growing(self) -> FixedTree | None:
         """The tree that is left of all that were tried, and grows; None as long as there are several."""
         return self._tree if self._phase in (Phase.GROWTH, Phase.LAST) else None
+
+    def useful_entries(self, worth: float) -> float | None:
+        """Entries up to which growing is likely to pay: a tree twice as large has a bound lower by what it is worth.
+
+        Judged by how far the bound has fallen from the small trees that orders were judged by to the tree that grows;
+        None where there were none. What a doubling takes off the bound of a pedigree falls as the root of the entries
+        grows (docs/notes-solve.md). One step of growth would tell the same, but is more than half of it chance.
+        """
+        if self.growing is None or self._screened_at is None:
+            return None
+        few, many = self._small_entries, max(self._tree.layout.n_entries, 1.1 * self._small_entries)
+        gain = max(self._screened_at - self._tree.log_upper, 0.0) * math.log(2.0) / 2.0 / (math.sqrt(many / few) - 1.0)
+        return float(many * (gain / worth) ** 2)
 
     def grow_on(self) -> None:
         """Grow again where ``most_entries`` had ended it and is larger now."""
@@ -234,12 +257,11 @@ class CoveringTree:
             self._plan_trial(deadline)
         if tree.done or (tree.cold and tree.last_gain < STALLED):
             return True
-        return self._turn.over
+        return self._turn.is_over(self._time.now)
 
     def _plan_trial(self, deadline: float) -> None:
         """Share out the time for trying orders, the one given first; where time does not end none are screened."""
-        now = time.monotonic()
-        left = deadline - now
+        left = deadline - time.monotonic()
         screened = left < math.inf and self.orders.screened
         if left < (LEAST_SCREENING if screened else LEAST_SECONDS):
             self._orders_left = 0
@@ -249,12 +271,12 @@ class CoveringTree:
         self._trial_seconds = TRIAL_SHARE * left
         self._turn = self._trial_turn()
         if screened:
-            self._screening_ends = now + SCREENING_SHARE * left
+            self._screening_ends = self._time.now + SCREENING_SHARE * left
             self._begin_screening()
 
     def _begin_screening(self) -> None:
         """Begin the turn of a small tree that an order is judged by."""
-        self._turn_began = time.monotonic()
+        self._turn_began = self._time.now
         self._plan_screening()
 
     def _plan_screening(self) -> None:
@@ -265,7 +287,7 @@ class CoveringTree:
     def _trial_turn(self, times: float = 1.0) -> Turn:
         """The turn of a tree on trial, beginning now."""
         seconds = math.inf if self._trial_seconds is None else self._trial_seconds
-        return Turn(time.monotonic() + times * seconds, int(TRIAL_ROUNDS / self._haste))
+        return Turn(self._time.now + times * seconds, int(TRIAL_ROUNDS / self._haste))
 
     def _next_tree(self, deadline: float) -> None:
         """A tree with another order or, when all were tried, a larger one with the best."""
@@ -273,7 +295,7 @@ class CoveringTree:
         if self._phase in (Phase.FIRST, Phase.SCREENING) and self._orders_left > 0:
             screened = self._screening_ends > -math.inf
             self.orders.judge(self._order, tree.log_upper)
-            if time.monotonic() < self._screening_ends:
+            if self._time.now < self._screening_ends and self.orders.n_judged < MOST_SCREENED:
                 self._screen(self.orders.draw())
                 return
             if screened:
@@ -305,7 +327,7 @@ class CoveringTree:
 
     def _plan_race(self, left: float) -> None:
         """Choose how many of the best orders take part, and with trees of which size, for time and memory."""
-        tree, known = self._tree, self.orders.ranked()
+        tree, known, self._screened_at = self._tree, self.orders.ranked(), self.orders.log_upper
         first = RACE_SHARE * left / (PASSES * LARGER_PACE * pace_of(tree))
         room = RACING_BYTES * self._bytes * tree.layout.n_entries / tree.n_bytes
         few = race_cost(LEAST_RACERS, GROWTH)

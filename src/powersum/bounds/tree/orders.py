@@ -92,6 +92,16 @@ class Orders:
         self._judged.append(Judged(log_upper, len(self._judged), order, self._limit))
         self._judged.sort(key=lambda judged: judged[:2])
 
+    @property
+    def n_judged(self) -> int:
+        """How many were judged and not handed out yet."""
+        return len(self._judged)
+
+    @property
+    def log_upper(self) -> float | None:
+        """The best bound of all small trees; None where there was none."""
+        return self._judged[0].log_upper if self._judged else None
+
     def ranked(self) -> list[IntArray]:
         """All that were judged, the best first."""
         return [judged.order for judged in self._judged]

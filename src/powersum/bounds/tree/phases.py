@@ -34,14 +34,33 @@ class Phase(enum.Enum):
     """Nothing: it stays."""
 
 
-@dataclass(slots=True)
-class Turn:
-    """How long a tree goes on at most before it makes room for another: until a deadline, or for so many rounds."""
+class OwnTime:
+    """Seconds of one's own: they stand still while others have their turns."""
 
-    deadline: float = math.inf
-    rounds_left: float = math.inf
+    def __init__(self) -> None:
+        self._before, self._begun = 0.0, 0.0
+
+    def __enter__(self) -> None:
+        self._begun = time.monotonic()
+
+    def __exit__(self, *_: object) -> None:
+        self._before += time.monotonic() - self._begun
 
     @property
-    def over(self) -> bool:
+    def now(self) -> float:
+        """How many there have been, during one's turn."""
+        return self._before + time.monotonic() - self._begun
+
+
+@dataclass(slots=True)
+class Turn:
+    """How long a tree goes on at most before it makes room for another: until a moment of its time, or for so many
+    rounds.
+    """
+
+    ends: float = math.inf
+    rounds_left: float = math.inf
+
+    def is_over(self, now: float) -> bool:
         """True when it has had its time."""
-        return time.monotonic() >= self.deadline or self.rounds_left <= 0
+        return now >= self.ends or self.rounds_left <= 0
