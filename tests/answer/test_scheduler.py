@@ -81,6 +81,8 @@ class Tightening(Scripted):
         assert stage == len(self.begun)
         self.begun.append(ends)
 
+    splits = False
+
     @property
     def gap(self) -> float:
         return self.gaps.pop(0) if self.gaps else math.inf
@@ -150,6 +152,13 @@ def test_a_last_stage_takes_all_the_time_that_is_left() -> None:
     begun = run.search.begun[0] + 0.5
     assert begun + 0.7 * (40.0 - begun) <= ends <= 36.0
     assert run.search.begun[-1] == pytest.approx(40.0)
+
+
+def test_where_boxes_are_counted_on_the_last_stage_comes_sooner_and_leaves_half_of_the_time() -> None:
+    run = Run(limit=40.0)
+    run.tightening.splits = True
+    run.until(39.9)
+    assert run.tightening.begun == [pytest.approx(SCHEDULE.split_tightening * 40.0)]
 
 
 def test_time_that_another_worker_could_use_is_left_to_it_at_the_end() -> None:

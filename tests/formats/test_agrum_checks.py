@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from powersum.core.errors import InputError
+from powersum.formats.agrum import _message
 from powersum.formats.agrum_checks import look
 
 
@@ -15,3 +16,11 @@ from powersum.formats.agrum_checks import look
 def test_a_broken_byte_order_mark_is_refused(kind: str, data: bytes, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="line 1: the file begins with a broken byte order mark"):
         look(kind, data, tmp_path / "model")
+
+
+def test_complaints_can_be_printed() -> None:
+    """The other library quotes names as they are in the file."""
+    path = Path("model.xdsl")
+    assert _message(ValueError("[pyAgrum] Object not found: < \ufeff name1>\nmore"), path, path) == (
+        "Object not found: < name1>"
+    )

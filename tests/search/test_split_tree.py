@@ -25,6 +25,7 @@ from powersum.model.rounding import elimination_error
 from powersum.prepare.ordering import elimination_order
 from powersum.search import boxes, split_tree
 from powersum.search.split_tree import SplitTree, is_splittable
+from powersum.search.splitting import Splitting
 from tests.answer.proofs import truth, verified
 from tests.cases import Case, bushy_case, case, hard_case
 from tests.clock import Ticks
@@ -135,6 +136,23 @@ def test_the_tree_goes_on_where_boxes_are_used_up(small_trees: None) -> None:
     result = ps.bound(grid(6, 6, seed=1).model, maximize=[14], work=2.0)
     assert result.sizes["boxes"] == 1
     assert result.status is ps.Status.OPTIMAL
+
+
+@pytest.mark.parametrize("proven", [False, True])
+def test_what_boxes_have_found_counts_where_nothing_better_is_left(proven: bool) -> None:
+    """Used-up boxes whose bounds are not met prove nothing of their assignment: it was called the optimum once."""
+    asked = cases()[0]
+    tightener, problem = split_tree_of(asked), asked.problem()
+    found = np.where(problem.tau == 0.0, 0, -1)
+    log_lower = tightener.log_upper if proven else tightener.log_upper - 1.0
+    splitting = Splitting(problem, tightener._tree.best_tree, None, log_lower=log_lower, assignment=found)
+    splitting.done, tightener.splitting = True, splitting
+    liked = tightener._tree.decode()
+    liked[problem.tau == 0.0] = 1
+    tightener._tree.decode = lambda: liked  # type: ignore[method-assign]
+    assert tightener.decode().tolist() == (found if proven else liked).tolist()
+    tightener._tree.exact = True
+    assert tightener.decode().tolist() == liked.tolist()
 
 
 @pytest.mark.parametrize("seed", range(30))

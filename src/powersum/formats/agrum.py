@@ -96,4 +96,5 @@ def _message(error: Any, plain: Path, path: PathLike) -> str:
     words = f"{first} {described}"
     for from_, to in (("[pyAgrum]", ""), ("Fatal error:", ""), (f"{shown(path)}:", "line ")):
         words = words.replace(from_, to)
+    words = "".join(sign if sign.isprintable() else " " for sign in words)
     return textwrap.shorten(words, LONGEST_COMPLAINT, placeholder=" …")

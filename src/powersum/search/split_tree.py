@@ -219,11 +219,16 @@ class SplitTree:
         return self._tree.certified()
 
     def decode(self) -> IntArray:
-        """States of max variables that the tree likes, or the best that is known to be the best."""
+        """States of max variables that the tree likes, or the best of boxes where nothing better is left in any.
+
+        Of an exact tree they are an optimum. Boxes may be used up before anything was proven, for a box of one
+        assignment that nobody searches has the bound of its tree.
+        """
         splitting = self.splitting
-        if splitting is not None and splitting.done and splitting.log_lower > -math.inf:
-            return splitting.assignment
-        return self._tree.decode()
+        if self.exact or splitting is None or not splitting.done or splitting.log_lower == -math.inf:
+            return self._tree.decode()
+        proven = splitting.log_upper <= splitting.log_lower + splitting.tolerance
+        return splitting.assignment if proven else self._tree.decode()
 
     def residuals(self) -> Residuals | None:
         """Those of the tree."""
