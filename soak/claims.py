@@ -141,10 +141,11 @@ def _wrong_certificate(model: ps.Model, question: Question, result: ps.Result, t
     # The checker rounds outwards: what it proves holds without any allowance.
     if not upper >= truth.value - truth.error or not lower <= truth.value + truth.error:
         yield f"certificate: {lower!r} to {upper!r} is accepted, the truth is {truth.value!r}"
-    # Less may be proven than the answer says, but not in silence.
-    allowed = slack(truth.value, truth.error, SAME) + SAME
+    # Less may be proven than the answer says, but not in silence. What counts as less is a share of what is said, which
+    # may be far from the truth.
+    above, below = (slack(said, truth.error, SAME) + SAME for said in (result.log_upper, result.log_lower))
     noted = any("certificate proves less" in note for note in result.notes)
-    if not noted and (not upper <= result.log_upper + allowed or not lower >= result.log_lower - allowed):
+    if not noted and (not upper <= result.log_upper + above or not lower >= result.log_lower - below):
         yield f"certificate: it proves {lower!r} to {upper!r}, claimed is {result.log_lower!r} to {result.log_upper!r}"
 
 
