@@ -339,7 +339,7 @@ def test_a_bound_on_the_value_is_said_to_be_one_after_it_was_resumed(tmp_path: P
     """Found by the soak: partial sums of the run before lie below the value of the assignment, and it was not said."""
     asked = hard_case(2)
     path = tmp_path / "run.zip"
-    schedule = replace(TOO_WIDE, first_share=0.9)
+    schedule = replace(TOO_WIDE, first_share=0.9, split_stage=1.0, split_tightening=1.0)
     options: dict[str, Any] = {"query": asked.query, "schedule": schedule, "seed": 2}
     below = 0
     # Runs that end when the sum is known in part; how much work that is depends on what work is taken to cost.
