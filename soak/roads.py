@@ -88,7 +88,7 @@ BOUND_BOXES: Mapping[str, Any] = MappingProxyType(
     {
         "powersum.bounds.tree.covering_tree:EXACT_ENTRIES": 0.0,
         "powersum.bounds.tree.covering_tree:EXACT_SLOWNESS": 1e15,
-        "powersum.bounds.tree.covering_tree:largest_within": lambda: _smallest,
+        "powersum.bounds.tree.building:largest_within": lambda: _smallest,
         "powersum.search.split_tree:LEAST_BOXES": 1e-6,
         "powersum.search.split_tree:TREE_SHARE": 0.1,
         "powersum.search.boxes:PASSES": 8,

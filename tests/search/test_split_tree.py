@@ -14,7 +14,7 @@ import pytest
 import powersum as ps
 from powersum.bounds.buckets.partition import Partition, limits_of, partition_by_ibound
 from powersum.bounds.buckets.scopes import Scopes
-from powersum.bounds.tree import covering_tree
+from powersum.bounds.tree import building, covering_tree
 from powersum.bounds.tree.budget import Cost, cost_of
 from powersum.bounds.tree.covering_tree import CoveringTree
 from powersum.bounds.tree.fixed_tree import FixedTree
@@ -46,7 +46,7 @@ def small_trees(monkeypatch: pytest.MonkeyPatch) -> None:
     """No tree of a small model is exact, and boxes are worth while however short the time."""
     monkeypatch.setattr(covering_tree, "EXACT_ENTRIES", 0.0)
     monkeypatch.setattr(covering_tree, "EXACT_SLOWNESS", 1e15)
-    monkeypatch.setattr(covering_tree, "largest_within", smallest)
+    monkeypatch.setattr(building, "largest_within", smallest)
     monkeypatch.setattr(split_tree, "USEFUL_ENTRIES", 30.0)
     monkeypatch.setattr(split_tree, "LEAST_BOXES", 1e-6)
     monkeypatch.setattr(split_tree, "MUCH", math.inf)

@@ -152,7 +152,7 @@ def schedule_of(schedule: Schedule, left: float, *, stays: bool) -> Schedule:
     """How a partner spends its time.
 
     In turns it has one stage for all of it, if that has an end: the road has had the short ones, and what they find is
-    known. Where boxes of its tree will be split later the short ones show how large a tree is good for that.
+    known.
     """
     return replace(
         schedule,

@@ -58,13 +58,13 @@ class Schedule:
     last_tightening: float = 0.75
     """Share of the last stage that goes into tightening, where no other worker says how much it could use."""
 
-    split_stage: float = 0.02
-    split_tightening: float = 0.5
-    """Both where boxes of the last tree are split afterwards: that has no use for trees before it, and a tree that has
-    grown as far as it pays ends its time itself."""
-
     least_last_tightening: float = 0.5
     """The same at the least, where one does."""
+
+    split_stage: float = 0.02
+    split_tightening: float = 0.5
+    """In place of ``last_stage`` and ``last_tightening`` where boxes of the last tree are likely to be split: these
+    have no use for trees before it, and a tree that has grown as far as it pays ends its time itself."""
 
     # Tightening
 

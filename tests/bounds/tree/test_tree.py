@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -315,7 +316,7 @@ def test_growth_takes_a_larger_step_where_a_small_one_leads_nowhere(monkeypatch:
     assert tree._tree.log_upper <= before
     # Neither does it try what memory does not hold.
     asked.clear()
-    tree._bytes = int(2.0 * tree._tree.n_bytes)
+    tree._builder = replace(tree._builder, memory=int(2.0 * tree._tree.n_bytes))
     monkeypatch.setattr(FixedTree, "grown", lambda tree, factor, size, seed: asked.append(factor))
     assert not tree._grow(math.inf)
     assert asked == [covering_tree.GROWTH]
@@ -336,7 +337,7 @@ def test_the_order_given_is_taken_where_it_alone_is_exact() -> None:
     tree._given = narrow
     first = tree.best_tree
     assert not first.exact
-    assert tree._exact_tree(wide, math.inf) is None
+    assert tree._builder.exact(wide, math.inf) is None
     tree.step(math.inf)
     assert tree._grow(math.inf)
     assert tree._tree.exact

@@ -36,7 +36,7 @@ class Search:
 
     @property
     def useful_seconds(self) -> float | None:
-        """Trees are told how large they may be instead, see :meth:`Splits.most_entries`."""
+        """Trees are told how large they may be instead, see :meth:`Splits.limit`."""
         return None
 
     def begin(self, ends: float) -> bool:

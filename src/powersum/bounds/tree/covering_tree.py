@@ -6,9 +6,7 @@ import math
 
 import numpy as np
 
-from powersum.bounds.buckets.partition import limits_of, partition, partition_by_ibound
-from powersum.bounds.buckets.scopes import scopes_in_order
-from powersum.bounds.tree.budget import DEFAULT_BYTES, cost_of, exact_within, largest_within
+from powersum.bounds.tree.building import Builder
 from powersum.bounds.tree.draws import Steps, draw, draw_seconds, steps_of
 from powersum.bounds.tree.fixed_tree import FixedTree
 from powersum.bounds.tree.orders import Orders
@@ -17,10 +15,8 @@ from powersum.bounds.tree.proof import tree_forest
 from powersum.bounds.tree.race import Outlook, Race, race_cost
 from powersum.core import work_time as time
 from powersum.core.arrays import FloatArray, IntArray
-from powersum.core.errors import InputError, TooLittleMemoryError
 from powersum.core.speed import TREE_PASS
 from powersum.model.result import Residuals
-from powersum.prepare.ordering import order_cost
 from powersum.prepare.problem import Problem
 from powersum.prepare.proof import Forest
 
@@ -134,27 +130,18 @@ class CoveringTree:
         outlook: Outlook | None = None,
         most_entries: float = math.inf,
     ) -> None:
-        if ibound is not None and ibound < 0:
-            raise InputError(f"ibound is {ibound}: it must be 0 or more")
         self._problem = problem
-        self._threads = threads
+        self._builder = Builder(problem, threads, memory)
         self._seed = seed
         self._order = np.ascontiguousarray(order, dtype=np.int64)
         self._given = self._order
-        self._bytes = DEFAULT_BYTES if memory is None else memory
         self._phase = Phase.FIRST if ibound is None else Phase.LAST
         self._small_entries = max(SMALL_ENTRIES, ENTRIES_PER_VARIABLE * len(self._order))
         if ibound is None:
-            exact = self._exact_tree(self._order, EXACT_ENTRIES)
-            self._tree = exact or self._tree_within(self._order, self._small_entries)
+            exact = self._builder.exact(self._order, EXACT_ENTRIES)
+            self._tree = exact or self._builder.within(self._order, self._small_entries)
         else:
-            scopes = scopes_in_order(problem.model, self._order)
-            cardinalities = problem.model.cardinalities[self._order]
-            parts = partition_by_ibound(scopes, limits_of(ibound))
-            cost = cost_of(parts, scopes, cardinalities)
-            if memory is not None and cost.bytes > memory:
-                raise InputError(f"ibound {ibound} needs {cost.bytes} bytes, more than the memory of {memory}")
-            self._tree = FixedTree(problem, self._order, scopes, parts, threads=threads)
+            self._tree = self._builder.by_ibound(self._order, ibound)
         self._best = self._tree
         # Weights other than 0 and 1 do not commute: there the order is part of the question.
         commute = bool(np.isin(problem.tau, (0.0, 1.0)).all())
@@ -190,7 +177,7 @@ class CoveringTree:
     ) -> CoveringTree:
         """One that goes on with a tree of an earlier run; it grows from there unless ``ibound`` limits trees."""
         tree = cls(problem, start.order, threads=threads, seed=seed, ibound=0)
-        tree._bytes, tree._orders_left = memory, 0
+        tree._builder, tree._orders_left = Builder(problem, threads, memory), 0
         tree._phase = Phase.BEST_ORDER if ibound is None else Phase.LAST
         tree._tree = tree._best = start
         tree.log_upper, tree.log_error, tree.exact = start.log_upper, start.log_error, start.exact
@@ -321,7 +308,7 @@ class CoveringTree:
         pace = self._tree.seconds_per_entry
         self._tree.rest()
         self._phase, self._order = Phase.SCREENING, order
-        self._tree = self._tree_within(order, self._small_entries)
+        self._tree = self._builder.within(order, self._small_entries)
         self._tree.seconds_per_entry = pace
         self._begin_screening()
 
@@ -329,7 +316,7 @@ class CoveringTree:
         """Choose how many of the best orders take part, and with trees of which size, for time and memory."""
         tree, known, self._screened_at = self._tree, self.orders.ranked(), self.orders.log_upper
         first = RACE_SHARE * left / (PASSES * LARGER_PACE * pace_of(tree))
-        room = RACING_BYTES * self._bytes * tree.layout.n_entries / tree.n_bytes
+        room = RACING_BYTES * self._builder.size * tree.layout.n_entries / tree.n_bytes
         few = race_cost(LEAST_RACERS, GROWTH)
         # The last of them have grown twice.
         largest = min(MOST_RACING_ENTRIES, self.most_entries / GROWTH**2)
@@ -349,11 +336,11 @@ class CoveringTree:
         self._turn = Turn(rounds_left=GROWN_ROUNDS)
         if self._entrants:
             self._order = self._entrants.pop(0)
-            self._tree = self._tree_within(self._order, self._trial_entries)
+            self._tree = self._builder.within(self._order, self._trial_entries)
             return
         while (tree := self._race.next()) is not None:
             factor = min(GROWTH, self._most_growth(tree))
-            larger = tree.grown(factor, self._bytes, self._seed) if factor >= LEAST_GROWTH else None
+            larger = tree.grown(factor, self._builder.size, self._seed) if factor >= LEAST_GROWTH else None
             if larger is not None:
                 self._tree, self._order = larger, larger.order
                 return
@@ -377,7 +364,7 @@ class CoveringTree:
         self._order = self.orders.best()
         self._orders_left -= 1
         self._phase = Phase.ORDERS
-        self._tree = self._tree_within(self._order, self._trial_entries)
+        self._tree = self._builder.within(self._order, self._trial_entries)
         self._turn = self._trial_turn()
 
     def _yield_to_rival(self) -> None:
@@ -395,33 +382,6 @@ class CoveringTree:
         self._winner = None
         self._phase = Phase.BEST_ORDER
         self._turn = self._trial_turn(FINAL_TRIALS)
-
-    def _exact_tree(self, order: IntArray, entries: float) -> FixedTree | None:
-        """The tree without splits, where memory and the entries allowed for one pass are enough."""
-        # The largest table alone mostly tells, and a partition of a very large model takes seconds.
-        if order_cost(self._problem.model, order).log2_largest > np.log2(max(entries, 2.0)):
-            return None
-        scopes = scopes_in_order(self._problem.model, order)
-        cardinalities = self._problem.model.cardinalities[order]
-        parts = exact_within(scopes, cardinalities, entries=entries, size=self._bytes)
-        if parts is None:
-            return None
-        return FixedTree(self._problem, order, scopes, parts, threads=self._threads)
-
-    def _tree_within(self, order: IntArray, entries: float) -> FixedTree:
-        """A tree of at most so many entries, if memory allows any."""
-        scopes = scopes_in_order(self._problem.model, order)
-        cardinalities = self._problem.model.cardinalities[order]
-        found = largest_within(scopes, cardinalities, entries=entries, size=self._bytes)
-        if found is None:
-            found = largest_within(scopes, cardinalities, entries=np.inf, size=self._bytes)
-        if found is None:
-            least = cost_of(partition(scopes, limits_of(0)), scopes, cardinalities)
-            raise TooLittleMemoryError(
-                f"there is too little memory: the smallest covering tree needs {1e-6 * least.bytes:.4g} MB,"
-                f" and the budget leaves {1e-6 * self._bytes:.4g} MB for it"
-            )
-        return FixedTree(self._problem, order, scopes, found[1], threads=self._threads)
 
     @property
     def best_tree(self) -> FixedTree:
@@ -484,7 +444,7 @@ class CoveringTree:
         self._orders_left, self._turn = 0, Turn()
         # The order given is mostly the narrowest, for many were tried for it.
         affordable = 0.5 * left / (EXACT_SLOWNESS * pace_of(tree))
-        exact = self._exact_tree(self._order, affordable) or self._exact_tree(self._given, affordable)
+        exact = self._builder.exact(self._order, affordable) or self._builder.exact(self._given, affordable)
         if exact is not None:
             tree.rest()
             self._tree = exact
@@ -506,15 +466,15 @@ class CoveringTree:
         larger: FixedTree | None
         factor = min(factor, most_growth)
         if len(self._order) <= MOST_VARIABLES:
-            most = min(times, MOST_GROWTH, self._bytes / tree.n_bytes, most_growth)
-            larger = tree.grown(factor, self._bytes, self._seed)
+            most = min(times, MOST_GROWTH, self._builder.size / tree.n_bytes, most_growth)
+            larger = tree.grown(factor, self._builder.size, self._seed)
             while larger is None and factor * GROWTH <= most:
                 # Every merge that is left takes more entries than that.
                 factor *= GROWTH
-                larger = tree.grown(factor, self._bytes, self._seed)
+                larger = tree.grown(factor, self._builder.size, self._seed)
         else:
             tree.rest()
-            larger = self._tree_within(self._order, factor * GROWTH * tree.layout.n_entries)
+            larger = self._builder.within(self._order, factor * GROWTH * tree.layout.n_entries)
             if larger.layout.n_entries < GROWTH * tree.layout.n_entries:
                 larger = None
         if larger is None:
