@@ -12,7 +12,7 @@ import powersum as ps
 from powersum.assign.evaluator import Evaluator
 from powersum.bounds.buckets.partition import MOST_COMPARED, limits_of, partition
 from powersum.bounds.buckets.scopes import scopes_in_order
-from powersum.bounds.tree.growth import MOST_PAIRS, pairs_of
+from powersum.bounds.tree.merging import MOST_PAIRS, pairs_of
 from powersum.core.arrays import FloatArray
 from powersum.model.graph import adjacency
 from powersum.model.model import Model

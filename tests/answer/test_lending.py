@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import concurrent.futures as cf
+import gc
 import math
+import weakref
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -121,14 +123,47 @@ def test_what_comes_too_late_is_let_go() -> None:
         while not lent.hand_out():
             splitting.run(-math.inf, math.inf)
         (loan, found), *_ = workers.finished(600.0)
-        before, another = splitting.log_upper, of(cases()[1])
-        lent.begin(another, math.inf)
-        lent.take(loan, found)
-        assert splitting.log_upper == before
-        assert not loan.box.parts
+        before = splitting.log_upper
         lent.end()
         lent.take(loan, found)
+        assert not lent.hand_out()
+        assert splitting.log_upper == before
         assert not loan.box.parts
+
+
+def test_what_comes_while_another_tree_has_its_turn_is_taken() -> None:
+    with cf.ThreadPoolExecutor(1) as pool:
+        workers = Workers(pool, own=False)
+        lent = Lending(workers)
+        splitting, another = of(cases()[0]), of(cases()[1])
+        lent.begin(splitting, math.inf)
+        while not lent.hand_out():
+            splitting.run(-math.inf, math.inf)
+        (loan, found), *_ = workers.finished(600.0)
+        before, others = splitting.log_upper, another.log_upper
+        lent.begin(another, math.inf)
+        lent.take(loan, found)
+        assert loan.box.parts
+        assert splitting.log_upper <= before
+        assert another.log_upper == others
+
+
+def test_trees_that_nobody_goes_on_with_are_let_go_of() -> None:
+    with cf.ThreadPoolExecutor(1) as pool:
+        workers = Workers(pool, own=False)
+        lent = Lending(workers)
+        splitting = of(cases()[0])
+        lent.begin(splitting, math.inf)
+        while not lent.hand_out():
+            splitting.run(-math.inf, math.inf)
+        for loan, found in workers.finished(600.0):
+            lent.take(loan, found)
+        del loan, found
+        lent.begin(of(cases()[1]), math.inf)
+        alive = weakref.ref(splitting)
+        del splitting
+        gc.collect()
+        assert alive() is None
 
 
 def test_a_box_that_there_was_no_time_for_is_open_again() -> None:

@@ -21,7 +21,8 @@ from powersum.answer.workers import splits
 from powersum.answer.workers.splits import Splits
 from powersum.assign.evaluator import Evaluator
 from powersum.bounds.tree.covering_tree import CoveringTree
-from powersum.bounds.tree.remnant import point_within, remnant_of, tree_at
+from powersum.bounds.tree.descent import Curvature
+from powersum.bounds.tree.remnant import places_within, remnant_of, tree_at
 from powersum.core import work_time as time
 from powersum.core.progress import Progress
 from powersum.model.query import Query
@@ -108,8 +109,11 @@ def test_a_tree_over_fewer_states_begins_below_the_whole(number: int) -> None:
     starts = np.concatenate([[0], np.cumsum(problem.model.cardinalities)])
     alive[starts[:-1] + rng.integers(problem.model.cardinalities)] = True
     inside = with_states(problem, alive)
-    point = point_within(left, best.best_point, problem.model.cardinalities, alive)
-    small = tree_at(left, inside, point, threads=1)
+    places = places_within(left, len(best.best_point), problem.model.cardinalities, alive)
+    small = tree_at(left, inside, best.best_point[places], threads=1)
+    seen = best.curvature(3)
+    if seen is not None:
+        small.begin_with(Curvature(*(rows[:, places] for rows in seen)))
     assert small.log_upper <= best.log_upper + ROUNDING
     assert small.log_upper >= exact_value(inside.model, inside.tau) - ROUNDING
     for _ in range(3):
@@ -339,3 +343,18 @@ def test_a_box_that_only_evaluation_shows_to_be_empty_is_proven() -> None:
     truth = exact_value(asked.model, asked.query.weights)
     assert truth - ROUNDING <= found <= claimed + 1e-9
     assert found == pytest.approx(truth, abs=1e-6)
+
+
+@pytest.mark.parametrize(("memory", "without"), [(1e9, False), (3e4, True)])
+def test_open_boxes_keep_their_curvature_as_long_as_there_is_room(memory: float, without: bool) -> None:
+    """What open boxes hold is counted, also where some have had to do without; nobody else keeps any."""
+    lacking = set()
+    for number in range(12, 18):
+        splitting = of(cases()[number], memory=memory)
+        while splitting.run(-math.inf, math.inf) is Progress.MORE:
+            held = [box for _, _, box in splitting._open] + list(splitting._taken.values())
+            assert splitting._held == sum(box.n_bytes for box in held)
+            lacking |= {box.curvature is None for box in held if box is not splitting.root}
+            for box, _ in splitting.boxes():
+                assert box.curvature is None or any(box is one for one in held)
+    assert lacking == ({False, True} if without else {False})

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 from powersum.cluster.executor import Shared, Workers
 from powersum.core import work_time as time
@@ -43,8 +44,14 @@ class Lending:
     def __init__(self, workers: Workers, *, idle: bool = False) -> None:
         self._workers, self.idle, self.begun = workers, idle, False
         self._splitting: Splitting | None = None
-        self._shared: Shared | None = None
+        self._shared = WeakKeyDictionary[Splitting, Shared]()
+        """What workers know of each; of one that nobody goes on with nothing is kept."""
         self._ends, self.search_seconds = math.inf, 0.0
+
+    @property
+    def processes(self) -> int:
+        """How many work on boxes at the same time."""
+        return self._workers.size + (0 if self.idle else 1)
 
     @property
     def open(self) -> bool:
@@ -52,13 +59,14 @@ class Lending:
         return self._splitting is not None
 
     def begin(self, splitting: Splitting, ends: float) -> None:
-        """A splitting begins, and will end at a moment of ``time.monotonic()``."""
+        """A splitting begins or goes on, in place of another; it will end at a moment of ``time.monotonic()``."""
         self._splitting, self._ends, self.search_seconds = splitting, ends, 0.0
-        self._shared, self.begun = None, True
+        self.begun = True
 
     def end(self) -> None:
-        """It is over: what comes back from now on is too late."""
-        self._splitting = self._shared = None
+        """All are over: what comes back from now on is too late."""
+        self._splitting = None
+        self._shared.clear()
 
     def hand_out(self) -> bool:
         """Have a box worked on by the next who is free; False where there is none to spare."""
@@ -69,20 +77,20 @@ class Lending:
         box = splitting.lend(searches=self.search_seconds > 0.0, spared=not self.idle)
         if box is None:
             return False
-        if self._shared is None:
-            self._shared = self._workers.share(splitting.trees)
-        loan = Loan(splitting, box)
+        if splitting not in self._shared:
+            self._shared[splitting] = self._workers.share(splitting.trees)
+        loan, shared = Loan(splitting, box), self._shared[splitting]
         if box.variable >= 0:
-            self._workers.submit(loan, split_lent, self._shared, box, seconds)
+            self._workers.submit(loan, split_lent, shared, box, seconds)
         else:
             seconds = min(seconds, self.search_seconds)
             known = splitting.log_lower, splitting.log_error
-            self._workers.submit(loan, search_lent, self._shared, box, *known, seconds, splitting.search_bytes)
+            self._workers.submit(loan, search_lent, shared, box, *known, seconds, splitting.search_bytes)
         return True
 
     def take(self, loan: Loan, found: list[Box] | Searched | None) -> None:
         """What has become of a box."""
-        if loan.splitting is not self._splitting:
+        if loan.splitting not in self._shared:
             return
         if isinstance(found, Searched):
             loan.splitting.take_search(loan.box, found)

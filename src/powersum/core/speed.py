@@ -39,6 +39,12 @@ ANNEALING_LOOK = 10e-9
 DRAWING = 80e-9
 """For each number that is looked up while an assignment is drawn from a tree, the way to its place included."""
 
+DRAWN_STATE = 30e-9
+"""For each state that is drawn down a covering tree."""
+
+SAMPLED_PAIR = 2e-9
+"""For each pair of states that is counted to tell how far two mini-buckets are apart."""
+
 SETTING = 1e-6
 """For each variable that is set, or set otherwise, while zeros are propagated."""
 

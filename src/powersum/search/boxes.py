@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from powersum.bounds.tree.covering_tree import pace_of
+from powersum.bounds.tree.descent import Curvature
 from powersum.bounds.tree.fixed_tree import FixedTree
-from powersum.bounds.tree.remnant import Remnant, point_within, tree_at
+from powersum.bounds.tree.remnant import Remnant, places_within, tree_at
 from powersum.core import work_time as time
 from powersum.core.arrays import BoolArray, FloatArray, IntArray, starts_of
 from powersum.core.speed import TREE_BOX
@@ -29,15 +30,18 @@ FAR_BELOW, FEW_PASSES = 1.0, 10
 """A part that lies so far (natural logs) below the largest bound of all is not next soon, if ever: then so many
 passes are enough."""
 
-TEMPERATURE = 0.05
+TEMPERATURE = 0.1
 """Where max variables begin to cool in each box: it begins near a good point, and colder ones get stuck there."""
 
+STEPS_INHERITED = 4
+"""Steps of the box around it whose curvature the descent of a box begins with: it would need most of its passes to
+find as much. Three or sixteen are as good."""
 
 SEARCHING, SEARCH_SECONDS = 0.4, 0.1
 """Share of the time in which boxes are searched at the end, and seconds for each: most of what a search takes off the
 bound comes at once (0.5 nat on pedigrees)."""
 
-LEAST_BOXES = 16
+LEAST_BOXES = 24
 """Boxes that must fit the time for splitting to be worth while."""
 
 
@@ -64,6 +68,8 @@ class Box:
         Bound on what is in it, without the problem's constant; minus infinity where nothing is.
     point
         Where its tree has this bound; None where it was split, where nothing is in it, and where it was evaluated.
+    curvature
+        What the descent to that point has seen of its surroundings, for those of its parts.
     searched
         Whether there was a search in it: then the point alone does not prove its bound.
     variable, parts
@@ -73,6 +79,7 @@ class Box:
     alive: BoolArray
     log_upper: float
     point: FloatArray | None = None
+    curvature: Curvature | None = None
     searched: bool = False
     variable: int = -1
     parts: list[Box] = field(default_factory=list)
@@ -80,7 +87,12 @@ class Box:
     @property
     def n_bytes(self) -> int:
         """What it holds."""
-        return self.alive.nbytes + (0 if self.point is None else self.point.nbytes)
+        arrays = [self.alive, self.point, *(self.curvature or ())]
+        return sum(array.nbytes for array in arrays if array is not None)
+
+    def forget(self) -> None:
+        """Let go of what its tree would begin with."""
+        self.point = self.curvature = None
 
 
 class BoxTrees:
@@ -123,9 +135,11 @@ class BoxTrees:
             return PartTree(box, alive, None)
         assert box.point is not None
         before = np.add.reduceat(box.alive.astype(np.int64), self.starts[:-1])
-        point = point_within(self._remnant, box.point, before, alive[box.alive])
-        tree = tree_at(self._remnant, with_states(self.problem, alive), point, threads=self._threads)
+        places = places_within(self._remnant, len(box.point), before, alive[box.alive])
+        tree = tree_at(self._remnant, with_states(self.problem, alive), box.point[places], threads=self._threads)
         tree.cool_from(TEMPERATURE)
+        if box.curvature is not None:
+            tree.begin_with(Curvature(*(rows[:, places] for rows in box.curvature)))
         return PartTree(box, alive, tree)
 
     def search(self, box: Box, *, log_lower: float, log_error: float, seconds: float, memory: float) -> BoxSearch:
@@ -173,7 +187,9 @@ class PartTree:
         """The part, with a bound that is computed from scratch at its point."""
         if self._tree is None:
             return Box(self._alive, -math.inf)
-        part = Box(self._alive, self._tree.bound(), self._tree.best_point)
+        # Before its best point is brought back, which ends the descent.
+        curvature = self._tree.curvature(STEPS_INHERITED)
+        part = Box(self._alive, self._tree.bound(), self._tree.best_point, curvature)
         if self._box.searched:
             # A search has shown more of the whole box than its tree could.
             part.log_upper = min(part.log_upper, self._box.log_upper)

@@ -12,6 +12,7 @@ import math
 import numpy as np
 
 from powersum.bounds.tree.covering_tree import CoveringTree
+from powersum.bounds.tree.fixed_tree import FixedTree
 from powersum.core import work_time as time
 from powersum.core.arrays import IntArray
 from powersum.core.progress import Progress
@@ -21,6 +22,7 @@ from powersum.prepare.problem import Problem
 from powersum.prepare.proof import Forest
 from powersum.search.boxes import LEAST_BOXES, SEARCH_SECONDS, SEARCHING, box_entries, box_seconds
 from powersum.search.splitting import Splitting
+from powersum.search.trial import Trial, finalists_in
 
 MOST_VARIABLES = 10_000
 """With more variables than this, boxes of a few would change nothing."""
@@ -31,7 +33,7 @@ TREE_SHARE = 0.5
 USEFUL_ENTRIES = 1.3e6
 """Entries that a tree may have without having shown that growing pays."""
 
-WORTH = 1.0
+WORTH = 0.6
 """Natural logs that a doubling of its entries must be likely to gain for a tree to grow on: twice as many boxes gain
 0.4 to 1.0 on pedigrees, and from the first of them on."""
 
@@ -53,7 +55,7 @@ def is_splittable(problem: Problem) -> bool:
     return bool(is_max.any() and plain.all()) and len(is_max) <= MOST_VARIABLES
 
 
-def limit_growth(tree: CoveringTree, left: float, planned: float) -> None:
+def limit_growth(tree: CoveringTree, left: float, planned: float, *, processes: int = 1) -> None:
     """Let a tree whose boxes are to be split grow as far as that pays; without a limit, it pays more than boxes do.
 
     Parameters
@@ -64,6 +66,8 @@ def limit_growth(tree: CoveringTree, left: float, planned: float) -> None:
         Seconds that there would be for boxes, if these began now.
     planned
         Seconds that there shall be at the least.
+    processes
+        How many split boxes.
     """
     growing, useful = tree.growing, tree.useful_entries(WORTH)
     gain = math.inf if growing is None else growing.gain_of_doubling
@@ -72,6 +76,7 @@ def limit_growth(tree: CoveringTree, left: float, planned: float) -> None:
         most = min(most, useful)
     elif growing is None or gain < STEP_WORTH:
         most = min(most, USEFUL_ENTRIES)
+    tree.most_finalists = finalists_in(growing or tree.best_tree, most, left * processes)
     # Where there is no time for boxes of any tree there are none.
     tree.most_entries = most if most > 0.0 and not MUCH < gain < math.inf else math.inf
     tree.grow_on()
@@ -100,7 +105,7 @@ class SplitTree:
     log_upper, log_error
         The best bound so far, and the rounding of the tree's.
     splitting
-        The boxes; None as long as there are none.
+        The boxes whose bound is the best; None as long as there are none.
     """
 
     def __init__(
@@ -116,6 +121,7 @@ class SplitTree:
         self._problem, self._tree = problem, tree
         self._memory, self._threads, self._seed, self._provable = memory, threads, seed, provable
         self.splitting: Splitting | None = None
+        self._trial: Trial | None = None
         self._planned = False
         self._tree_ends, self._ends = math.inf, math.inf
         self._searches_from = math.inf
@@ -145,8 +151,8 @@ class SplitTree:
 
     def _step(self, deadline: float) -> bool:
         """A step, of whatever is at work."""
-        if self.splitting is not None and self._splits:
-            return self._split(deadline)
+        if self._trial is not None and self._splits:
+            return self._split(self._trial, deadline)
         tree = self._tree
         if not self._splits:
             return tree.step(deadline)
@@ -175,7 +181,16 @@ class SplitTree:
         # What was planned to fit takes a little longer at times; half as many are still worth it.
         if 0.5 * LEAST_BOXES * box_seconds(tree, tree.layout.n_entries) > self._ends - now:
             return False
-        self.splitting = Splitting(
+        self._trial = Trial.of(self._tree, self._splitting_of, memory=self._memory, seconds=self._ends - now)
+        self.splitting = self._trial.at
+        if not self._provable:
+            # Bounds of searches would have to be proven box by box.
+            self._searches_from = self._ends - SEARCHING * (self._ends - now)
+        return True
+
+    def _splitting_of(self, tree: FixedTree, memory: float) -> Splitting:
+        """The splitting of a tree, with so many bytes for its boxes."""
+        return Splitting(
             self._problem,
             tree,
             None,
@@ -183,25 +198,26 @@ class SplitTree:
             assignment=np.full(len(self._problem.tau), -1),
             # Searches in boxes settle parts by elimination.
             log_error=elimination_error(self._problem.model),
-            memory=self._memory,
+            memory=memory,
             keeps_all=self._provable,
             threads=self._threads,
             seed=self._seed,
         )
-        if not self._provable:
-            # Bounds of searches would have to be proven box by box.
-            self._searches_from = self._ends - SEARCHING * (self._ends - now)
-        return True
 
-    def _split(self, deadline: float) -> bool:
+    def _split(self, trial: Trial, deadline: float) -> bool:
         """Some boxes; once none is left that could be split, the tree goes on."""
-        splitting, now = self.splitting, time.monotonic()
-        assert splitting is not None
-        search = SEARCH_SECONDS if now >= self._searches_from else 0.0
-        progress = splitting.run(min(now + TURN, deadline), deadline, search=search)
-        if progress is Progress.MORE:
+        splitting, begun = trial.at, time.monotonic()
+        search = SEARCH_SECONDS if begun >= self._searches_from else 0.0
+        progress = splitting.run(min(begun + TURN, deadline), deadline, search=search)
+        assert self.splitting is not None
+        if splitting.log_upper < self.splitting.log_upper:
+            self.splitting = splitting
+        if progress is Progress.OUT_OF_TIME:
+            return False
+        full = progress is Progress.DONE and not splitting.done
+        if trial.spend(time.monotonic() - begun, stuck=full) or progress is Progress.MORE:
             return True
-        if progress is Progress.OUT_OF_TIME or splitting.log_upper <= splitting.log_lower + splitting.tolerance:
+        if splitting.log_upper <= splitting.log_lower + splitting.tolerance:
             return False
         self._splits, self._tree.most_entries = False, math.inf
         self._tree.grow_on()

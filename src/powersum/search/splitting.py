@@ -46,6 +46,11 @@ SEARCHES = 0.3
 """Share of the memory for what a search in a box remembers; settling nodes takes half as much."""
 
 
+CURVED = 0.5
+"""Share of the memory for open boxes that may be taken before further ones do without their curvature, which takes
+four times as much as their points."""
+
+
 class Splitting:
     """Best-first splitting of one problem, with one tree.
 
@@ -62,7 +67,7 @@ class Splitting:
     log_error
         Rounding of an exact evaluation.
     memory
-        Bytes for open boxes, and for the search in one of them.
+        Bytes for open boxes, and for the search in one of them; it may be set anew.
     keeps_all
         Whether closed boxes keep what proves them.
     threads
@@ -103,7 +108,7 @@ class Splitting:
         self.problem, self.tree = problem, tree
         self.log_lower, self.assignment = log_lower, assignment.copy()
         self.log_error, self.tolerance = log_error, tolerance
-        self._evaluator, self._memory, self._keeps_all = evaluator, memory, keeps_all
+        self._evaluator, self.memory, self._keeps_all = evaluator, memory, keeps_all
         self.trees = BoxTrees(problem, remnant_of(tree), threads=threads)
         everything = np.ones(len(problem.kept_states), dtype=np.bool_)
         self.root = Box(everything, tree.bound(), tree.best_point)
@@ -238,12 +243,17 @@ class Splitting:
     @property
     def search_bytes(self) -> float:
         """Bytes for the search in a box."""
-        return SEARCHES * self._memory
+        return SEARCHES * self.memory
 
     @property
     def _is_full(self) -> bool:
         """Whether there is no memory for more boxes."""
-        return self._held > (1.0 - 1.5 * SEARCHES) * self._memory
+        return self._held > self._room
+
+    @property
+    def _room(self) -> float:
+        """Bytes for open boxes."""
+        return (1.0 - 1.5 * SEARCHES) * self.memory
 
     def _begin(self, search: float) -> bool:
         """Begin to split or to search the box with the largest bound; False where none is left, or no memory."""
@@ -320,7 +330,7 @@ class Splitting:
         self._gains.learn(box.variable, [box.log_upper - part.log_upper for part in parts])
         del self._taken[id(box)]
         self._held -= box.n_bytes
-        box.point = None
+        box.forget()
         for part in parts:
             self._evaluate(part)
             self._keep(part)
@@ -334,16 +344,20 @@ class Splitting:
         value = self._evaluator.value(states)
         if value < TOO_WIDE:
             self.offer(value, states)
-            box.log_upper, box.point = min(box.log_upper, certain(value, self.log_error)), None
+            box.log_upper = min(box.log_upper, certain(value, self.log_error))
+            box.forget()
 
     def _keep(self, box: Box) -> None:
         """Open a box that may hold something better than what is known, and can be split."""
         if box.log_upper > self.log_lower + self.tolerance and self.trees.choices(box.alive).any():
             self._count += 1
+            if self._held > CURVED * self._room:
+                box.curvature = None
             heapq.heappush(self._open, (-box.log_upper, self._count, box))
             self._held += box.n_bytes
         else:
             self._closed = max(self._closed, box.log_upper)
+            box.curvature = None
             if not self._keeps_all:
                 box.point = None
 

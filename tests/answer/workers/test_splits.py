@@ -12,8 +12,9 @@ import pytest
 
 from powersum.answer.board import Board
 from powersum.answer.tuning import DEFAULT_SCHEDULE, Schedule
-from powersum.answer.workers.splits import LEAST_MAX, SPLITTING, Splits
+from powersum.answer.workers.splits import SPLITTING, Splits
 from powersum.answer.workers.task import Task
+from powersum.bounds.tree.growth import LEAST_MAX
 from powersum.core.clock import Clock
 from powersum.search import split_tree
 from powersum.search.boxes import LEAST_BOXES, PASSES

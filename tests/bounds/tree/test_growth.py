@@ -14,7 +14,9 @@ from powersum.bounds.buckets.passes import Passes
 from powersum.bounds.buckets.scopes import scopes_in_order
 from powersum.bounds.buckets.wiring import lay_out
 from powersum.bounds.tree.fixed_tree import FixedTree
-from powersum.bounds.tree.growth import Forest, carry, grow, pairs_of
+from powersum.bounds.tree.forest import Forest
+from powersum.bounds.tree.growth import Turns, Way, carry, grow, many_are_maximised
+from powersum.bounds.tree.merging import pairs_of
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.model.model import Model
 from powersum.prepare.ordering import elimination_order
@@ -82,14 +84,17 @@ def test_one_merge_never_loosens(weighted: tuple[Model, FloatArray], ibound: int
         case.assert_no_higher(parts, number)
 
 
+@pytest.mark.parametrize("way", Way)
 @settings(max_examples=60, deadline=None)
 @given(weighted_models(), st.integers(0, 2), st.integers(0, 100), st.sampled_from([1.3, 3.0, 1e9]))
-def test_growth_never_loosens(weighted: tuple[Model, FloatArray], ibound: int, seed: int, factor: float) -> None:
+def test_growth_never_loosens(
+    way: Way, weighted: tuple[Model, FloatArray], ibound: int, seed: int, factor: float
+) -> None:
     case = Case(*weighted, ibound, seed)
     if case.passes.value_and_gradient(0.1) == -math.inf:
         return
     entries = factor * case.passes.layout.n_entries
-    parts, number = grow(case.parts, case.passes, case.cards, entries=entries, seed=0)
+    parts, number = grow(way, case.parts, case.passes, case.cards, entries=entries, seed=0)
     assert lay_out(parts, case.scopes, case.cards).n_entries <= entries
     case.assert_no_higher(parts, number)
 
@@ -107,6 +112,38 @@ def test_all_merges_make_it_exact(weighted: tuple[Model, FloatArray], seed: int)
     assert not len(parts.edges)
     exact = exact_value(case.model, case.tau, order=case.order.tolist())
     assert case.carried(parts, number).value() == pytest.approx(exact, abs=1e-9, rel=1e-11)
+
+
+def test_ways_take_turns_and_what_gains_little_waits() -> None:
+    """Merges double their number before the next extension each time that one was hardly worth it."""
+    turns, made = Turns(), []
+    for gain in (2.0, 1.0, 1.0, 0.1, 1.0, 1.0, 0.1, 1.0, 1.0, 1.0, 1.0, 5.0, 1.0, 1.0):
+        made.append(turns.next[0])
+        turns = turns.grown(made[-1]).gained(gain)
+    letters = "".join("m" if way is Way.MERGING else "e" for way in made)
+    assert letters == "mememmemmmmeme"
+
+
+def test_a_growth_out_of_turn_changes_no_turn() -> None:
+    """Where nothing is left to merge, extensions go on, and are judged as always."""
+    turns = Turns().grown(Way.EXTENDING).gained(1.0)
+    assert turns.next[0] is Way.MERGING
+    assert turns.grown(Way.EXTENDING).gained(1.0).next[0] is Way.MERGING
+    assert turns.grown(Way.MERGING).next[0] is Way.EXTENDING
+
+
+def test_without_extensions_there_are_merges_only() -> None:
+    turns = Turns(extends=False)
+    for gain in (2.0, 1.0, 0.0):
+        assert turns.next == [Way.MERGING]
+        turns = turns.grown(Way.MERGING).gained(gain)
+
+
+@pytest.mark.parametrize(("n_max", "extends"), [(0, False), (2, False), (3, True), (10, True)])
+def test_trees_are_extended_where_many_variables_are_maximised(n_max: int, extends: bool) -> None:
+    tau = np.where(np.arange(10) < n_max, 0.0, 1.0)
+    assert many_are_maximised(tau) is extends
+    assert not many_are_maximised(tau[:0])
 
 
 def test_grown_tree_goes_on_from_where_it_stood() -> None:

@@ -12,14 +12,14 @@ from powersum.answer.workers.task import Task
 from powersum.answer.workers.tightening import Tightening
 from powersum.assign.evaluator import Evaluator
 from powersum.bounds.tree.covering_tree import CoveringTree
+from powersum.bounds.tree.fixed_tree import FixedTree
+from powersum.bounds.tree.growth import many_are_maximised
 from powersum.core.progress import Progress
 from powersum.prepare.proof import Prover
 from powersum.search.boxes import LEAST_BOXES, SEARCH_SECONDS, SEARCHING, box_seconds
 from powersum.search.split_tree import limit_growth
 from powersum.search.splitting import Splitting
-
-LEAST_MAX = 0.25
-"""Share of variables that must be maximised for boxes to be counted on."""
+from powersum.search.trial import Trial
 
 LOOK_UP = 0.01
 """Seconds to wait for others, where all boxes are in their hands."""
@@ -46,8 +46,8 @@ class Splits:
 
     def __init__(self, task: Task, evaluator: Evaluator, tightening: Tightening, local: LocalSearch) -> None:
         self._task, self._evaluator, self._tightening, self._local = task, evaluator, tightening, local
-        self._splitting: Splitting | None = None
-        self._prover: Prover | None = None
+        self._trial: Trial | None = None
+        self._provers: dict[Splitting, Prover] = {}
         self._ends = self._searches_from = 0.0
 
     def possible(self) -> bool:
@@ -63,14 +63,14 @@ class Splits:
         where the gap will not be closed: there time is for local search.
         """
         task, board = self._task, self._task.board
-        enough = task.is_max.mean() >= LEAST_MAX and not self._local.holds and not self._local.wide
-        return self.possible() and bool(enough) and not board.is_hopeless(task.schedule.hopeless_gap)
+        enough = many_are_maximised(task.problem.tau) and not self._local.holds and not self._local.wide
+        return self.possible() and enough and not board.is_hopeless(task.schedule.hopeless_gap)
 
     def limit(self, tree: CoveringTree) -> None:
         """Let a tree grow as far as it pays, so that enough boxes of it fit the time left."""
         left = SPLITTING * self._task.clock.left
         if left < math.inf and self.likely():
-            limit_growth(tree, left, left)
+            limit_growth(tree, left, left, processes=self._processes)
 
     def worth_while(self, ends: float) -> bool:
         """Whether there is a tree to split, and time for enough boxes of it until a moment of the clock."""
@@ -82,33 +82,55 @@ class Splits:
 
     def begin(self, ends: float) -> None:
         """Begin with the best tree, to end at a moment of the clock, where that is worth while."""
-        task, board, covering = self._task, self._task.board, self._tightening.tree
+        task, covering = self._task, self._tightening.tree
         assert covering is not None
+        self._ends, seconds = ends, ends - task.clock.spent
+        self._searches_from = ends - SEARCHING * seconds
+        self._trial = Trial.of(
+            covering, self._splitting, memory=task.shares.search, seconds=seconds, processes=self._processes
+        )
+        self._lend()
+
+    def _splitting(self, tree: FixedTree, memory: float) -> Splitting:
+        """The splitting of a tree, with so many bytes for its boxes."""
+        task, board = self._task, self._task.board
         assert board.incumbent is not None
-        tree = covering.best_tree
-        self._ends = ends
-        self._searches_from = ends - SEARCHING * (ends - task.clock.spent)
-        self._splitting = Splitting(
+        splitting = Splitting(
             task.problem,
             tree,
             self._evaluator,
             log_lower=board.best_known(task.problem),
             assignment=board.incumbent.states,
             log_error=task.log_error,
-            memory=task.shares.search,
+            memory=memory,
             keeps_all=board.ground is not None,
             threads=task.threads - task.shares.beside,
             seed=task.seed,
         )
-        self._prover = partial(by_splitting, splitting=self._splitting)
+        self._provers[splitting] = partial(by_splitting, splitting=splitting)
+        return splitting
+
+    @property
+    def _processes(self) -> int:
+        """How many split boxes."""
+        return 1 if self._task.lender is None else self._task.lender.processes
+
+    def _lend(self) -> None:
+        """Let others split boxes of the tree whose turn it is; once that is decided, let go of all other trees."""
+        task, trial = self._task, self._trial
+        assert trial is not None
+        if trial.decided:
+            proving = task.board.prover
+            kept = {one: prover for one, prover in self._provers.items() if one is trial.at or prover is proving}
+            self._provers = kept
         if task.lender is not None:
-            task.lender.begin(self._splitting, task.clock.deadline_at(ends))
+            task.lender.begin(trial.at, task.clock.deadline_at(self._ends))
 
     def run(self, deadline: float) -> Progress:
         """Split until the deadline, with the best assignment that anybody has found."""
-        task, splitting = self._task, self._splitting
-        assert splitting is not None
-        board = task.board
+        task, trial = self._task, self._trial
+        assert trial is not None
+        board, splitting, begun = task.board, trial.at, task.clock.spent
         if board.incumbent is not None:
             splitting.offer(board.incumbent.log_value, board.incumbent.states)
         search = 0.0
@@ -127,9 +149,12 @@ class Splits:
         if splitting.log_lower > board.log_floor - task.problem.log_constant:
             board.offer_lower(task.problem, splitting.log_lower, 2.0 * task.log_error, splitting.assignment)
         # Every box was computed from scratch at its point, rounding counted.
-        board.offer_upper(task.problem, splitting.log_upper, 0.0, prover=self._prover)
+        board.offer_upper(task.problem, splitting.log_upper, 0.0, prover=self._provers[splitting])
         if splitting.done and splitting.log_upper <= splitting.log_lower + splitting.tolerance:
             board.prove("Splitting: nothing better is left in any box.")
+        elif trial.spend(task.clock.spent - begun, stuck=progress is Progress.DONE and not splitting.done):
+            self._lend()
+            return Progress.MORE
         return progress
 
     def end(self) -> None:
@@ -137,6 +162,6 @@ class Splits:
         board, lender = self._task.board, self._task.lender
         if lender is not None:
             lender.end()
-        if self._prover is not None and board.prover is self._prover:
+        if any(board.prover is prover for prover in self._provers.values()):
             board.proof()
-        self._prover = self._splitting = None
+        self._trial, self._provers = None, {}

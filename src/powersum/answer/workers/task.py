@@ -106,12 +106,17 @@ class Lender(Protocol):
         """Whether all boxes are left to others."""
         ...
 
+    @property
+    def processes(self) -> int:
+        """How many work on boxes at the same time."""
+        ...
+
     def begin(self, splitting: Splitting, ends: float) -> None:
-        """A splitting begins, and will end at a moment of ``time.monotonic()``."""
+        """A splitting begins or goes on, in place of another; it will end at a moment of ``time.monotonic()``."""
         ...
 
     def end(self) -> None:
-        """It is over."""
+        """All that have begun are over."""
         ...
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from powersum.bounds.tree.building import Builder
 from powersum.bounds.tree.draws import Steps, draw, draw_seconds, steps_of
 from powersum.bounds.tree.fixed_tree import FixedTree
+from powersum.bounds.tree.growth import many_are_maximised
 from powersum.bounds.tree.orders import Orders
 from powersum.bounds.tree.phases import OwnTime, Phase, Turn
 from powersum.bounds.tree.proof import tree_forest
@@ -47,8 +48,8 @@ OUTLOOK_SHARE = 0.01
 RACE_SHARE, RACING_BYTES = 0.45, 0.5
 """Share of the time left for the race of the best of these orders, and share of the memory for all who take part."""
 LEAST_RACERS, MOST_RACERS, MOST_RACING_ENTRIES = 4, 12, 1.8e6
-"""How many take part: at least, which makes trees smaller in short runs, and at most; and entries that trees begin with
-at most."""
+"""Where new trees are made for it: how many take part at least, which makes trees smaller in short runs, and at most;
+and entries that trees begin with at most."""
 ORDERS, FEW_ORDERS = 6, 3
 """Elimination orders tried on smaller trees; orders differ by 1 to 2 nats, and smaller trees tell which are good. Fewer
 where many could be screened but time does not end."""
@@ -108,6 +109,9 @@ class CoveringTree:
 
     Attributes
     ----------
+    most_finalists
+        How many trees are left of a race, and grow one after the other as far as they may: whoever goes on with them
+        finds out which is best. One, unless it is set.
     log_upper
         The best bound so far.
     exact
@@ -153,10 +157,19 @@ class CoveringTree:
         """Others have turns between two steps: each order has its share of the time whatever they take."""
         self._screening_ends = self._turn_began = -math.inf
         self._race, self._entrants = Race(), list[IntArray]()
+        self._extends = many_are_maximised(problem.tau)
+        """Trees that are extended on their way begin the race as small as they were judged, others as large as pays."""
+        self._screened: list[FixedTree] = []
+        """Small trees that orders were judged by, at rest."""
         self._winner: FixedTree | None = None
         self._screened_at: float | None = None
         """The bound of the best of the small trees that orders were judged by."""
         self._rival, self._outlook, self.most_entries = rival, outlook, most_entries
+        self.most_finalists = 1
+        self._finalists: list[FixedTree] = []
+        """Those that are left of the race and wait to grow."""
+        self._grown: list[FixedTree] = []
+        """Those that have grown as far as they may."""
         self._full = False
         """True once the tree is as large as it may become, and has had its turn."""
         self._borrowed = rival
@@ -301,12 +314,13 @@ class CoveringTree:
             self._go_on_with_winner(self._winner)
         else:
             self._yield_to_rival()
-            self._phase = Phase.GROWTH if self._grow(deadline) else Phase.LAST
+            grows = self._grow(deadline) or self._go_on_with_finalist()
+            self._phase = Phase.GROWTH if grows else Phase.LAST
 
     def _screen(self, order: IntArray) -> None:
         """Go on with a small tree for another order."""
         pace = self._tree.seconds_per_entry
-        self._tree.rest()
+        self._keep_screened(self._tree)
         self._phase, self._order = Phase.SCREENING, order
         self._tree = self._builder.within(order, self._small_entries)
         self._tree.seconds_per_entry = pace
@@ -317,37 +331,69 @@ class CoveringTree:
         tree, known, self._screened_at = self._tree, self.orders.ranked(), self.orders.log_upper
         first = RACE_SHARE * left / (PASSES * LARGER_PACE * pace_of(tree))
         room = RACING_BYTES * self._builder.size * tree.layout.n_entries / tree.n_bytes
-        few = race_cost(LEAST_RACERS, GROWTH)
-        # The last of them have grown twice.
-        largest = min(MOST_RACING_ENTRIES, self.most_entries / GROWTH**2)
-        self._trial_entries = max(min(first / few, room / LEAST_RACERS, largest), self._small_entries)
-        n = min(len(known), MOST_RACERS)
+        self._trial_entries, n = self._small_entries, len(known)
+        if not self._extends:
+            few = race_cost(LEAST_RACERS, GROWTH)
+            # The last of them have grown twice.
+            largest = min(MOST_RACING_ENTRIES, self.most_entries / GROWTH**2)
+            self._trial_entries = max(min(first / few, room / LEAST_RACERS, largest), self._small_entries)
+            n = min(n, MOST_RACERS)
         while n > 1 and (race_cost(n, GROWTH) * self._trial_entries > first or n * self._trial_entries > room):
             n -= 1
         self._orders_left, self._entrants, self._phase = 0, known[:n], Phase.RACE
         self._race = Race(self._outlook, OUTLOOK_SHARE * left)
-        tree.rest()
+        self._keep_screened(tree)
         if self._rival is not None:
             self._race.arrive(self._rival)
             self._rival = None
 
+    def _keep_screened(self, tree: FixedTree) -> None:
+        """Keep a small tree for the race that may follow, where it is to grow and not to be made anew."""
+        tree.rest()
+        if self._extends:
+            self._screened.append(tree)
+
     def _go_on_racing(self) -> None:
         """The next tree is made or grows, or the one that is left goes on alone."""
         self._turn = Turn(rounds_left=GROWN_ROUNDS)
-        if self._entrants:
+        while self._entrants:
             self._order = self._entrants.pop(0)
-            self._tree = self._builder.within(self._order, self._trial_entries)
-            return
-        while (tree := self._race.next()) is not None:
+            known = [tree for tree in self._screened if tree.order is self._order]
+            if not known:
+                self._tree = self._builder.within(self._order, self._trial_entries)
+                return
+            self._race.arrive(known[0])
+        self._screened = []
+        while (tree := self._race.next(self.most_finalists)) is not None:
             factor = min(GROWTH, self._most_growth(tree))
             larger = tree.grown(factor, self._builder.size, self._seed) if factor >= LEAST_GROWTH else None
             if larger is not None:
                 self._tree, self._order = larger, larger.order
                 return
             self._race.arrive(tree)
-        self._tree = self._race.winner()
+        self._tree, *self._finalists = self._race.left
         self._race, self._order, self._phase = Race(), self._tree.order, Phase.GROWTH
         self._turn = Turn(rounds_left=0)
+
+    def _go_on_with_finalist(self) -> bool:
+        """Let the next of those that the race has left grow, if it may; else go on with the best of all."""
+        if self._full and self._finalists and len(self._grown) + 1 < self.most_finalists and self._has_room():
+            self._tree.rest()
+            self._grown.append(self._tree)
+            self._tree, self._full = self._finalists.pop(0), False
+            self._order, self._turn = self._tree.order, Turn(rounds_left=0)
+            return True
+        self._finalists = []
+        best = min([*self._grown, self._tree], key=lambda tree: tree.log_upper)
+        if best is not self._tree:
+            self._tree.rest()
+            self._grown = [tree for tree in self._grown if tree is not best] + [self._tree]
+            self._tree, self._order = best, best.order
+        return False
+
+    def _has_room(self) -> bool:
+        """Whether another tree that grows like the present one fits the memory beside all that have grown."""
+        return (len(self._grown) + 2) * self._tree.n_bytes <= self._builder.size
 
     def _most_growth(self, tree: FixedTree) -> float:
         """How many times its entries a tree may have."""
@@ -387,6 +433,12 @@ class CoveringTree:
     def best_tree(self) -> FixedTree:
         """The tree that has the best bound. Its order need not be the one given."""
         return self._best
+
+    @property
+    def finalists(self) -> list[FixedTree]:
+        """The best tree, and others that have grown like it and are perhaps better to go on with."""
+        grown = [*self._grown, self._tree] if self._grown else []
+        return [self._best, *(tree for tree in grown if tree is not self._best)]
 
     def bound(self) -> float:
         """The bound at the best point, from the problem's own tables."""

@@ -7,6 +7,7 @@ deadline and starts afresh whenever the function changes a little, as it does he
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,6 +20,14 @@ _MOST_TRIALS = 12
 
 STEPS_REMEMBERED = 16
 """Number of curvature pairs kept."""
+
+
+class Curvature(NamedTuple):
+    """What a descent has seen of a function's curvature: a row for each step, the newest last."""
+
+    steps: FloatArray
+    changes: FloatArray
+    """Of the gradient."""
 
 
 class Descent:
@@ -69,10 +78,18 @@ class Descent:
         self.value = self._timed()
         self.at_point = True
 
-    def inherit(self, other: Descent) -> None:
-        """Take over the curvature that another descent on the same parameters has found, in whatever precision."""
-        self._steps[:], self._changes[:], self._products[:] = other._steps, other._changes, other._products
-        self._count, self._newest = other._count, other._newest
+    def curvature(self, most: int = STEPS_REMEMBERED) -> Curvature:
+        """A copy of what the newest steps have shown, of at most so many."""
+        rows = (self._newest - np.arange(min(self._count, most))[::-1]) % len(self._products)
+        return Curvature(self._steps[rows], self._changes[rows])
+
+    def begin_with(self, curvature: Curvature) -> None:
+        """Take over what another descent has found, in whatever precision, on a function that is much the same."""
+        self._count, self._newest = 0, -1
+        for step, change in zip(*curvature, strict=True):
+            self._newest = (self._newest + 1) % len(self._products)
+            self._steps[self._newest], self._changes[self._newest] = step, change
+            self._keep_newest()
 
     def iterate(self, deadline: float) -> bool:
         """One descent step; False when no step along the direction lowers the value, or when time is up."""
@@ -124,11 +141,16 @@ class Descent:
         return False
 
     def _remember(self) -> None:
-        """Keep the step and the change of the gradient, where they show upward curvature."""
+        """Keep the step and the change of the gradient."""
         self._newest = (self._newest + 1) % len(self._products)
         step, change = self._steps[self._newest], self._changes[self._newest]
         np.subtract(self._point, self._start, out=step)
         np.subtract(self._gradient, self._old_gradient, out=change)
+        self._keep_newest()
+
+    def _keep_newest(self) -> None:
+        """Count the pair that was just written, where it shows upward curvature; else it is as if it was not."""
+        step, change = self._steps[self._newest], self._changes[self._newest]
         product = dot(step, change)
         if product > 1e-12 * np.sqrt(dot(step, step) * dot(change, change)):
             self._products[self._newest] = product

@@ -18,8 +18,9 @@ from powersum.bounds.buckets.sweeps import shares_of
 from powersum.bounds.buckets.wiring import lay_out
 from powersum.bounds.tree.annealing import FIRST_TEMPERATURE, LAST_TEMPERATURE, Annealing
 from powersum.bounds.tree.budget import cost_of
-from powersum.bounds.tree.descent import Descent
-from powersum.bounds.tree.growth import carry, grow, looseness
+from powersum.bounds.tree.descent import Curvature, Descent
+from powersum.bounds.tree.growth import Turns, Way, carry, grow, many_are_maximised
+from powersum.bounds.tree.merging import looseness
 from powersum.core import work_time as time
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.speed import FIRST_TREE_PASS
@@ -41,6 +42,9 @@ FARTHEST = 1e3
 REWARMED = 4.0
 """How much warmer a grown tree goes on than the one before it: where that one was stuck between kinks, a cold one stays
 stuck however much it grows."""
+
+EXTENDING_TEMPERATURE = 0.03
+"""Where mini-buckets are asked what they disagree about: of colder ones each believes one thing only."""
 
 CONVERGED = 1e-7
 """A round that gains less than this share of the bound, at the last temperature, is the last one."""
@@ -95,12 +99,16 @@ class FixedTree:
         self._fine = False
         """True once the descent is in double precision."""
         self._descent: Descent | None = None
+        self._inherited: Curvature | None = None
         self._start = np.inf
         self.last_gain = np.inf
         """What the latest round gained, as a share of the bound."""
         self.seconds_per_entry = 0.0
         """What a pass takes for each table entry, with its share of all else that a round does, in the quickest round;
         0 before the first."""
+        self._turns = Turns(extends=many_are_maximised(problem.tau))
+        self._born: tuple[int, float] | None = None
+        """Entries and bound of the tree that it has grown from."""
         self._growths = 0
         self._grown_from: tuple[int, float] | None = None
         """Entries and bound of the tree that it has grown from, if that was no longer warm."""
@@ -113,7 +121,10 @@ class FixedTree:
             if time.monotonic() + FIRST_TREE_PASS * self.layout.n_entries > deadline:
                 return False
             self._descent = self._new_descent()
-            self._descent.restart(forget=True)
+            if self._inherited is not None:
+                self._descent.begin_with(self._inherited)
+                self._inherited = None
+            self._descent.restart(forget=False)
         descent = self._descent
         before, begun, passes = descent.value, time.monotonic(), descent.evaluations
         if begun + descent.seconds > deadline:
@@ -138,7 +149,7 @@ class FixedTree:
         elif self.cold and not self._fine and gain < LEAST_SINGLE_GAIN and self._may_be_fine:
             self._fine, self._guide = True, None
             self._descent = self._new_descent()
-            self._descent.inherit(descent)
+            self._descent.begin_with(descent.curvature())
             self._descent.restart(forget=False)
         elif self.last_gain < CONVERGED and self.cold:
             self.done = True
@@ -148,6 +159,14 @@ class FixedTree:
         """Let max variables be so warm once more, and go on from there."""
         self._annealing = Annealing(first=temperature)
         self.done = self.exact or self.log_upper == -np.inf
+
+    def curvature(self, most: int) -> Curvature | None:
+        """What the newest steps of its descent have shown, of at most so many; None where there were none."""
+        return None if self._descent is None else self._descent.curvature(most)
+
+    def begin_with(self, curvature: Curvature) -> None:
+        """Let its descent begin with the curvature that was found for a tree that is much the same."""
+        self._inherited = curvature
 
     @property
     def passes_made(self) -> int:
@@ -162,7 +181,7 @@ class FixedTree:
     @property
     def n_bytes(self) -> int:
         """What the tree takes while it is optimised."""
-        return cost_of(self.parts, self._scopes, self._problem.model.cardinalities[self.order]).bytes
+        return cost_of(self.parts, self._scopes, self._cardinalities).bytes
 
     def _note_pace(self, seconds: float, passes: int) -> None:
         if passes:
@@ -213,36 +232,58 @@ class FixedTree:
     def grown(self, factor: float, size: float, seed: int) -> FixedTree | None:
         """A tree of about ``factor`` times the entries that starts where this one stands, with a bound no higher.
 
-        Mini-buckets are merged where the bound is loose. None where nothing is left to merge in so many entries and
-        ``size`` bytes. This tree gives its memory back.
+        Mini-buckets are merged or extended where the bound is loose. None where nothing is left to do so in so many
+        entries and ``size`` bytes. This tree gives its memory back.
         """
         if self.exact or self.log_upper == -np.inf:
             return None
+        turns = self._turns if self._born is None else self._turns.gained(self._gain_since(*self._born))
         temperature = self._annealing.temperature
         self._go_to_best()
-        guide = self._guided()
-        guide.guide(temperature)
-        cardinalities = self._problem.model.cardinalities[self.order]
-        for _ in range(FITTINGS):
-            parts, number = grow(self.parts, guide, cardinalities, entries=factor * self.layout.n_entries, seed=seed)
-            if cost_of(parts, self._scopes, cardinalities).bytes <= size:
+        for way in turns.next:
+            self._guided().guide(temperature if way is Way.MERGING else max(temperature, EXTENDING_TEMPERATURE))
+            found = self._grown_parts(way, factor, size, seed)
+            if found is not None:
                 break
-            factor = 0.5 * (1.0 + factor)
-        else:
-            return None
         self.rest()
-        if len(parts.bucket) == len(self.parts.bucket):
+        if found is None:
             return None
+        parts, number = found
         tree = FixedTree(self._problem, self.order, self._scopes, parts, threads=self._threads)
         tree.passes.parameters[:] = carry(
-            self.layout, self.parts.edges, self._best, tree.layout, parts.edges, number, cardinalities
+            self.layout, self.parts.edges, self._best, tree.layout, parts.edges, number, self._cardinalities
         )
         tree._claim()
         tree._annealing = Annealing(first=min(REWARMED * temperature, FIRST_TEMPERATURE))
+        tree._turns, tree._born = turns.grown(way), (self.layout.n_entries, self.log_upper)
         tree._growths = self._growths + 1
         if tree._growths > 1 or self.cold:
-            tree._grown_from = self.layout.n_entries, self.log_upper
+            tree._grown_from = tree._born
         return tree
+
+    def _grown_parts(self, way: Way, factor: float, size: float, seed: int) -> tuple[Partition, IntArray] | None:
+        """A larger partition that fits, and the new number of each mini-bucket; None where there is none."""
+        n_entries = self.layout.n_entries
+        for _ in range(FITTINGS):
+            parts, number = grow(
+                way, self.parts, self._guided(), self._cardinalities, entries=factor * n_entries, seed=seed
+            )
+            cost = cost_of(parts, self._scopes, self._cardinalities)
+            if cost.entries <= n_entries and len(parts.bucket) == len(self.parts.bucket):
+                return None
+            if cost.bytes <= size:
+                return parts, number
+            factor = 0.5 * (1.0 + factor)
+        return None
+
+    @property
+    def _cardinalities(self) -> IntArray:
+        """Of all variables, in the order of elimination."""
+        return self._problem.model.cardinalities[self.order]
+
+    def _gain_since(self, n_entries: int, log_upper: float) -> float:
+        """What it has gained for each doubling of its entries since it had so many, and this bound."""
+        return float((log_upper - self.log_upper) / max(np.log2(self.layout.n_entries / n_entries), LEAST_DOUBLINGS))
 
     @property
     def gain_of_doubling(self) -> float:
@@ -252,8 +293,7 @@ class FixedTree:
         """
         if self._grown_from is None:
             return np.inf
-        n_entries, log_upper = self._grown_from
-        return float((log_upper - self.log_upper) / max(np.log2(self.layout.n_entries / n_entries), LEAST_DOUBLINGS))
+        return self._gain_since(*self._grown_from)
 
     def looseness(self, seed: int) -> FloatArray:
         """How much setting each variable is likely to tighten the bound; this tree gives its memory back."""
@@ -261,7 +301,7 @@ class FixedTree:
         guide = self._guided()
         guide.guide(self._annealing.temperature)
         loose = np.zeros(len(self.order))
-        loose[self.order] = looseness(self.parts, guide, self._problem.model.cardinalities[self.order], seed=seed)
+        loose[self.order] = looseness(self.parts, guide, self._cardinalities, seed=seed)
         self.rest()
         return loose
 

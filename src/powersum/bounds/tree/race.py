@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from powersum.bounds.tree.fixed_tree import FixedTree
+from powersum.core.heats import Heats
 
 Outlook = Callable[[FixedTree, float], float]
 """What a search of so many seconds takes off the bound of a tree."""
@@ -37,34 +38,28 @@ class Race:
 
     def __init__(self, outlook: Outlook | None = None, seconds: float = 0.0) -> None:
         self._outlook, self._seconds = outlook, seconds
-        self._waiting: list[FixedTree] = []
-        self._arrived: list[FixedTree] = []
+        self._heats = Heats(self._ranked)
 
     def arrive(self, tree: FixedTree) -> None:
         """A tree has had its time in this step."""
         tree.rest()
-        self._arrived.append(tree)
+        self._heats.arrive(tree)
 
-    def next(self) -> FixedTree | None:
-        """Whose turn it is to grow; None where only one is left."""
-        if not self._waiting:
-            ranked = sorted(self._arrived, key=self._expected())
-            self._waiting, self._arrived = ranked[: (len(ranked) + 1) // 2], []
-        if len(self._waiting) + len(self._arrived) == 1:
-            return None
-        return self._waiting.pop(0)
+    def next(self, left: int = 1) -> FixedTree | None:
+        """Whose turn it is to grow; None once no more than so many are left."""
+        return self._heats.next(left)
 
-    def _expected(self) -> Callable[[FixedTree], float]:
-        """The bound that each of those who have arrived leads to."""
+    def _ranked(self, arrived: list[FixedTree]) -> list[FixedTree]:
+        """Those who have arrived, by the bound that each leads to."""
         outlook, seconds = self._outlook, self._seconds
-        if outlook is None or not 1 < len(self._arrived) <= LAST_FEW:
-            return lambda tree: tree.log_upper
-        return lambda tree: tree.log_upper - LATER_SEARCH * outlook(tree, seconds)
+        if outlook is None or len(arrived) > LAST_FEW:
+            return sorted(arrived, key=lambda tree: tree.log_upper)
+        return sorted(arrived, key=lambda tree: tree.log_upper - LATER_SEARCH * outlook(tree, seconds))
 
-    def winner(self) -> FixedTree:
-        """The one that is left."""
-        (tree,) = self._waiting + self._arrived
-        return tree
+    @property
+    def left(self) -> list[FixedTree]:
+        """Those that are left in the end, the best first."""
+        return self._heats.left
 
 
 def race_cost(n: int, growth: float) -> float:

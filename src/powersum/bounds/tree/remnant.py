@@ -37,14 +37,17 @@ def remnant_of(tree: FixedTree) -> Remnant:
     return Remnant(tree.order, tree.parts, starts, tree.order[positions])
 
 
-def point_within(left: Remnant, point: FloatArray, cardinalities: IntArray, alive: BoolArray) -> FloatArray:
-    """A point of the tree, for variables of so many states, at those states that are ``alive``."""
+def places_within(left: Remnant, n_parameters: int, cardinalities: IntArray, alive: BoolArray) -> IntArray:
+    """Which parameters of a tree, for variables of so many states, are about those states that are ``alive``."""
     # A copy: to compiled code, an array that may not be written to is of another type.
     starts = starts_of(products(left.edge_starts, left.edge_variables, cardinalities.copy()))
     n_shifts = int(starts[-1])
     nobody = np.zeros(0, dtype=np.int64)
-    shifts = Tables(cardinalities, left.edge_starts, left.edge_variables, starts, point[:n_shifts], nobody)
-    return np.concatenate([restrict(shifts, alive, keep_axes=True).log_values, point[n_shifts:]])
+    # Places go through the tables in the shifts' stead: as floating-point numbers they are exact.
+    places = np.arange(n_shifts, dtype=np.float64)
+    shifts = Tables(cardinalities, left.edge_starts, left.edge_variables, starts, places, nobody)
+    kept = restrict(shifts, alive, keep_axes=True).log_values.astype(np.int64)
+    return np.concatenate([kept, np.arange(n_shifts, n_parameters)])
 
 
 def tree_at(left: Remnant, problem: Problem, point: FloatArray, *, threads: int) -> FixedTree:
