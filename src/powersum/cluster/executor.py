@@ -173,7 +173,7 @@ class Workers:
             if task is None:
                 continue
             try:
-                found, value = future.result()
+                found, value = self._result(future)
             except (cf.BrokenExecutor, cf.CancelledError) as error:
                 self._lost(task, error)
                 continue
@@ -207,19 +207,21 @@ class Workers:
 
     def _start(self, task: Task, place: Any = None) -> None:
         shared = task.shared
+        value = shared.value if task.carried else None
         try:
-            future = self._pool.submit(
-                run_with,
-                task.function,
-                shared.key,
-                shared.value if task.carried else None,
-                task.carried,
-                task.arguments,
-            )
+            future = self._submit(task.function, shared.key, value, task.carried, task.arguments)
         except (cf.BrokenExecutor, RuntimeError) as error:
             self._lost(task, error)
             return
         self._running[future] = task
+
+    def _submit(self, *call: Any) -> cf.Future[Any]:
+        """Have :func:`run_with` called by whoever is free."""
+        return self._pool.submit(run_with, *call)
+
+    def _result(self, future: cf.Future[Any]) -> Any:
+        """What such a call has returned."""
+        return future.result()
 
     def _lost(self, task: Task, error: BaseException) -> None:
         """A task's worker is gone; a pool that is somebody else's cannot be mended here."""

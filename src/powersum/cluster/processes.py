@@ -7,11 +7,16 @@ import multiprocessing as mp
 import os
 import signal
 import threading
+from contextlib import suppress
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 from powersum.cluster.errors import ClusterError
 from powersum.cluster.executor import MOST_LOSSES, Task, Workers
+from powersum.cluster.parcels import opened, packed, run_packed
+from powersum.cluster.run_folder import RunFolder
+from powersum.cluster.store import run_with
 
 
 class ProcessWorkers(Workers):
@@ -25,6 +30,10 @@ class ProcessWorkers(Workers):
 
     def __init__(self, size: int) -> None:
         self._size = size
+        self._folder: RunFolder | None = None
+        # Without a place for files there are messages in pieces, as anybody else has them.
+        with suppress(OSError):
+            self._folder = RunFolder()
         self._begin()
         super().__init__(self._pool, own=True)
 
@@ -42,6 +51,18 @@ class ProcessWorkers(Workers):
         """End the processes at once: their tasks have no state, and nobody waits for them any more."""
         super().close()
         self._line.close()
+        if self._folder is not None:
+            self._folder.remove()
+
+    def _submit(self, *call: Any) -> cf.Future[Any]:
+        return self._pool.submit(run_packed, run_with, packed(call, self._path), self._path)
+
+    def _result(self, future: cf.Future[Any]) -> Any:
+        return opened(future.result(), self._path)
+
+    @property
+    def _path(self) -> Path | None:
+        return None if self._folder is None else self._folder.path
 
     def _begin(self) -> None:
         # Not forked: threads of compiled code and of Dask would be torn apart.

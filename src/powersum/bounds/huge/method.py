@@ -14,10 +14,10 @@ from powersum.bounds.gdd import DIRECTIONS, STARTS
 from powersum.bounds.huge.crew import Crew, crew_of
 from powersum.bounds.huge.cut import cut_factors
 from powersum.bounds.huge.part import Plan, decode, end, evaluate, sweep
-from powersum.bounds.huge.run_folder import RunFolder
 from powersum.bounds.huge.seam import Ledger, total_of
 from powersum.cluster.errors import ClusterError
 from powersum.cluster.executor import ExecutorLike
+from powersum.cluster.run_folder import RunFolder
 from powersum.core.arrays import IntArray, positions_of, starts_of
 from powersum.core.errors import InputError
 from powersum.model.mapped import mapped_file, write_arrays

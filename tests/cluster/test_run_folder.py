@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from powersum.bounds.huge import run_folder
-from powersum.bounds.huge.run_folder import RunFolder, remove_abandoned
+from powersum.cluster import run_folder
+from powersum.cluster.run_folder import RunFolder, remove_abandoned
 from tests.cluster.machines import environment, kill
 
 PROGRAM = """
 import sys
-from powersum.bounds.huge.run_folder import RunFolder
+from powersum.cluster.run_folder import RunFolder
 folder = RunFolder(sys.argv[1])
 (folder.path / "part.npz").write_text("large")
 print(folder.path, flush=True)
@@ -45,7 +45,7 @@ def test_what_a_killed_run_left_goes_with_the_next_one(tmp_path: Path) -> None:
 
 
 def test_what_is_not_a_run_s_own_stays(tmp_path: Path) -> None:
-    strange = tmp_path / "powersum-parts-mine"
+    strange = tmp_path / "powersum-run-mine"
     strange.mkdir()
     (strange / "thesis.tex").touch()
     RunFolder(str(tmp_path)).remove()

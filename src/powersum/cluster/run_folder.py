@@ -1,4 +1,4 @@
-"""The folder of a run, for what its workers read: it goes with the run, or with the next one if that was killed.
+"""The folder of a run, for files that its processes share: it goes with the run, or if that was killed with the next.
 
 Its owner holds a lock, which the system lets go of however the owner ends. Whoever begins a run removes what nobody
 holds any more.
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-PREFIX = "powersum-parts-"
+PREFIX = "powersum-run-"
 LOCK = "in-use"
 """The file that the owner of a folder has locked."""
 
