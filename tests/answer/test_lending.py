@@ -191,11 +191,9 @@ def vague(asked: Asked, cube: dict[int, int], log_floor: float, seconds: float, 
     return Report(math.inf, -math.inf, None, free[0] if free else None, 0.0, given_up=given_up)
 
 
-@pytest.mark.parametrize("certificate", [False, True])
-def test_boxes_of_a_tree_that_a_partner_has_left(
-    certificate: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The caller does not work itself: it has the boxes of the best tree split by others."""
+@pytest.fixture
+def partners_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cubes say nothing, and partners have short runs from the beginning."""
     for module, name, value in (
         (splits, "LEAST_BOXES", 0),
         (cubes, "PARTNER_GAP", -math.inf),
@@ -205,15 +203,39 @@ def test_boxes_of_a_tree_that_a_partner_has_left(
         (cube_partner, "RUN_SECONDS", 0.02),
     ):
         monkeypatch.setattr(module, name, value)
+
+
+A_TREE_AT_LEAST = replace(FORCED, search_trial=1.0, last_tightening=0.5)
+"""A partner finds an assignment and a tree, and has no time to split boxes itself."""
+
+
+@pytest.mark.usefixtures("partners_at_once")
+def test_where_a_tree_has_no_boxes_to_lend_others_are_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs once ended there, with most of their time left and a gap that partners close."""
+    monkeypatch.setattr(cubes, "OPENING_SECONDS", -math.inf)
+    for seed in range(6):
+        asked = hard_case(seed, zeros=0.1 * (seed % 3))
+        with cf.ThreadPoolExecutor(2) as pool:
+            solver = Solver(asked.model, query=asked.query, time_limit=20.0, schedule=A_TREE_AT_LEAST)
+            result = Conquest(solver, Workers(pool, own=False), seconds=20.0).run()
+        assert result.status is ps.Status.OPTIMAL
+
+
+@pytest.mark.usefixtures("partners_at_once")
+@pytest.mark.parametrize("certificate", [False, True])
+def test_boxes_of_a_tree_that_a_partner_has_left(
+    certificate: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The caller does not work itself: it has the boxes of the best tree split by others."""
     split = Counting(lending.split_lent)
     monkeypatch.setattr(lending, "split_lent", split)
-    # The partner finds an assignment and a tree, and has no time to split boxes itself.
-    schedule = replace(FORCED, search_trial=1.0, last_tightening=0.5)
     for seed in range(6):
         asked = hard_case(seed, zeros=0.1 * (seed % 3))
         seen: list[ps.Snapshot] = []
         with cf.ThreadPoolExecutor(2) as pool:
-            solver = Solver(asked.model, query=asked.query, time_limit=3.0, schedule=schedule, certificate=certificate)
+            solver = Solver(
+                asked.model, query=asked.query, time_limit=3.0, schedule=A_TREE_AT_LEAST, certificate=certificate
+            )
             result = Conquest(solver, Workers(pool, own=False), seen.append, seconds=3.0).run()
         all_holds(asked, seen, result, tmp_path)
         assert (result.certificate is not None) is certificate

@@ -266,6 +266,9 @@ class Conquest:
         idle = self._lending.idle and not self._lending.open
         if (idle and (self._lending.begun or self._spent > self._opens_until)) or not road.turn(self._floor):
             self._leave()
+            if self._lending.idle:
+                # Workers have been at its boxes, or waited for some.
+                self._call_partner()
             return
         if not self._sums and road.log_lower > self._board.log_lower:
             self._board.offer_lower(self._whole, road.log_lower, 0.0, road.states)

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
-from powersum.bounds.tree.race import LAST_FEW, LATER_SEARCH, Race, race_cost
+from powersum.bounds.tree.race import (
+    LAST_FEW,
+    LATER_SEARCH,
+    LEAST_RACERS,
+    MOST_ENTRIES,
+    MOST_RACERS,
+    Race,
+    race_cost,
+    racers_of,
+)
 
 
 class Runner:
@@ -80,3 +91,22 @@ def test_of_the_last_few_each_is_judged_by_what_a_search_would_take_off_as_well(
         few += left if left <= LAST_FEW else 0
         left = (left + 1) // 2
     assert asked == [0.25] * few
+
+
+@pytest.mark.parametrize("time", [1e3, 1e6, 2e7, math.inf])
+@pytest.mark.parametrize("room", [1e3, 1e6, 2e7, math.inf])
+@pytest.mark.parametrize("largest", [0.0, 5e5, math.inf])
+def test_who_takes_part_fits_time_and_memory(time: float, room: float, largest: float) -> None:
+    small = 1e5
+    n, entries = racers_of(20, 1.75, small=small, time=time, room=room, largest=largest)
+    assert 1 <= n <= 20
+    assert n == 1 or (race_cost(n, 1.75) * entries <= 1.000001 * time and n * entries <= 1.000001 * room)
+    if largest > small:
+        assert n <= MOST_RACERS
+        assert small <= entries <= min(largest, MOST_ENTRIES)
+        # Rather smaller trees than very few of them.
+        assert n >= LEAST_RACERS or entries == small
+    else:
+        assert entries == small
+    if time == room == math.inf:
+        assert (n, entries) == ((20, small) if largest <= small else (MOST_RACERS, min(largest, MOST_ENTRIES)))

@@ -13,7 +13,7 @@ from powersum.bounds.tree.growth import many_are_maximised
 from powersum.bounds.tree.orders import Orders
 from powersum.bounds.tree.phases import OwnTime, Phase, Turn
 from powersum.bounds.tree.proof import tree_forest
-from powersum.bounds.tree.race import Outlook, Race, race_cost
+from powersum.bounds.tree.race import Outlook, Race, racers_of
 from powersum.core import work_time as time
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.speed import TREE_PASS
@@ -47,9 +47,6 @@ OUTLOOK_SHARE = 0.01
 """Share of the time left for each short search along a tree of the race."""
 RACE_SHARE, RACING_BYTES = 0.45, 0.5
 """Share of the time left for the race of the best of these orders, and share of the memory for all who take part."""
-LEAST_RACERS, MOST_RACERS, MOST_RACING_ENTRIES = 4, 12, 1.8e6
-"""Where new trees are made for it: how many take part at least, which makes trees smaller in short runs, and at most;
-and entries that trees begin with at most."""
 ORDERS, FEW_ORDERS = 6, 3
 """Elimination orders tried on smaller trees; orders differ by 1 to 2 nats, and smaller trees tell which are good. Fewer
 where many could be screened but time does not end."""
@@ -329,17 +326,15 @@ class CoveringTree:
     def _plan_race(self, left: float) -> None:
         """Choose how many of the best orders take part, and with trees of which size, for time and memory."""
         tree, known, self._screened_at = self._tree, self.orders.ranked(), self.orders.log_upper
-        first = RACE_SHARE * left / (PASSES * LARGER_PACE * pace_of(tree))
-        room = RACING_BYTES * self._builder.size * tree.layout.n_entries / tree.n_bytes
-        self._trial_entries, n = self._small_entries, len(known)
-        if not self._extends:
-            few = race_cost(LEAST_RACERS, GROWTH)
-            # The last of them have grown twice.
-            largest = min(MOST_RACING_ENTRIES, self.most_entries / GROWTH**2)
-            self._trial_entries = max(min(first / few, room / LEAST_RACERS, largest), self._small_entries)
-            n = min(n, MOST_RACERS)
-        while n > 1 and (race_cost(n, GROWTH) * self._trial_entries > first or n * self._trial_entries > room):
-            n -= 1
+        n, self._trial_entries = racers_of(
+            len(known),
+            GROWTH,
+            small=self._small_entries,
+            time=RACE_SHARE * left / (PASSES * LARGER_PACE * pace_of(tree)),
+            room=RACING_BYTES * self._builder.size * tree.layout.n_entries / tree.n_bytes,
+            # The last of those that are made for it have grown twice.
+            largest=0.0 if self._extends else self.most_entries / GROWTH**2,
+        )
         self._orders_left, self._entrants, self._phase = 0, known[:n], Phase.RACE
         self._race = Race(self._outlook, OUTLOOK_SHARE * left)
         self._keep_screened(tree)

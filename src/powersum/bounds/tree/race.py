@@ -24,6 +24,12 @@ LAST_FEW = 4
 LATER_SEARCH = 2.0
 """How many times what a short search takes off its bound a later one is taken to do."""
 
+LEAST_RACERS, MOST_RACERS, MOST_ENTRIES = 4, 12, 1.8e6
+"""Where new trees are made for a race: how many take part at least, which makes trees smaller in short runs, and at
+most; and entries that trees begin with at most."""
+
+ALMOST = 1.0 + 1e-9
+
 
 class Race:
     """Trees at rest, and how far the present step of the race has come.
@@ -70,3 +76,34 @@ def race_cost(n: int, growth: float) -> float:
         if n > 1:
             total, step = total + n * step, step * growth
     return total
+
+
+def racers_of(
+    n_orders: int, growth: float, *, small: float, time: float, room: float, largest: float
+) -> tuple[int, float]:
+    """How many of the best orders take part in a race, and with trees of how many entries.
+
+    Parameters
+    ----------
+    n_orders
+        How many orders are known.
+    growth
+        How much larger a tree grows in each step.
+    small
+        Entries of the trees that orders were judged by: with no fewer they begin.
+    time, room
+        Entries that all first steps together may have for the time and for the memory of the race.
+    largest
+        Entries of trees that are made for it at most; no more than ``small`` where those begin that are there already,
+        however many.
+    """
+    entries, n = small, n_orders
+    if largest > small:
+        few = race_cost(LEAST_RACERS, growth)
+        entries = max(min(time / few, room / LEAST_RACERS, largest, MOST_ENTRIES), small)
+        n = min(n, MOST_RACERS)
+    # What was divided before does not always fit again to the last bit.
+    time, room = ALMOST * time, ALMOST * room
+    while n > 1 and (race_cost(n, growth) * entries > time or n * entries > room):
+        n -= 1
+    return n, entries
