@@ -27,12 +27,12 @@ def test_a_message_comes_as_it_was_sent(size: int, place: str, tmp_path: Path) -
 
 
 def test_half_a_message_is_not_waited_for(tmp_path: Path) -> None:
-    """The worker dies while it sends 200 MB, once; what it was at is begun again."""
+    """The worker dies while it sends 50 MB, once; what it was at is begun again."""
     workers = ProcessWorkers(1)
     found: list[tuple[Any, Any]] = []
     try:
         shared = workers.share(str(tmp_path / "died"))
-        workers.submit("large", large_and_dying, shared, 200_000_000)
+        workers.submit("large", large_and_dying, shared, 50_000_000)
         end = time.monotonic() + SECONDS
         while not found and time.monotonic() < end:
             found = workers.finished(0.1)
@@ -40,7 +40,7 @@ def test_half_a_message_is_not_waited_for(tmp_path: Path) -> None:
         workers.close()
     ((tag, (data, _)),) = found
     assert tag == "large"
-    assert len(data) == 200_000_000
+    assert len(data) == 50_000_000
     assert (tmp_path / "died").exists()
 
 
@@ -53,7 +53,7 @@ from tests.cluster.jobs import large
 if __name__ == "__main__":
     sending = Path(sys.argv[1])
     workers = ProcessWorkers(1)
-    workers.submit("large", large, workers.share(str(sending)), 400_000_000)
+    workers.submit("large", large, workers.share(str(sending)), 100_000_000)
     while not sending.exists():
         workers.finished(0.001)
     workers.close()

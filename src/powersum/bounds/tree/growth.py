@@ -2,7 +2,7 @@
 
 There are two ways, and they help each other: mini-buckets of one variable are merged
 (:mod:`powersum.bounds.tree.merging`), or extended by what the others know (:mod:`powersum.bounds.tree.extending`), so
-that shifts between them can depend on it. By turns they take four nats more off the bound of pedigree19.Q0.5.I4 at
+that shifts between them can depend on it. By turns they take three nats more off the bound of pedigree19.Q0.5.I4 at
 five million entries than merges alone (docs/notes-tree.md). Where extensions have gained little, they have their turn
 less often; where little is maximised merges alone are better.
 """
