@@ -60,8 +60,9 @@ def components(n_variables: int, scope_starts: IntArray, scope_variables: IntArr
 
 def colour_classes(n_variables: int, scope_starts: IntArray, scope_variables: IntArray) -> ColourClasses:
     """Greedy colouring in the order of the variables: no two variables of one scope share a colour."""
-    places = incidence(n_variables, scope_starts, scope_variables)
-    colour = _colours(*_read_only(scope_starts, scope_variables, places.starts, places.factors))
+    places, factors = incidence(n_variables, scope_starts, scope_variables)[:2]
+    colour = _colours(*_read_only(scope_starts, scope_variables, places, factors))
+    del places, factors
     starts = np.zeros(int(colour.max(initial=-1)) + 2, dtype=np.int64)
     np.cumsum(np.bincount(colour, minlength=len(starts) - 1), out=starts[1:])
     # The narrowest type lets NumPy sort by radix; the sort is stable, so each class stays ascending.

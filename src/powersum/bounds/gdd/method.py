@@ -235,13 +235,17 @@ class GDD:
 
     def residuals(self) -> Residuals:
         """Violation of moment matching (eq. 8) and of entropy matching (eq. 10) at the present point."""
-        of_delta, entropies = self.gradients()
+        of_delta, mismatch = self.gradients()
         variable, weights = self._wiring.regions.axis_variable, self._state.weights
         tau = self._problem.tau
-        total = np.bincount(variable, weights * entropies, minlength=len(tau))
+        total = np.bincount(variable, weights * mismatch, minlength=len(tau))
         mean = np.divide(total, tau, out=np.zeros_like(tau), where=tau > 0)
-        mismatch = weights * np.abs(entropies - mean[variable])
-        return Residuals(float(np.abs(of_delta).max(initial=0.0)), float(mismatch.max(initial=0.0)))
+        # In place: these arrays are as large as all that the bound itself needs.
+        mismatch -= mean[variable]
+        np.abs(mismatch, out=mismatch)
+        mismatch *= weights
+        np.abs(of_delta, out=of_delta)
+        return Residuals(float(of_delta.max(initial=0.0)), float(mismatch.max(initial=0.0)))
 
     def sizes(self) -> dict[str, int | float]:
         """Numbers of regions, table entries and parameters, and the bytes of all arrays."""

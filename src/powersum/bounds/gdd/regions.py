@@ -76,8 +76,6 @@ def factor_graph(problem: Problem, order: IntArray, *, at_seam: IntArray | None 
         degree[at_seam] = np.maximum(degree[at_seam], 2)
     shared = np.flatnonzero(degree > 1)
     separator_of = positions_of(shared, model.n_variables)
-    owner = np.repeat(np.arange(model.n_factors), np.diff(model.scope_starts))
-    linked = separator_of[model.scope_variables] >= 0
     return junction_graph(
         problem,
         order,
@@ -86,9 +84,17 @@ def factor_graph(problem: Problem, order: IntArray, *, at_seam: IntArray | None 
         factor_cluster=np.arange(model.n_factors),
         separator_starts=np.arange(len(shared) + 1),
         separator_variables=shared,
-        edge_separator=separator_of[model.scope_variables][linked],
-        edge_cluster=owner[linked],
+        # Nobody here holds on to them: of a model with millions of variables each of such arrays counts.
+        **_edges(model, separator_of),
     )
+
+
+def _edges(model: Model, separator_of: IntArray) -> dict[str, IntArray]:
+    """Each place of a shared variable in a scope: its separator, and the factor."""
+    separator = separator_of[model.scope_variables]
+    linked = separator >= 0
+    owner = np.repeat(np.arange(model.n_factors), np.diff(model.scope_starts))
+    return {"edge_separator": separator[linked], "edge_cluster": owner[linked]}
 
 
 def junction_graph(
@@ -126,6 +132,7 @@ def junction_graph(
     owner = np.repeat(np.arange(len(sizes)), sizes)
     axis_variable = np.concatenate([cluster_variables, separator_variables]).astype(np.int64)
     axis_variable = axis_variable[np.lexsort((position[axis_variable], owner))]
+    del owner
     entries = np.ones(len(sizes), dtype=np.int64)
     if len(axis_variable):
         entries = np.multiply.reduceat(np.append(model.cardinalities[axis_variable], 1), axis_start[:-1])
@@ -133,6 +140,7 @@ def junction_graph(
     table_start = starts_of(entries)
 
     blocks = _shift_blocks(n_clusters, n_separators, np.asarray(edge_separator), np.asarray(edge_cluster))
+    del edge_separator, edge_cluster
     separator_entries = entries[n_clusters:]
     block_variable, weight_blocks = _weight_blocks(
         problem.tau, axis_start, axis_variable, n_clusters, separator_variables, separator_starts, blocks
@@ -144,6 +152,7 @@ def junction_graph(
     n_sum_axes = np.add.reduceat(np.append(~is_max, False).astype(np.int64), axis_start[:-1])
     block_closed = np.zeros(len(block_size), dtype=np.int64)
     block_closed[:n_separators] = n_sum_axes[n_clusters:] == 0
+    del blocks, weight_blocks, entries, separator_entries, is_max, n_sum_axes
 
     shapes, region_shape, member_kind = shapes_of(
         model.cardinalities, axis_start, axis_variable, block_start, member_region, block_size, block_variable
@@ -269,7 +278,7 @@ def _coloured(
     sequence: IntArray, block_start: IntArray, member_region: IntArray, n_regions: int
 ) -> tuple[IntArray, IntArray]:
     """Starts of the colours, and the blocks sorted by them: no two blocks of one colour touch the same region."""
-    rank = positions_of(sequence)
-    blocks_of = incidence(n_regions, block_start, member_region)
-    classes = colour_classes(len(sequence), blocks_of.starts, rank[blocks_of.factors])
+    starts, blocks = incidence(n_regions, block_start, member_region)[:2]
+    blocks = positions_of(sequence)[blocks]
+    classes = colour_classes(len(sequence), starts, blocks)
     return classes.starts, sequence[classes.variables]

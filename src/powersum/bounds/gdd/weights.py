@@ -18,9 +18,8 @@ def start_weights(regions: Regions, tau: FloatArray, start: str) -> FloatArray:
     n_regions = len(regions.table_start) - 1
     owner = np.repeat(np.arange(n_regions), np.diff(regions.axis_start))
     count = np.bincount(variable, minlength=len(tau))
-    uniform = tau[variable] / count[variable]
     if start == "uniform":
-        return uniform
+        return np.asarray((tau / np.maximum(count, 1))[variable])
     is_cluster = owner < regions.n_clusters
     is_first, is_last = np.zeros((2, len(variable)), dtype=bool)
     is_first[regions.axis_start[:-1]] = True
@@ -34,13 +33,17 @@ def start_weights(regions: Regions, tau: FloatArray, start: str) -> FloatArray:
         heavy = is_cluster & ~is_last
     n_heavy = np.bincount(variable[heavy], minlength=len(tau))
     # Eliminated last in all of its cliques: mini-bucket would sum it alone, which is the separator's part here.
-    single = np.diff(regions.axis_start)[owner] == 1
-    heavy |= (n_heavy[variable] == 0) & single & (owner >= regions.n_clusters)
+    single = np.diff(regions.axis_start) == 1
+    single[: regions.n_clusters] = False
+    heavy |= (n_heavy == 0)[variable] & single[owner]
     n_heavy = np.bincount(variable[heavy], minlength=len(tau))
-    heavy |= n_heavy[variable] == 0
+    heavy |= (n_heavy == 0)[variable]
     n_heavy = np.bincount(variable[heavy], minlength=len(tau))
-    weights = np.where(heavy, tau[variable] / np.maximum(n_heavy[variable], 1), 0.0)
+    # Shares are computed for each variable and handed out: there are several times as many axes.
+    weights = np.where(heavy, (tau / np.maximum(n_heavy, 1))[variable], 0.0)
     if start == "wmb":
         return weights
-    small = np.minimum(SHARE, 1.0 / count[variable])
-    return (1.0 - small * count[variable]) * weights + small * tau[variable]
+    small = np.minimum(SHARE, 1.0 / np.maximum(count, 1))
+    weights *= (1.0 - small * count)[variable]
+    weights += (small * tau)[variable]
+    return weights
