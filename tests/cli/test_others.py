@@ -15,7 +15,7 @@ COMMANDS = [
     "bound",
     "info",
     "generate",
-    *(f"generate {kind}" for kind in ("grid", "pedigree", "diagnosis", "random")),
+    *(f"generate {kind}" for kind in ("grid", "pedigree", "diagnosis", "detection", "random")),
 ]
 
 
@@ -74,6 +74,7 @@ def test_info_where_nothing_is_left_to_do(command: Command, tmp_path: Path) -> N
         "grid --rows 3 --columns 4 --kind bayes --states 3",
         "pedigree --people 8 --loci 2",
         "diagnosis --variables 20 --states 3",
+        "detection --parts 6 --states 4",
         "random --variables 9 --factors 12 --zeros 0.2",
     ],
 )
@@ -99,6 +100,7 @@ def test_generate(command: Command, tmp_path: Path, words: str, ending: str) -> 
         ("grid --strength nan -o x.uai", "strength is nan: it must be a number ≥ 0"),
         ("pedigree --people 5 --founders 6 -o x.uai", "people is 5: it must be 6 or more"),
         ("diagnosis --states 1 -o x.uai", "states is 1: it must be 2 or more"),
+        ("detection --parts 20 --strength 900 -o x.uai", "is too large for a file"),
         ("random --seed -1 -o x.uai", "'--seed'"),
         ("grid -o x.bin", "x.bin: unknown kind of model"),
         ("grid -o nowhere/x.uai", "nowhere/x.uai: cannot be written (No such file or directory)"),

@@ -20,6 +20,7 @@ SMALL: dict[str, Callable[[int], Instance]] = {
     "pedigree, two loci": lambda seed: ps.generate.pedigree(3, 2, founders=2, alleles=3, typed=0.7, seed=seed),
     "diagnosis": lambda seed: ps.generate.diagnosis(10, states=3, observed=0.5, seed=seed),
     "random": lambda seed: ps.generate.random(8, 12, zeros=0.5, seed=seed),
+    "detection": lambda seed: ps.generate.detection(5, states=3, seed=seed),
 }
 
 
@@ -100,6 +101,20 @@ def test_diagnosis_networks_of_the_papers_size(variables: int, states: int) -> N
     assert model.n_variables == variables
     assert int(model.cardinalities.max()) == states
     assert int(np.diff(model.table_starts).max()) <= 20_000
+
+
+def test_detection_has_a_table_of_several_hundred_for_each_pair() -> None:
+    model, query = ps.generate.detection(seed=3)
+    pairs = [(factor.scope, factor.log_table) for factor in model.factors() if len(factor.scope) == 2]
+    assert [scope for scope, _ in pairs] == [(a, b) for a in range(60) for b in range(a + 1, 60)]
+    assert {table.shape for _, table in pairs} == {(16, 16)}
+    # Bilinear in places of two coordinates, so of rank two.
+    assert all(np.linalg.matrix_rank(table) == 2 for _, table in pairs)
+    assert 200 < model.log_values.max() <= 400
+    assert -400 <= model.log_values.min() < -200
+    assert len(query) == 55
+    half, _ = ps.generate.detection(seed=3, strength=50.0)
+    np.testing.assert_array_equal(2 * half.log_values, model.log_values)
 
 
 def test_a_million_variables_take_no_python_loop() -> None:

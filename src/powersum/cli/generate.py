@@ -127,6 +127,25 @@ def diagnosis(
 
 @generate_app.command(
     epilog=examples(
+        "powersum generate detection -o parts.uai",
+        "powersum generate detection --parts 60 --states 21 --seed 1 -o parts.uai.gz",
+    )
+)
+def detection(
+    output: Output,
+    parts: Annotated[int, typer.Option(metavar="N", help="Parts of the object.")] = 60,
+    states: Annotated[int, typer.Option(metavar="N", help="Candidate places of each part.")] = 16,
+    strength: Annotated[float, typer.Option(metavar="X", help="Log entries are between -4 and 4 times this.")] = 100.0,
+    share: Share = 0.92,
+    seed: Seed = 0,
+) -> None:
+    """A part-based detection model: a table for every pair of parts."""
+    files = _files(output)
+    _write(generate.detection(parts, states=states, strength=strength, share=share, seed=seed), files)
+
+
+@generate_app.command(
+    epilog=examples(
         "powersum generate random --variables 50 --factors 75 -o random.uai",
         "powersum generate random --variables 200 --factors 300 --states 5 --scope 4 --zeros 0.3 -o hard.uai",
     )

@@ -7,9 +7,10 @@
 """
 
 from powersum.generate.blocks import Instance
+from powersum.generate.detections import detection
 from powersum.generate.diagnostic import diagnosis
 from powersum.generate.grids import grid
 from powersum.generate.pedigrees import pedigree
 from powersum.generate.random_factors import random
 
-__all__ = ["Instance", "diagnosis", "grid", "pedigree", "random"]
+__all__ = ["Instance", "detection", "diagnosis", "grid", "pedigree", "random"]
