@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import concurrent.futures as cf
+import contextvars
+import logging
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -205,6 +207,50 @@ def test_a_goodbye_that_takes_too_long_costs_no_result(monkeypatch: pytest.Monke
     with connected("tcp://127.0.0.1:1") as client:
         pass
     assert isinstance(client, Slow)
+
+
+def test_only_what_dask_says_of_this_connection_is_silent(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    said = logging.getLogger("distributed.core")
+    monkeypatch.setattr(said, "propagate", True)
+    monkeypatch.setattr(logging.getLogger("distributed"), "propagate", True)
+    before = said.level, list(said.filters)
+
+    class Telling:
+        def __init__(self, *_: object, **__: object) -> None:
+            said.error("ours, at its begin")
+
+        def close(self, timeout: float) -> None:
+            said.error("ours, at its end")
+
+    monkeypatch.setattr("distributed.Client", Telling)
+    with connected("tcp://127.0.0.1:1"):
+        contextvars.Context().run(said.error, "of another client")
+        with connected("tcp://127.0.0.1:2"):
+            pass
+        said.error("ours, with another one over")
+    said.error("afterwards")
+    assert [record.getMessage() for record in caplog.records] == ["of another client", "afterwards"]
+    assert (said.level, list(said.filters)) == before
+
+
+def test_a_scheduler_that_ends_is_silent(tmp_path: Path) -> None:
+    """Dask logs in its own thread that the connection is lost."""
+    script = """
+import sys
+from tests.cluster.machines import eventually, kill, machines
+from powersum.cluster.dask_workers import connected
+from pathlib import Path
+with machines(Path(sys.argv[1]), 0) as here, connected(here.address) as client:
+    client._timeout = 1
+    kill(here.scheduler)
+    eventually(lambda: client.status in ("connecting", "closed"), "the client notices")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, env=environment(), check=True
+    )
+    assert done.stderr == ""
 
 
 @pytest.mark.parametrize("executor", [0, -1, True, "two", 1.5, object()])

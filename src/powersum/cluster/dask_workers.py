@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, cast
 
 from powersum.cluster.errors import ClusterError
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 CONNECT_SECONDS = 10
 """How long to wait for a scheduler, and for its first worker."""
+
+DASK = "distributed"
+"""Dask's package, and what the names of its loggers begin with."""
 
 DASK_SHARE = 0.6
 """Share of a worker's own limit on memory that tasks may hold: from 0.7 on Dask begins to act, and at 0.95 kills it."""
@@ -41,20 +45,41 @@ def _called(value: Any, function: Any, arguments: tuple[Any, ...]) -> tuple[bool
 def connected(address: str) -> Iterator[Client]:
     """A client of the scheduler at an address such as ``tcp://127.0.0.1:8786``."""
     distributed = _distributed()
-    # What goes wrong is told by our own line; Dask's would come before it, with a traceback.
-    for name in list(logging.root.manager.loggerDict):
-        if name.split(".")[0] == "distributed":
-            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    with _silent():
+        try:
+            client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+        except (OSError, ValueError) as error:
+            raise ClusterError(f"no scheduler at {address} ({words(error)})") from None
+        try:
+            yield client
+        finally:
+            # A scheduler that does not answer a goodbye in time costs no result.
+            with suppress(OSError):
+                client.close(timeout=CONNECT_SECONDS)
+
+
+_SILENT: ContextVar[bool] = ContextVar("silent", default=False)
+"""True in this thread, and in what Dask's event loop does for it: tasks inherit the context of their caller."""
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """Drop what Dask logs about this connection: our own line says it. Other clients of the process log as before."""
+
+    def others(record: logging.LogRecord) -> bool:
+        del record
+        return not _SILENT.get()
+
+    loggers = [logging.getLogger(name) for name in list(logging.root.manager.loggerDict) if name.startswith(DASK)]
+    before = _SILENT.set(True)
+    for logger in loggers:
+        logger.addFilter(others)
     try:
-        client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
-    except (OSError, ValueError) as error:
-        raise ClusterError(f"no scheduler at {address} ({words(error)})") from None
-    try:
-        yield client
+        yield
     finally:
-        # Whoever does not answer a goodbye in time takes no result with them.
-        with suppress(OSError):
-            client.close(timeout=CONNECT_SECONDS)
+        for logger in loggers:
+            logger.removeFilter(others)
+        _SILENT.reset(before)
 
 
 def _distributed() -> Any:
