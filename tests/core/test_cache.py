@@ -273,6 +273,7 @@ def test_sizes_and_clearing_touch_nothing_else(tmp_path: Path, monkeypatch: pyte
             "    from powersum.core import (\n    cache,\n    jit,\n)",
             {"core/__init__.py", "core/cache.py", "core/jit.py"},
         ),
+        ("    from powersum.core import cache", set()),
         ("import powersum.core.jit as jit, os", {"core/__init__.py", "core/jit.py"}),
         ("from collections.abc import powersum", set()),
     ],
@@ -281,6 +282,42 @@ def test_imports_are_found_by_their_lines(line: str, files: set[str], tmp_path: 
     path = tmp_path / "module.py"
     path.write_text(f'"""Text."""\n\n{line}\n', encoding="utf-8")
     assert {Path(place).relative_to(cache.PACKAGE).as_posix() for place in cache._module(str(path)).imports} == files
+
+
+EDGES = """
+import builtins, importlib, sys
+found, original = set(), builtins.__import__
+
+def noting(name, globals=None, locals=None, fromlist=(), level=0):
+    importer = (globals or {}).get("__name__", "")
+    if importer.startswith("powersum.") and name.startswith("powersum."):
+        found.update((importer, name, one) for one in fromlist or [""])
+    return original(name, globals, locals, fromlist, level)
+
+builtins.__import__ = noting
+for name in sys.argv[1:]:
+    importlib.import_module(name)
+for edge in found:
+    print(*edge, sep=",")
+"""
+
+
+def test_all_that_is_imported_while_constants_are_made_is_in_the_stamp() -> None:
+    """Also what a function imports that a module calls while it is imported itself."""
+    kernels = [path for path in cache.PACKAGE.rglob("*.py") if "core.jit import" in path.read_text(encoding="utf-8")]
+    names = [".".join(("powersum", *path.relative_to(cache.PACKAGE).with_suffix("").parts)) for path in kernels]
+    done = subprocess.run([sys.executable, "-c", EDGES, *names], capture_output=True, text=True, check=True)
+    assert len(done.stdout.splitlines()) > len(names) > 50
+    for line in done.stdout.splitlines():
+        importer, module, name = line.split(",")
+        wanted = cache._places(module) | cache._places(f"{module}.{name}")
+        assert wanted <= cache._module(file_of(importer)).imports, line
+
+
+def file_of(module: str) -> str:
+    """The source of a module of the package."""
+    path = cache.PACKAGE.joinpath(*module.split(".")[1:])
+    return str(path / "__init__.py" if path.is_dir() else path.with_suffix(".py"))
 
 
 def test_how_code_is_kept_is_part_of_every_stamp(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,8 @@ it: after an upgrade the old code would run. Here every file of compiled code li
 the function's module and of all modules of the package that it imports, directly or not. Another source is another
 folder, so that old code is never looked at; folders that nobody used for long are removed.
 
+Imports within functions count in modules that have compiled functions. In others they run after all constants are made.
+
 Knows nothing of Numba, so that asking for the folder does not import it; :mod:`powersum.core.jit` reads and writes.
 """
 
@@ -202,9 +204,12 @@ def _module(path: str) -> _Module:
     with open(path, "rb") as file:
         source = file.read()
     inside = path.startswith(_WITHIN)
+    compiles = b"jit" in source
     name = path.removeprefix(_WITHIN).replace(os.sep, "/") if inside else os.path.basename(path)
     found: set[str] = set()
     for match in _IMPORT.finditer(source.decode("utf-8")):
+        if match[0][0] in " \t" and not compiles:
+            continue
         module, names, plain = match.groups()
         if plain is not None:
             wanted = [word.split(" as ")[0].strip() for word in plain.split(",")]
