@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powersum_check.archive import Archive
+from powersum_check.arrays import ARRAYS, PAIRS, REAL, WHOLE
 from powersum_check.errors import BadFile, Rejected
 from powersum_check.model import Factor, Model, Question
 from powersum_check.numbers import MOST_AXES, FloatArray, IntArray, Table, add
@@ -36,20 +37,25 @@ class Step:
     question: Question
     domains: Domains
     memory: int
+    kind: str
 
     def __contains__(self, name: str) -> bool:
+        assert name in ARRAYS[self.kind]
         return f"{self.number}/{name}" in self.archive
 
     def integers(self, name: str, *, low: int = 0, high: int = 1 << 53, columns: int | None = None) -> IntArray:
         """Whole numbers from ``low`` to below ``high``, in rows of so many columns if given."""
+        assert ARRAYS[self.kind][name] == (WHOLE if columns is None else PAIRS)
         return self.archive.integers(f"{self.number}/{name}", low=low, high=high, columns=columns)
 
     def floats(self, name: str, *, infinite: bool = False) -> FloatArray:
         """Finite numbers, unless -inf is allowed."""
+        assert ARRAYS[self.kind][name] == REAL
         return self.archive.floats(f"{self.number}/{name}", infinite=infinite)
 
     def starts(self, name: str, total: int) -> IntArray:
         """Where consecutive pieces of ``total`` things start, and the total."""
+        assert ARRAYS[self.kind][name] == WHOLE
         return self.archive.starts(f"{self.number}/{name}", total)
 
     def pieces(self, starts: str, things: list[int]) -> list[Scope]:

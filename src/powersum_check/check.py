@@ -15,7 +15,7 @@ from powersum_check.claims import refuse_if_more
 from powersum_check.errors import BadFile, Rejected
 from powersum_check.model import Factor, Model, Question, evidence_of, with_likelihoods
 from powersum_check.numbers import MEASURE, Table
-from powersum_check.steps import Proven, lower_bound, prove
+from powersum_check.steps import Proven, known_kind, lower_bound, prove
 
 VERSION = 4
 
@@ -122,7 +122,7 @@ def _check(
     root = root_box(model, claimed)
     proven: list[Proven] = []
     for number, one in enumerate(heads):
-        step = Step(archive, number, whole, claimed, root, memory)
+        step = Step(archive, number, whole, claimed, root, memory, known_kind(number, one))
         step = replace(step, domains=restricted(step))
         try:
             proven.append(Proven(step.domains, *prove(step, one, proven)))

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from powersum_check.arrays import ARRAYS
 from powersum_check.box import Domains, Step, is_empty, within, without_removed
 from powersum_check.branching import branching
 from powersum_check.conditioning import conditioning
@@ -34,21 +35,26 @@ def lower_bound(proven: Sequence[Proven], assignment: Mapping[int, int]) -> floa
     return max((p.log_lower for p in fitting), default=-math.inf)
 
 
+def known_kind(number: int, head: dict[str, Any]) -> str:
+    """The kind of a step."""
+    kind = head.get("kind")
+    if not isinstance(kind, str) or kind not in ARRAYS:
+        raise BadFile(f"step {number} is of no known kind: {str(kind)[:40]!r}")
+    return kind
+
+
 def prove(step: Step, head: dict[str, Any], earlier: Sequence[Proven]) -> tuple[float, float]:
     """The lower and the upper bound that a step proves on the value of its box."""
     if is_empty(step.domains):
         return -math.inf, -math.inf
-    kind = head.get("kind")
-    if kind == "mean-field":
+    if step.kind == "mean-field":
         return mean_field(step), math.inf
-    if kind == "split":
+    if step.kind == "split":
         return _split(step, head, earlier)
-    if kind not in ("tree", "conditioning", "branching"):
-        raise BadFile(f"step {step.number} is of no known kind: {str(kind)[:40]!r}")
     step = replace(step, domains=without_removed(step))
     if is_empty(step.domains):
         return -math.inf, -math.inf
-    return {"tree": _tree, "conditioning": conditioning, "branching": branching}[kind](step)
+    return {"tree": _tree, "conditioning": conditioning, "branching": branching}[step.kind](step)
 
 
 def _tree(step: Step) -> tuple[float, float]:

@@ -67,8 +67,9 @@ def proven(model: ps.Model, weights: list[float], certificate: Certificate, numb
     checked, memory = to_check(model), 10**9
     question = pc.Question(tuple(weights))
     archive = Archive(packed(certificate), memory)
-    step = Step(archive, number, checked, question, root_box(checked, question), memory)
-    return prove(replace(step, domains=restricted(step)), certificate.head["steps"][number], [])
+    head = certificate.head["steps"][number]
+    step = Step(archive, number, checked, question, root_box(checked, question), memory, head["kind"])
+    return prove(replace(step, domains=restricted(step)), head, [])
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -113,10 +113,10 @@ def by_branching(ground: Ground, search: CostSearch, problem: Problem, seconds: 
     """Branch and bound in whole numbers, walked once more; its root alone where that takes too long."""
     proof = CostProof(search, memory=memory)
     proof.run(time.monotonic() + seconds)
-    step = ground.tree(_others(ground.problem, problem), proof.arrays(problem))
+    step = ground.tree(_others(ground.problem, problem), proof.arrays(problem), kind="branching")
     # A configuration costs whole units less than it truly loses, so the bound is not below what the checker finds.
     log_upper = search.costs.log_upper(proof.cost) + search.costs.log_error + problem.log_constant
-    return Proof([replace(step, kind="branching")], log_upper)
+    return Proof([step], log_upper)
 
 
 def by_sums(ground: Ground, tree: FixedTree, problem: Problem, recorded: Recorded) -> Step:
@@ -142,7 +142,7 @@ def by_conditioning_given(ground: Ground, problem: Problem, arrays: Mapping[str,
 
 
 def _conditioned(ground: Ground, problem: Problem, arrays: Mapping[str, Array]) -> Step:
-    return replace(ground.tree(_others(ground.problem, problem), arrays), kind="conditioning")
+    return ground.tree(_others(ground.problem, problem), arrays, kind="conditioning")
 
 
 def by_distributions(ground: Ground, bound: Variational, problem: Problem, states: IntArray) -> Step | None:

@@ -25,6 +25,7 @@ from powersum.core.errors import InputError
 from powersum.model.question import Question
 from powersum.prepare.problem import Problem
 from powersum.prepare.proof import Proof, Step
+from powersum.prepare.step_arrays import ARRAYS, PAIRS, misfit
 from powersum.search.recall import Listed
 from powersum_check.archive import Archive
 from powersum_check.check import VERSION, check, question_of
@@ -33,17 +34,10 @@ from powersum_check.model import Factor
 from powersum_check.model import Model as Checked
 from powersum_check.model import Question as Asked
 from powersum_check.numbers import Table
+from powersum_check.steps import known_kind
 
 MOST_BYTES = 4e9
 """Bytes that a checkpoint may take unpacked, where the question allows more."""
-
-PAIRS = ("box", "removed", "edges")
-ARRAYS = (
-    *PAIRS,
-    *("groups", "order", "node_starts", "node_variables", "parent", "weight", "home", "edge_starts", "edge_variables"),
-    *("shifts", "context_variables", "context_counts", "context_states", "context_settled", "q"),
-)
-"""All arrays that a step may have."""
 
 
 class Resumed:
@@ -131,7 +125,9 @@ class Resumed:
         if found.log_upper == -math.inf:
             board.impossible(lambda _: Proof(self._steps, -math.inf))
             return
-        board.offer_upper(problem, above, 0.0, prover=lambda _: Proof(self._steps, found.log_upper))
+        # It is kept at once: checkpoints to come prove no less, whatever else has a proof in between.
+        board.offer_upper(problem, above, 0.0)
+        board.offer_proof(Proof(self._steps, found.log_upper))
         states = self.states(problem)
         complete = states is not None and (states[problem.tau == 0.0] >= 0).all()
         if complete or not (problem.tau == 0.0).any():
@@ -147,19 +143,22 @@ class Resumed:
         listed = self._head.get("steps")
         if not isinstance(listed, list) or not all(isinstance(step, dict) for step in listed):
             raise InputError(f"{os.fspath(self._path)}: steps is not a list of objects")
-        return [
-            Step(
-                str(step.get("kind")),
-                dict(self._arrays_of(number)),
-                {name: value for name, value in step.items() if name != "kind"},
-            )
-            for number, step in enumerate(listed)
-        ]
+        steps = []
+        for number, step in enumerate(listed):
+            kind = known_kind(number, step)
+            options = {name: value for name, value in step.items() if name != "kind"}
+            steps.append(Step(kind, dict(self._arrays_of(number, kind)), options))
+        return steps
 
-    def _arrays_of(self, number: int) -> Iterator[tuple[str, Any]]:
-        for name in ARRAYS:
-            if f"{number}/{name}" in self._archive:
-                yield name, self._archive.array(f"{number}/{name}", 2 if name in PAIRS else 1)
+    def _arrays_of(self, number: int, kind: str) -> Iterator[tuple[str, Any]]:
+        """All arrays of a step, so that it proves as part of another certificate what it proves in the file."""
+        for name, holds in ARRAYS[kind].items():
+            place = f"{number}/{name}"
+            if place in self._archive:
+                array = self._archive.array(place, 2 if holds == PAIRS else 1)
+                if wrong := misfit(kind, name, array):
+                    raise InputError(f"{os.fspath(self._path)}: {place} {wrong}")
+                yield name, array
 
     def _saved_tree(self) -> Saved | None:
         """The first tree of everything in the file."""

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from powersum.core.arrays import FloatArray, IntArray, starts_of
 from powersum.model.model import Model
 from powersum.prepare.problem import Problem
+from powersum.prepare.step_arrays import misfit
 
 Array = NDArray[Any]
 
@@ -31,6 +32,11 @@ class Step:
     kind: str
     arrays: Mapping[str, Array]
     options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, array in self.arrays.items():
+            wrong = misfit(self.kind, name, array)
+            assert wrong is None, f"{name} {wrong}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,9 +89,17 @@ class Ground:
     order: IntArray | None
     problem: Problem
 
-    def tree(self, forests: Sequence[Forest], more: Mapping[str, Array] | None = None, *, box: bool = False) -> Step:
+    def tree(
+        self,
+        forests: Sequence[Forest],
+        more: Mapping[str, Array] | None = None,
+        *,
+        box: bool = False,
+        kind: str = "tree",
+    ) -> Step:
         """A tree over all variables from forests that hold those of the reduced problem.
 
+        A step of another ``kind`` has a tree too, and ``more`` arrays.
         With ``box`` the possible states are a restriction, which needs no reason where only a lower bound is wanted.
         """
         order = self._order([forest.order for forest in forests])
@@ -107,7 +121,7 @@ class Ground:
                 "edge_variables": small(forest.edge_variables),
                 "shifts": forest.shifts,
             }
-        return Step("tree", arrays | dict(more or {}))
+        return Step(kind, arrays | dict(more or {}))
 
     def given(self, step: Step, states: IntArray, more: Mapping[str, Array]) -> Step:
         """A tree where max variables have one state, -1 where they have none: a box, and shifts for no other states."""
