@@ -46,9 +46,9 @@ def wrong_tables(case: Case, model: ps.Model) -> Wrong:
     return []
 
 
-def wrong_history(history: Sequence[ps.Snapshot], truth: Truth, relative: float = ALLOWANCE) -> Iterator[str]:
+def wrong_history(history: Sequence[ps.Snapshot], truth: Truth) -> Iterator[str]:
     """Every snapshot holds, and bounds never get worse."""
-    allowed = slack(truth.value, truth.error, relative)
+    allowed = slack(truth.value, truth.error)
     last = None
     for at, now in enumerate(history):
         if math.isnan(now.log_upper) or math.isnan(now.log_lower):
@@ -71,11 +71,11 @@ def wrong_result(
 ) -> Wrong:
     """All that is wrong with a result, and with the snapshots on the way to it."""
     wrong = list(wrong_history(result.history, truth))
-    # What bound computes from scratch at its end may correct what it showed before by rounding, and says so.
-    relative = CLOSE if case.entry == "bound" else ALLOWANCE
-    wrong += [f"shown, {text}" for text in wrong_history(seen, truth, relative)]
     ends = ps.Snapshot(0.0, 0, result.log_upper, result.log_lower)
-    wrong += [f"result, {text}" for text in wrong_history([ends], truth)]
+    wrong += [f"shown, {text}" for text in wrong_history([*seen, ends], truth)]
+    past = iter(result.history)
+    if not all(snapshot in past for snapshot in seen):
+        wrong.append(f"history: shown were {list(seen)}, the result has {list(result.history)}")
     if result.history and result.log_upper != result.history[-1].log_upper:
         wrong.append(f"history: it ends with {result.history[-1].log_upper!r}, the result has {result.log_upper!r}")
     wrong += _wrong_status(result, truth)

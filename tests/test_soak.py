@@ -115,11 +115,11 @@ class TestOracle:
         np.testing.assert_allclose(found[2], right[1], atol=1e-15)
 
 
-def claimed(**changes: Any) -> tuple[str, ...]:
-    """What the soak says to the true answer with something changed."""
+def claimed(seen: Sequence[ps.Snapshot] = (), **changes: Any) -> tuple[str, ...]:
+    """What the soak says to the true answer with something changed, after some snapshots."""
     model, question = MODEL.model(), MODEL.questions[0]
     result = replace(ps.solve(model, [0], time_limit=10.0), **changes)
-    return tuple(wrong_result(MODEL, model, question, result, truth(MODEL), ()))
+    return tuple(wrong_result(MODEL, model, question, result, truth(MODEL), seen))
 
 
 class TestFalseClaims:
@@ -148,6 +148,15 @@ class TestFalseClaims:
     )
     def test_false_ones_do_not(self, changes: dict[str, Any], word: str) -> None:
         assert any(word in text for text in claimed(**changes))
+
+    @pytest.mark.parametrize(
+        ("shown", "word"), [(math.nextafter(VALUE, 0.0), "history"), (VALUE, "shown, rising"), (VALUE + 1.0, "")]
+    )
+    def test_what_was_shown_is_kept(self, shown: float, word: str) -> None:
+        snapshot = ps.Snapshot(0.0, 0, shown)
+        history = (*(() if word == "history" else (snapshot,)), ps.Snapshot(1.0, 1, self.VALUE + 1e-12, self.VALUE))
+        wrong = claimed([snapshot], history=history, log_upper=self.VALUE + 1e-12)
+        assert any(word in text for text in wrong) if word else not wrong
 
     def test_marginals(self) -> None:
         question = Question((1.0, 1.0, 1.0))

@@ -49,13 +49,14 @@ def test_the_constant_and_the_rounding_of_the_preparation_count_once() -> None:
     assert board.incumbent.log_value == 4.0
 
 
-def test_the_point_counts_them_once_too() -> None:
+def test_the_check_at_the_point_leaves_them_out() -> None:
     board, problem = Board(3), problem_with(100.0, 1e-7)
-    board.offer_upper(problem, 5.0, 0.0, lambda: 6.0)
-    board.snapshot(0.0)
+    board.offer_upper(problem, 5.0, 1e-8, lambda: 5.0)
     board.confirm()
-    assert board.log_upper == pytest.approx(106.0 + 1e-7, abs=1e-12)
-    assert [past.log_upper for past in board.history] == [board.log_upper]
+    assert board.log_upper == pytest.approx(105.0 + 1.1e-7, abs=1e-12)
+    board.offer_upper(problem, 4.0, 0.0, lambda: 5.0)
+    with pytest.raises(RuntimeError, match="computed again"):
+        board.confirm()
 
 
 @pytest.mark.parametrize(("value", "error"), [(NAN, 0.0), (0.0, NAN), (0.0, math.inf), (0.0, 1.0), (math.inf, 0.0)])
@@ -174,27 +175,36 @@ def test_a_better_bound_has_its_own_point() -> None:
     assert board.log_upper == -2.0
 
 
-@pytest.mark.parametrize(("again", "claimed"), [(-2.0, -1.0), (-0.5, -0.5), (NAN, math.inf)])
-def test_no_snapshot_claims_more_than_was_confirmed(again: float, claimed: float) -> None:
+@pytest.mark.parametrize("again", [-2.0, -1.0 + 1e-12, math.inf])
+def test_what_was_shown_is_not_revised(again: float) -> None:
     board = Board(3)
     board.offer_upper(PLAIN, 3.0, 0.0)
     board.snapshot(0.0)
     board.offer_upper(PLAIN, -1.0, 0.0, lambda: again)
     board.snapshot(1.0)
+    shown = list(board.history)
     board.confirm()
     board.confirm()
-    assert board.log_upper == claimed
-    assert [past.log_upper for past in board.history] == [max(3.0, claimed), claimed]
+    assert board.log_upper == -1.0
+    assert board.history == shown
 
 
-def test_notes_about_the_lower_bound_are_judged_by_the_confirmed_one() -> None:
+def test_a_bound_that_is_not_confirmed_is_no_answer_from_then_on() -> None:
+    board = Board(3)
+    board.offer_upper(PLAIN, -1.0, 0.0, lambda: -0.5)
+    for refused in (board.confirm, board.refuse):
+        with pytest.raises(RuntimeError, match="computed again"):
+            refused()
+    assert board.contradicted
+
+
+def test_notes_about_the_lower_bound_are_left_out_where_bounds_meet() -> None:
     board = Board(3)
     board.log_lower, board.notes = -1.0, (ONE_TERM,)
-    board.offer_upper(PLAIN, -1.0, 0.0, lambda: -0.5)
-    assert not board.last_notes
-    board.confirm()
-    assert board.log_upper == -0.5
+    board.offer_upper(PLAIN, -0.5, 0.0)
     assert ONE_TERM in board.last_notes
+    board.offer_upper(PLAIN, -1.0, 0.0)
+    assert not board.last_notes
 
 
 def test_snapshots_are_made_when_bounds_move() -> None:

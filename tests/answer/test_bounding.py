@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import powersum as ps
+from powersum.bounds.registry import METHODS
 from powersum.core.arrays import FloatArray
 from tests.oracle import exact_value
 from tests.strategies import weighted_models
@@ -37,15 +38,22 @@ def test_by_names() -> None:
     assert result.sizes["evidence"] == 1
 
 
+@pytest.mark.parametrize("method", ["auto", *METHODS])
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(weighted_models(), st.integers(0, 30), st.data())
-def test_every_snapshot_is_a_bound(case: tuple[ps.Model, FloatArray], sweeps: int, data: st.DataObject) -> None:
+@given(case=weighted_models(), sweeps=st.integers(0, 30), data=st.data())
+def test_every_snapshot_is_a_bound(
+    method: str, case: tuple[ps.Model, FloatArray], sweeps: int, data: st.DataObject
+) -> None:
+    """What a callback has seen is the history, to the last digit, and its end is the answer."""
     model, weights = case
+    seen: list[ps.Snapshot] = []
     evidence = {}
     if data.draw(st.booleans()):
         variable = data.draw(st.integers(0, model.n_variables - 1))
         evidence = {variable: data.draw(st.integers(0, int(model.cardinalities[variable]) - 1))}
-    result = ps.bound(model, evidence=evidence, query=ps.Query(weights), sweeps=sweeps)
+    query = ps.Query(weights)
+    result = ps.bound(model, evidence=evidence, query=query, sweeps=sweeps, method=method, callback=seen.append)
+    assert tuple(seen) == result.history
     exact = exact_value(model, weights, evidence=evidence)
     uppers = [snapshot.log_upper for snapshot in result.history]
     assert all(a >= b for a, b in pairwise(uppers))

@@ -134,20 +134,34 @@ def test_infeasible() -> None:
     st.floats(-1e6, 1e6) | st.none(),
     st.integers(0, 40),
 )
-def test_history_never_rises_and_ends_in_the_answer(values: list[float], recomputed: float | None, sweeps: int) -> None:
-    outcome = run(Scripted(values, recomputed=recomputed), Limits(sweeps=sweeps))
+def test_history_is_what_was_shown_and_ends_in_the_answer(
+    values: list[float], recomputed: float | None, sweeps: int
+) -> None:
+    seen: list[Snapshot] = []
+    method = Scripted(values, recomputed=recomputed)
+    try:
+        outcome = run(method, Limits(sweeps=sweeps), callback=seen.append)
+    except RuntimeError:
+        assert method.bound() > method.log_upper
+        return
+    assert tuple(seen) == outcome.history
     history = uppers(outcome.history)
     assert all(a >= b for a, b in pairwise(history))
-    assert history[-1] == outcome.log_upper
-    if recomputed is not None:
-        assert outcome.log_upper == recomputed
+    assert history[-1] == outcome.log_upper == min(values[: sweeps + 1])
+    assert method.bound() <= method.log_upper + 1e-6 * max(1.0, abs(method.bound()))
 
 
-def test_a_recomputed_bound_above_the_running_one_is_noted() -> None:
-    outcome = run(Scripted([5, 4, 3], recomputed=3.5), Limits(sweeps=2))
-    assert uppers(outcome.history) == [5, 4, 3.5]
-    assert "0.5 above" in outcome.notes[0]
-    assert run(Scripted([5, 4, 3], recomputed=3 + 1e-13), Limits(sweeps=2)).notes == ()
+@pytest.mark.parametrize("recomputed", [2.5, 3 + 1e-13, math.inf])
+def test_a_bound_computed_again_revises_nothing(recomputed: float) -> None:
+    outcome = run(Scripted([5, 4, 3], recomputed=recomputed), Limits(sweeps=2))
+    assert uppers(outcome.history) == [5, 4, 3]
+    assert outcome.log_upper == 3
+
+
+@pytest.mark.parametrize(("values", "recomputed"), [([5, 4, 3], 3.5), ([5, -math.inf], 3.0)])
+def test_a_bound_that_is_not_found_again_is_no_answer(values: list[float], recomputed: float) -> None:
+    with pytest.raises(RuntimeError, match=f"is {recomputed} when it is computed again"):
+        run(Scripted(values, recomputed=recomputed), Limits(sweeps=2))
 
 
 def test_callback_sees_every_snapshot() -> None:

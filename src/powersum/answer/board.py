@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from powersum.bounds.protocol import FAULT, fault_of
 from powersum.core.arrays import IntArray
 from powersum.model.result import Snapshot
 from powersum.model.rounding import certain
@@ -130,7 +131,7 @@ class Board:
         self.notes: tuple[str, ...] = ()
         self.sizes: dict[str, int | float] = {}
         self.history: list[Snapshot] = []
-        self._compute_again: Callable[[], float] | None = None
+        self._check: Callable[[], str | None] | None = None
         self._contradiction: str | None = None
         self.ground: Ground | None = None
         self.prover: Prover | None = None
@@ -191,16 +192,12 @@ class Board:
             Proves it, too, and can be asked at any time, while work goes on undisturbed: for checkpoints.
         """
         log_upper = certain(log_value + problem.log_constant, log_error + problem.log_error)
-        return self._take_upper(problem, log_upper, compute_again, prover, draft)
+        better = self._take_upper(log_upper, prover, draft)
+        if better and compute_again is not None:
+            self._check = lambda: fault_of(log_value + log_error, compute_again())
+        return better
 
-    def _take_upper(
-        self,
-        problem: Problem,
-        log_upper: float,
-        compute_again: Callable[[], float] | None,
-        prover: Prover | None,
-        draft: Prover | None,
-    ) -> bool:
+    def _take_upper(self, log_upper: float, prover: Prover | None, draft: Prover | None) -> bool:
         """A bound with the constant and all rounding in it; True if it is the best so far."""
         if self.ground is not None and prover is not None and log_upper < self._provable:
             # Better bounds may have come from where there is no proof.
@@ -210,10 +207,7 @@ class Board:
         if not log_upper < self.log_upper:
             return False
         self._refuse_contradiction(self.log_lower, log_upper)
-        self.log_upper = log_upper
-        self._compute_again = None
-        if compute_again is not None:
-            self._compute_again = lambda: compute_again() + problem.log_constant + problem.log_error
+        self.log_upper, self._check = log_upper, None
         return True
 
     def offer_lower(
@@ -285,7 +279,7 @@ class Board:
         log_upper = log_value + problem.log_constant + error
         if not math.isfinite(log_upper):
             return
-        self._take_upper(problem, log_upper, None, prover, None)
+        self._take_upper(log_upper, prover, None)
         self.offer_lower(problem, log_value, log_error, states)
         if error <= MOST_ROUNDING * max(1.0, abs(log_upper)):
             self.prove(reason)
@@ -297,7 +291,7 @@ class Board:
         if self.ground is not None and prover is not None:
             self.prover = prover
         self._refuse_contradiction(self.log_lower, -math.inf)
-        self.log_upper, self._compute_again, self.proven = -math.inf, None, True
+        self.log_upper, self._check, self.proven = -math.inf, None, True
 
     def prove(self, reason: str) -> None:
         """What is known is the answer; notes about bounds no longer apply."""
@@ -326,20 +320,17 @@ class Board:
             self._proof = proof
 
     def confirm(self) -> None:
-        """Compute the upper bound once more at the point it comes from, which takes memory and is given up by that.
+        """Check the upper bound at the point it comes from, which takes memory and is given up by that.
 
-        If a certificate is wanted, the point is proven before.
-        Should that ever be more than was claimed on the way, no snapshot may claim less.
+        If a certificate is wanted, the point is proven before. No bound changes, for rounding was counted when it was
+        taken. Where the bound is not confirmed there is no answer.
         """
         self.proof()
         self._draft = None
-        compute_again, self._compute_again = self._compute_again, None
-        if compute_again is not None:
-            least = compute_again()
-            least = math.inf if math.isnan(least) else least
-            if least > self.log_upper:
-                self.log_upper = least
-                self.history = [replace(past, log_upper=max(past.log_upper, least)) for past in self.history]
+        check, self._check = self._check, None
+        if check is not None:
+            self._contradiction = self._contradiction or check()
+            self.refuse()
 
     @property
     def last_notes(self) -> tuple[str, ...]:
@@ -366,8 +357,5 @@ class Board:
         Nothing tells which: no answer is better than a false proof.
         """
         if not log_lower <= log_upper:
-            self._contradiction = (
-                f"the bounds contradict each other: lower {log_lower!r}, upper {log_upper!r}."
-                " This is a fault of powersum; please report it with the model."
-            )
+            self._contradiction = f"the bounds contradict each other: lower {log_lower!r}, upper {log_upper!r}. {FAULT}"
         self.refuse()

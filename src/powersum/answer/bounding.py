@@ -260,7 +260,7 @@ def bound(
                 log_error += tightener.log_error
                 outcome = replace(outcome, exact=True, reason="One table holds every bucket: the value is exact.")
             elif repair is None:
-                outcome = _impossible(outcome)
+                outcome = _impossible(outcome, started, callback)
             states = decoded if repair is None else repair
             if certificate and outcome.log_upper > -math.inf:
                 assert isinstance(tightener, Provable)
@@ -292,7 +292,7 @@ def bound(
         sizes=sizes,
         version=__version__,
         residuals=residuals,
-        notes=(*outcome.notes, *unproven),
+        notes=unproven,
         question=question.asked(),
         certificate=proof,
     )
@@ -378,14 +378,16 @@ def _without_search(problem: Problem, started: float, callback: Callback | None)
         if problem.feasible
         else "Nothing has positive probability: the zeros of the model and the evidence exclude every state."
     )
-    return Outcome(log_upper, (snapshot,), reason, interrupted=False, notes=())
+    return Outcome(log_upper, (snapshot,), reason, interrupted=False)
 
 
-def _impossible(outcome: Outcome) -> Outcome:
+def _impossible(outcome: Outcome, started: float, callback: Callback | None) -> Outcome:
     """The outcome once a search has shown that the zeros leave no configuration at all."""
-    history = (*outcome.history[:-1], replace(outcome.history[-1], log_upper=-math.inf))
+    snapshot = Snapshot(working_time() - started, outcome.history[-1].sweep, -math.inf)
+    if callback is not None:
+        callback(snapshot)
     reason = "Nothing has positive probability: a search through the zeros of the model found no way around them."
-    return Outcome(-math.inf, history, reason, interrupted=False, notes=outcome.notes)
+    return Outcome(-math.inf, (*outcome.history, snapshot), reason, interrupted=False)
 
 
 def _status(problem: Problem, outcome: Outcome) -> Status:

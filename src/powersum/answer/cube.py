@@ -75,7 +75,7 @@ class Report:
     notes
         What a reader of the bounds must know, such as that the lower one is not the value of the assignment itself.
     log_claimed
-        The upper bound, computed from scratch, whether it is proven or not; infinity where nobody says.
+        The upper bound, whether it is proven or not; infinity where nobody says.
     """
 
     log_upper: float
@@ -172,7 +172,6 @@ def solver_of(asked: Asked, cube: Mapping[int, int], seconds: float, *, schedule
 
 def report_of(asked: Asked, cube: Mapping[int, int], solver: Solver) -> Report:
     """What a solver of a cube has found by its end, without how to go on from there."""
-    # At the point it comes from, once more.
     result = solver.result()
     log_lower, log_upper, proof = result.log_lower, result.log_upper, NOTHING_PROVEN
     if result.certificate is not None:

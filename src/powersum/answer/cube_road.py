@@ -104,7 +104,7 @@ class Road:
 
     @property
     def log_upper(self) -> float:
-        """The upper bound on the cube so far; not yet computed from scratch."""
+        """The upper bound on the cube so far."""
         return self._solver.log_upper
 
     @property
@@ -137,6 +137,6 @@ class Road:
         return self.log_upper > log_floor + CLOSE and self._solver.turn()
 
     def end(self) -> Report:
-        """End the work; what it has shown, computed from scratch."""
+        """End the work; what it has shown, and what of it is proven."""
         self._solver.interrupt("Others have gone on from here.")
         return report_of(self._asked, self._cube, self._solver)

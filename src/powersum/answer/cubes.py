@@ -218,7 +218,7 @@ class Conquest:
 
     def _ended(self) -> bool:
         if self._met:
-            # What the road has claimed is computed from scratch, and may be a little more.
+            # What the road has claimed may be more than it proves.
             self._leave()
         return self._met or self._left <= 0.0 or self._interrupt.cause is not None
 
@@ -306,7 +306,6 @@ class Conquest:
                 self._best_proof, self._board.notes = report.proof, report.notes
             self._take(self._trunk, report)
             self._report()
-            self._board.confirm()
 
     def _hand_out(self, shared: Shared) -> None:
         """Give every free worker the open cube that matters most; one may look for assignments."""
@@ -432,7 +431,7 @@ class Conquest:
     def _report(self) -> None:
         """Both bounds of the whole to the board, and whoever wants to know."""
         root, board, road = self._root, self._board, self._road
-        log_upper, log_lower = self._log_known, root.log_lower
+        log_upper, log_lower = min(root.log_upper, self._claimed), root.log_lower
         if road is not None and road.log_upper > -math.inf:
             above, live = lifted(self._trunk, road.log_upper, road.log_lower, sums=self._sums)
             log_upper = min(log_upper, above)
@@ -441,18 +440,12 @@ class Conquest:
         if root.log_upper == -math.inf:
             board.impossible()
         else:
-            again = (lambda: self._log_known) if log_upper < self._log_known else None
-            board.offer_upper(self._whole, log_upper, 0.0, again)
+            board.offer_upper(self._whole, log_upper, 0.0)
         if self._sums:
             board.offer_lower(self._whole, log_lower, 0.0, np.full(len(board.states), -1, dtype=np.int64))
         snapshot = board.snapshot(self._spent)
         if snapshot is not None and self._callback is not None:
             self._callback(snapshot)
-
-    @property
-    def _log_known(self) -> float:
-        """The upper bound on the whole without what the road shows now."""
-        return min(self._root.log_upper, self._claimed)
 
     def _answer(self) -> Result:
         self._leave()

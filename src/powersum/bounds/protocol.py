@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Protocol, runtime_checkable
 
 from powersum.core.arrays import IntArray
 from powersum.core.errors import InputError
 from powersum.model.result import Residuals
+from powersum.model.rounding import WORST_SHARE
 from powersum.prepare.problem import Problem
 from powersum.prepare.proof import Forest
+
+FAULT = "This is a fault of powersum; please report it with the model."
 
 
 class Tightener(Protocol):
@@ -38,7 +42,7 @@ class Tightener(Protocol):
         ...
 
     def bound(self) -> float:
-        """The upper bound at the best point so far, computed from scratch from the problem's own tables."""
+        """The upper bound at the best point so far, computed from scratch: the check of what ``log_upper`` claims."""
         ...
 
     def decode(self) -> IntArray:
@@ -82,3 +86,14 @@ def check_choices(method: object, options: Mapping[str, object]) -> None:
     for name, words in getattr(method, "CHOICES", {}).items():
         if name in options and options[name] not in words:
             raise InputError(f"{name} is {options[name]!r}: choose one of {', '.join(words)}")
+
+
+def fault_of(log_upper: float, log_again: float) -> str | None:
+    """What to report where a bound, computed again at its point, is above the claim by more than rounding explains.
+
+    Both have at most the share :data:`~powersum.model.rounding.WORST_SHARE` of rounding in them. Infinity stands for
+    more, and says nothing.
+    """
+    if log_again == math.inf or not log_again - log_upper > 4.0 * WORST_SHARE * max(1.0, abs(log_again)):
+        return None
+    return f"the upper bound {log_upper!r} is {log_again!r} when it is computed again. {FAULT}"

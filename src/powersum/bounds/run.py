@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from powersum.bounds.protocol import Tightener
+from powersum.bounds.protocol import Tightener, fault_of
 from powersum.core.clock import deadline_at, working_time
 from powersum.core.interrupt import Interrupt
 from powersum.model.limits import Limits
@@ -18,8 +18,6 @@ Callback = Callable[[Snapshot], None]
 
 # A single sweep of block descent may gain little and the next much: progress is judged over a few.
 PATIENCE = 10
-# Bounds are sums of thousands of rounded terms: smaller differences from the recomputed value are only that.
-ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +28,6 @@ class Outcome:
     history: tuple[Snapshot, ...]
     reason: str
     interrupted: bool
-    notes: tuple[str, ...]
     exact: bool = False
 
 
@@ -44,7 +41,9 @@ def run(
     interrupt: Interrupt | None = None,
     callback: Callback | None = None,
 ) -> Outcome:
-    """Tighten until a limit is reached, then compute the bound from scratch.
+    """Tighten until a limit is reached, then compute the bound once more from scratch, as a check.
+
+    Every snapshot is a bound with its rounding, so none is revised. The last one is the answer.
 
     Parameters
     ----------
@@ -62,6 +61,11 @@ def run(
         The flag of :func:`interruptible`.
     callback
         Called with every snapshot, the first before any sweep.
+
+    Raises
+    ------
+    RuntimeError
+        Where the bound from scratch contradicts the last snapshot: no answer is better than a false one.
     """
     started = working_time() if started is None else started
     end = started + limits.seconds
@@ -82,8 +86,9 @@ def run(
         if stop is not None:
             break
         more = tightener.step(deadline_at(end))
-    history, notes = _in_line_with_recomputed(history, certain(tightener.bound() + log_constant, log_error))
-    return Outcome(history[-1].log_upper, tuple(history), stop.reason, stop.interrupted, notes)
+    if (fault := fault_of(tightener.log_upper, tightener.bound())) is not None:
+        raise RuntimeError(fault)
+    return Outcome(history[-1].log_upper, tuple(history), stop.reason, stop.interrupted)
 
 
 class _Stop(NamedTuple):
@@ -117,15 +122,3 @@ def _stop(
 
 def _sweeps(number: int) -> str:
     return "1 sweep" if number == 1 else f"{number} sweeps"
-
-
-def _in_line_with_recomputed(history: list[Snapshot], recomputed: float) -> tuple[list[Snapshot], tuple[str, ...]]:
-    """Take the value computed from scratch as the answer and keep the history in line with it."""
-    excess = recomputed - history[-1].log_upper if math.isfinite(recomputed) else 0.0
-    if excess <= 0:
-        return [*history[:-1], replace(history[-1], log_upper=recomputed)], ()
-    # The running value was a little too good: no entry may claim more than what was recomputed.
-    history = [replace(snapshot, log_upper=max(snapshot.log_upper, recomputed)) for snapshot in history]
-    if excess <= ROUNDING * max(1.0, abs(recomputed)):
-        return history, ()
-    return history, (f"Computed from scratch, the bound is {excess:.2g} above its running value.",)

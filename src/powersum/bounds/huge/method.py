@@ -13,7 +13,7 @@ import numpy as np
 from powersum.bounds.gdd import DIRECTIONS, STARTS
 from powersum.bounds.huge.crew import Crew, crew_of
 from powersum.bounds.huge.cut import cut_factors
-from powersum.bounds.huge.part import Plan, decode, end, evaluate, sweep
+from powersum.bounds.huge.part import Plan, decode, end, sweep
 from powersum.bounds.huge.seam import Ledger, total_of
 from powersum.cluster.errors import ClusterError
 from powersum.cluster.executor import ExecutorLike
@@ -140,15 +140,14 @@ class PartedGDD:
             self._saved = time.monotonic()
         self._claim()
 
-    def _claim(self) -> float:
-        """The bound at the point of all reports, which are of one ledger; the best so far is kept."""
+    def _claim(self) -> None:
+        """Take the bound at the point of all reports, which are of one ledger, if it is the best so far."""
         value, error = total_of(self._reports, self._ledger)
         self._latest = value + self._alone
         self.largest_held = max([self.largest_held, *(report.largest for report in self._reports)])
         claim = certain(self._latest, error + self._alone_error)
         if claim < self.log_upper:
             self.log_upper, self.log_error = claim, error + self._alone_error
-        return claim
 
     def step(self, deadline: float) -> bool:
         """Moves at the seam, then one sweep inside each part."""
@@ -165,9 +164,8 @@ class PartedGDD:
         return fallen
 
     def bound(self) -> float:
-        """The bound at the present point, from the model's own tables."""
-        self._reports = self._ask(evaluate)
-        return self._claim()
+        """The best bound so far: after a worker was lost, no part may stand at its point any more."""
+        return self.log_upper
 
     def decode(self) -> IntArray:
         """Round the beliefs of the max variables, each by itself; at the seam those of all parts together."""

@@ -194,11 +194,6 @@ class Part(GDD):
         value = float(state.log_values.sum()) + self._constant
         return Report(value, error, tables, weights, self._sweeps, float(most_bytes_held()))
 
-    def rebuilt(self) -> Report:
-        """The same with all tables built anew from the model's own numbers."""
-        self._rebuilt()
-        return self.report()._replace(error=self._error(0))
-
     def save(self) -> None:
         """Keep the point for whoever takes this part over."""
         state = self._state
@@ -234,13 +229,6 @@ def sweep(plan: Plan, number: int, seam: Seam, sweeps: int, save: bool) -> Repor
     if save:
         part.save()
     return part.report()
-
-
-def evaluate(plan: Plan, number: int, seam: Seam) -> Report:
-    """On a worker: the part's value at this seam, from the model's own tables."""
-    part = _part(plan, number)
-    part.apply(seam)
-    return part.rebuilt()
 
 
 def decode(plan: Plan, number: int) -> tuple[IntArray, FloatArray, IntArray]:
