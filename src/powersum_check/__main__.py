@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import sys
 
-from powersum_check.archive import MEMORY, Archive
+from powersum_check.archive import MEMORY
 from powersum_check.best import told_best
-from powersum_check.check import check, question_of
+from powersum_check.check import check
 from powersum_check.errors import BadFile, CheckError, Rejected
 from powersum_check.model import Model, Question
 from powersum_check.reading import read_evidence, read_list, read_model
@@ -25,8 +26,9 @@ def _arguments() -> argparse.ArgumentParser:
     parser.add_argument("--map", action="store_true", help="maximise all variables")
     parser.add_argument("--evid", help="file with the observed states")
     parser.add_argument(
-        "--as-claimed", action="store_true", help="take the question from the certificate, and print it"
+        "--as-claimed", action="store_true", help="take the question from the certificate, and print it in full"
     )
+    parser.add_argument("--show-question", action="store_true", help="print the question in full")
     parser.add_argument(
         "--exact", action="store_true", help="measure all rounding in ball arithmetic (python-flint); slow"
     )
@@ -42,21 +44,24 @@ def main(arguments: list[str] | None = None) -> int:
             raise BadFile("--memory is a number of bytes, at least a million")
         memory = int(options.memory)
         model = read_model(options.model, memory)
-        question: Question | None = None
-        if not options.as_claimed:
-            question = _question(options, model, memory)
-        elif options.query or options.evid or options.map:
+        if options.as_claimed and (options.map or options.query is not None or options.evid is not None):
             raise BadFile("--as-claimed goes with no other question")
+        question = None if options.as_claimed else _question(options, model, memory)
         verified = check(model, question, options.certificate, memory=memory, exact=options.exact)
-        lines = [_told(question_of(Archive(options.certificate, memory), model))] if question is None else []
+        if verified.proves_nothing:
+            raise Rejected("nothing is proven")
     except CheckError as error:
         print(f"powersum-check: {'NOT VERIFIED: ' if isinstance(error, Rejected) else ''}{error}", file=sys.stderr)
         return 1 if isinstance(error, Rejected) else 2
     except MemoryError:
         print("powersum-check: out of memory", file=sys.stderr)
         return 2
+    lines = [f"note: {model.note}"] if model.note else []
+    lines.append(f"question: {verified.question.summary()}")
+    if options.as_claimed or options.show_question:
+        lines.append(verified.question.in_full())
     lines.append(f"verified: {verified.log_lower!r} <= log value <= {verified.log_upper!r} ({verified.n_steps} steps)")
-    if verified.assignment is not None:
+    if verified.assignment is not None and verified.log_lower > -math.inf:
         states = " ".join(f"{v} {s}" for v, s in sorted(verified.assignment.items()))
         lines.append(f"assignment: {len(verified.assignment)} {states}".rstrip())
     if verified.best is not None:
@@ -70,28 +75,14 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _question(options: argparse.Namespace, model: Model, memory: int) -> Question:
-    """The question of the command line."""
-    n = len(model.cardinalities)
-    if options.map and options.query:
+    """The question of the command line. An empty name of a file is an error: a shell variable that is not set."""
+    if options.map and options.query is not None:
         raise BadFile("--map and --query are two different questions")
-    maximise = list(range(n)) if options.map else read_list(options.query, memory) if options.query else []
-    if any(v >= n for v in maximise):
-        raise BadFile(f"{options.query}: variable {max(maximise)} does not exist")
-    return Question.of(model, maximise, read_evidence(options.evid, memory) if options.evid else None)
-
-
-def _told(question: Question) -> str:
-    """A question in one line."""
-    maxima = [v for v, w in enumerate(question.weights) if w == 0.0]
-    others = {v: w for v, w in enumerate(question.weights) if w not in (0.0, 1.0)}
-    parts = [f"maximise {maxima}", f"evidence {dict(sorted(question.evidence.items()))}"]
-    if others:
-        parts.append(f"weights {others}")
-    if question.likelihoods:
-        parts.append(f"likelihoods {dict(sorted(question.likelihoods.items()))}")
-    if question.order is not None:
-        parts.append(f"order {list(question.order)}")
-    return "question: " + ", ".join(parts)
+    maximise = list(range(len(model.cardinalities))) if options.map else []
+    if options.query is not None:
+        maximise = read_list(options.query, memory)
+    evidence = None if options.evid is None else read_evidence(options.evid, memory)
+    return Question.of(model, maximise, evidence)
 
 
 if __name__ == "__main__":

@@ -28,13 +28,27 @@ _MOST_MEMBERS = 1_000_000
 _MOST_JSON = 1 << 26
 
 
+def read_bytes(path: str | Path, limit: int) -> bytes:
+    """The bytes of a file, at most ``limit``."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read(limit + 1)
+    except (OSError, ValueError) as error:
+        raise BadFile(f"{path}: cannot be read ({type(error).__name__})") from None
+    if len(data) > limit:
+        raise BadFile(f"{path}: more than {limit} bytes, which is what --memory allows")
+    return data
+
+
 class Archive:
     """The members of a zip file; together they may have ``limit`` bytes unpacked."""
 
-    def __init__(self, source: str | Path | bytes, limit: int) -> None:
-        self.name = "certificate" if isinstance(source, bytes) else str(source)
+    def __init__(self, source: str | Path | bytes, limit: int, name: str = "certificate") -> None:
+        self.name = name if isinstance(source, bytes) else str(source)
+        # The bytes are read once: a file that is replaced or changed meanwhile changes nothing.
+        data = source if isinstance(source, bytes) else read_bytes(source, limit)
         try:
-            self._zip = zipfile.ZipFile(BytesIO(source) if isinstance(source, bytes) else source)
+            self._zip = zipfile.ZipFile(BytesIO(data))
             members = self._zip.infolist()
         except (OSError, zipfile.BadZipFile, ValueError, NotImplementedError, struct.error, OverflowError) as error:
             raise BadFile(f"{self.name}: cannot be read as a zip ({type(error).__name__})") from None

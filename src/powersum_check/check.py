@@ -26,11 +26,22 @@ class Verified:
 
     log_lower: float
     log_upper: float
+    question: Question
+    """What has been checked: the caller's question, or the certificate's where the caller gave none."""
     assignment: dict[int, int] | None = None
     """States of the max variables that have a value of at least ``log_lower``, where the certificate gives them."""
     n_steps: int = 0
     best: Best | None = None
     """The best assignments in order, where the certificate lists them."""
+
+    @property
+    def proves_nothing(self) -> bool:
+        """Whether all bounds are infinite on their own side."""
+        bounds = [(self.log_lower, self.log_upper)]
+        if self.best is not None:
+            bounds += [(place.log_lower, place.log_upper) for place in self.best.places]
+            bounds.append((-math.inf, self.best.log_upper_next))
+        return all(bound == (-math.inf, math.inf) for bound in bounds)
 
 
 def question_of(archive: Archive, model: Model) -> Question:
@@ -134,7 +145,7 @@ def _check(
     upper = min((p.log_upper for p in roots), default=math.inf)
     refuse_if_more(head.get("claim"), lower, upper)
     best = verified_best(archive, head, claimed, root, proven, memory)
-    return Verified(lower, upper, assignment, len(heads), best)
+    return Verified(lower, upper, claimed, assignment, len(heads), best)
 
 
 def _assignment(head: dict[str, Any], model: Model, question: Question) -> dict[int, int] | None:

@@ -29,6 +29,8 @@ class Model:
 
     cardinalities: tuple[int, ...]
     factors: tuple[Factor, ...]
+    note: str = ""
+    """What is to be said about the way in which its file was read."""
 
     def digest(self) -> str:
         """SHA-256 of cardinalities, scopes and zeros, which tells models apart before anything is computed."""
@@ -64,6 +66,9 @@ class Question:
         """Maximise some variables and sum all others."""
         weights = [1.0] * len(model.cardinalities)
         for v in maximize:
+            # A negative number would count from the end.
+            if not 0 <= v < len(weights):
+                raise BadFile(f"the query has variable {v}, which does not exist")
             weights[v] = 0.0
         soft = {int(v): tuple(float(p) for p in row) for v, row in (likelihoods or {}).items()}
         return cls(tuple(weights), {int(v): int(s) for v, s in (evidence or {}).items()}, soft)
@@ -83,6 +88,45 @@ class Question:
     def same_as(self, other: Question) -> bool:
         """Whether both ask the same: an order counts by the ranks alone that it gives."""
         return replace(self, order=None) == replace(other, order=None) and self.ranks() == other.ranks()
+
+    def digest(self) -> str:
+        """SHA-256 of weights, ranks, evidence and likelihoods: equal for the same question, and for no other."""
+        words = [len(self.weights), *self.ranks(), len(self.evidence)]
+        numbers = list(self.weights)
+        for v, s in sorted(self.evidence.items()):
+            words += [v, s]
+        for v, row in sorted(self.likelihoods.items()):
+            words.append(v)
+            numbers += row
+        # Adding 0 makes one zero of the two.
+        data = np.array(words, "<i8").tobytes() + (np.array(numbers, "<f8") + 0.0).tobytes()
+        return hashlib.sha256(b"powersum-question-1" + data).hexdigest()
+
+    def summary(self) -> str:
+        """The question in a few words, and the beginning of its digest."""
+        parts = [f"{len(self.weights)} variables", f"{self.weights.count(0.0)} maximised"]
+        others = sum(w not in (0.0, 1.0) for w in self.weights)
+        for count, words in (
+            (others, "of other weights"),
+            (len(self.evidence), "observed"),
+            (len(self.likelihoods), "with likelihoods"),
+        ):
+            if count:
+                parts.append(f"{count} {words}")
+        return ", ".join([*parts, f"digest {self.digest()[:16]}"])
+
+    def in_full(self) -> str:
+        """All of the question in one line."""
+        maxima = [v for v, w in enumerate(self.weights) if w == 0.0]
+        others = {v: w for v, w in enumerate(self.weights) if w not in (0.0, 1.0)}
+        parts = [f"maximise {maxima}", f"evidence {dict(sorted(self.evidence.items()))}"]
+        if others:
+            parts.append(f"weights {others}")
+        if self.likelihoods:
+            parts.append(f"likelihoods {dict(sorted(self.likelihoods.items()))}")
+        if self.order is not None:
+            parts.append(f"order {list(self.order)}")
+        return ", ".join(parts)
 
     def refuse_if_wrong(self, model: Model) -> None:
         """One line about the first thing in it that does not fit the model."""

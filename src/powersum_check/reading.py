@@ -6,39 +6,51 @@ import gzip
 import lzma
 import math
 import re
+import zlib
 from contextlib import nullcontext
 from decimal import Context, Decimal
+from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 
-from powersum_check.archive import MEMORY, Archive
+from powersum_check.archive import MEMORY, Archive, read_bytes
 from powersum_check.errors import BadFile
 from powersum_check.model import Factor, Model, evidence_of
 from powersum_check.numbers import LARGEST, MOST_AXES, FloatArray, Table, U, logs_of, magnitude
 
-_COMMENT = re.compile(rb"(?m)^[ \t\v\f]*[c#][^\r\n]*")
+_COMMENT = re.compile(rb"#[^\r\n]*")
+_COMMENT_LINE = re.compile(rb"(?<![^\r\n])[ \t\v\f]*c[^\r\n]*")
+_AGRUM_SCOPE = re.compile(rb"(?m)^(\d++)(?: \d++)++   # [^\r\n]")
+_AGRUM_TABLE = re.compile(rb"(?m)^\d+ # \{([0-9, ]*)\}[ \t]*\r?$")
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,6})?")
 _STRANGE = re.compile(rb"[^0-9eE+\-.\s]")
 _LEAST_NORMAL = 2.0**-1022
 
 
-def read_text(path: str | Path, limit: int) -> bytes:
-    """A file, plain or compressed by gzip or xz, without comment lines; at most ``limit`` bytes."""
+def text_of(path: str | Path, data: bytes, limit: int) -> bytes:
+    """The text of a file's bytes, plain or compressed by gzip or xz; at most ``limit`` bytes."""
+    packed = gzip.open if data[:2] == b"\x1f\x8b" else lzma.open if data[:6] == b"\xfd7zXZ\x00" else nullcontext
     try:
-        with open(path, "rb") as raw:
-            start = raw.read(6)
-            raw.seek(0)
-            packed = gzip.open if start[:2] == b"\x1f\x8b" else lzma.open if start == b"\xfd7zXZ\x00" else nullcontext
-            with cast(Any, packed)(raw) as file:
-                text: bytes = file.read(limit + 1)
-    except (OSError, EOFError, lzma.LZMAError) as error:
+        with cast(Any, packed)(BytesIO(data)) as file:
+            text: bytes = file.read(limit + 1)
+    except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
         raise BadFile(f"{path}: cannot be read ({type(error).__name__})") from None
     if len(text) > limit:
         raise BadFile(f"{path}: more than {limit} bytes, which is what --memory allows")
-    return _COMMENT.sub(b"", text.removeprefix(b"\xef\xbb\xbf"))
+    return text.removeprefix(b"\xef\xbb\xbf")
+
+
+def without_comments(text: bytes) -> bytes:
+    """The text without what follows ``#`` on a line, and without lines that begin with ``c``."""
+    return _COMMENT_LINE.sub(b"", _COMMENT.sub(b"", text))
+
+
+def read_text(path: str | Path, limit: int) -> bytes:
+    """The text of a file without comments."""
+    return without_comments(text_of(path, read_bytes(path, limit), limit))
 
 
 def _doubles(path: str | Path, words: list[bytes]) -> FloatArray:
@@ -61,12 +73,12 @@ def _wholes(path: str | Path, values: FloatArray, what: str) -> list[int]:
     return [int(v) for v in values]
 
 
-def read_uai(path: str | Path, limit: int) -> Model:
+def read_uai(path: str | Path, text: bytes) -> Model:
     """A model in the UAI format: a stream of words; line breaks mean nothing."""
-    words = read_text(path, limit).split()
+    words = without_comments(text).split()
     if not words or words[0].upper() not in (b"MARKOV", b"BAYES"):
         raise BadFile(f"{path}: does not begin with MARKOV or BAYES")
-    del words[0]
+    kind = words.pop(0).upper()
     values = _doubles(path, words)
     at = 0
 
@@ -86,9 +98,12 @@ def read_uai(path: str | Path, limit: int) -> Model:
         raise BadFile(f"{path}: variable {cards.index(min(cards))} has no states")
     (n_factors,) = wholes(1, "the number of factors")
     scopes = [wholes(wholes(1, f"the scope of factor {k}")[0], f"the scope of factor {k}") for k in range(n_factors)]
+    own = _scopes_of_agrum(text, kind == b"BAYES", scopes)
     factors = []
     for k, scope in enumerate(scopes):
-        shape = _shape(path, k, scope, cards)
+        _shape(path, k, scope, cards)
+        scope = own[k] if own else scope
+        shape = [cards[v] for v in scope]
         (declared,) = wholes(1, f"the table of factor {k}")
         if declared != math.prod(shape):
             raise BadFile(
@@ -98,7 +113,23 @@ def read_uai(path: str | Path, limit: int) -> Model:
         factors.append(_factor(path, tuple(scope), shape, values[entries], words[entries]))
     if at < len(values):
         raise BadFile(f"{path}: {len(values) - at} words are left after the last table")
-    return Model(tuple(cards), tuple(factors))
+    note = "" if own in (None, scopes) else f"{path}: tables are read in the order of pyAgrum, which wrote the file"
+    return Model(tuple(cards), tuple(factors), note)
+
+
+def _scopes_of_agrum(text: bytes, directed: bool, scopes: list[list[int]]) -> list[list[int]] | None:
+    """The variables of all tables, first one slowest, in a file that pyAgrum wrote; ``None`` for other files.
+
+    It is told by its comments: behind each scope of a Bayesian network the name of the child, whose parents are listed
+    the other way round; behind the size of each table of a Markov network the table's variables, first one fastest.
+    """
+    found = [match[1] for match in (_AGRUM_SCOPE if directed else _AGRUM_TABLE).finditer(text)]
+    if not found or len(found) != len(scopes):
+        return None
+    if directed:
+        return [[*scope[-2::-1], *scope[-1:]] for scope in scopes]
+    own = [[int(word[:18]) for word in reversed(words.replace(b",", b" ").split())] for words in found]
+    return own if all(sorted(a) == sorted(b) for a, b in zip(own, scopes, strict=True)) else None
 
 
 def _shape(path: str | Path, k: int, scope: list[int], cards: list[int]) -> list[int]:
@@ -153,9 +184,8 @@ def read_list(path: str | Path, limit: int) -> list[int]:
     return tokens[1:]
 
 
-def read_arrays(path: str | Path, limit: int) -> Model:
+def read_arrays(path: str | Path, archive: Archive) -> Model:
     """A model as ``.npz``: cardinalities, scope_starts, scope_variables, log_values (exact), first variable slowest."""
-    archive = Archive(path, limit)
     cards = archive.integers("cardinalities", low=1).tolist()
     starts = archive.starts("scope_starts", len(variables := archive.integers("scope_variables", high=len(cards))))
     logs = archive.floats("log_values", infinite=True)
@@ -175,10 +205,8 @@ def read_arrays(path: str | Path, limit: int) -> Model:
 
 
 def read_model(path: str | Path, limit: int = MEMORY) -> Model:
-    """A model by the beginning of its file: a zip of arrays, or UAI text."""
-    try:
-        with open(path, "rb") as file:
-            is_zip = file.read(4) == b"PK\x03\x04"
-    except OSError as error:
-        raise BadFile(f"{path}: cannot be read ({type(error).__name__})") from None
-    return read_arrays(path, limit) if is_zip else read_uai(path, limit)
+    """A model by the beginning of its file: a zip of arrays, or UAI text. Its bytes are read once."""
+    data = read_bytes(path, limit)
+    if data[:4] == b"PK\x03\x04":
+        return read_arrays(path, Archive(data, limit, str(path)))
+    return read_uai(path, text_of(path, data, limit))

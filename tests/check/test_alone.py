@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 
 import powersum_check
+import powersum_check as pc
 from powersum.formats.evidence import write_evidence
 from powersum.formats.query import write_query
 from powersum.formats.uai import write_uai
+from powersum.model.model import Model
 from powersum_check.__main__ import main
 from tests.check.helpers import random_draft, truth
 from tests.check.writer import Draft, Setting, tree_arrays
@@ -79,7 +81,7 @@ def test_it_runs_beside_nothing_but_numpy(tmp_path: Path) -> None:
     command = [sys.executable, "-I", "-S", "-W", "error", "-c", script, *arguments]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr
-    lower, _, _, _, _, upper = ran.stdout.removeprefix("verified: ").split()[:6]
+    lower, _, _, _, _, upper = ran.stdout.splitlines()[1].removeprefix("verified: ").split()[:6]
     assert float(lower) <= truth(draft) + 1e-9
     assert float(upper) >= truth(draft) - 1e-9
 
@@ -89,9 +91,13 @@ def test_exit_codes(seed: int, tmp_path: Path, capsys: pytest.CaptureFixture[str
     draft = plain_draft(seed)
     arguments = files_of(draft, tmp_path)
     assert main(arguments) == 0
-    assert capsys.readouterr().out.startswith("verified: ")
-    assert main([*arguments[:2], "--as-claimed"]) == 0
-    assert capsys.readouterr().out.startswith("question: maximise [")
+    asked, verified = capsys.readouterr().out.splitlines()[:2]
+    assert verified.startswith("verified: ")
+    for option in ("--as-claimed", "--show-question"):
+        assert main([*arguments[: 2 if option == "--as-claimed" else None], option]) == 0
+        short, full, again = capsys.readouterr().out.splitlines()[:3]
+        assert (short, again) == (asked, verified)
+        assert full.startswith("maximise [")
     draft.claim["log_lower"] = 1e6
     files_of(draft, tmp_path)
     assert main(arguments) == 1
@@ -119,3 +125,95 @@ def test_a_reader_who_leaves_early_changes_nothing(tmp_path: Path) -> None:
         process.stdout.close()
         assert process.stderr.read() == b""
         assert process.wait() == 0
+
+
+def test_the_question_that_is_printed_is_the_one_that_was_checked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A certificate that is replaced after its first reading, as an attacker would: the file is opened once."""
+    draft = plain_draft(4)
+    arguments = files_of(draft, tmp_path)
+    assert main([*arguments[:2], "--as-claimed"]) == 0
+    before = capsys.readouterr().out
+    opened = list[str]()
+    plain_open = open
+
+    def counting(path: object, *rest: object) -> object:
+        opened.append(str(path))
+        return plain_open(path, *rest)  # type: ignore[call-overload]
+
+    monkeypatch.setattr("builtins.open", counting)
+    assert main([*arguments[:2], "--as-claimed"]) == 0
+    assert capsys.readouterr().out == before
+    assert sorted(opened) == sorted(arguments[:2])
+
+
+def test_an_empty_name_of_a_file_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As of a shell variable that is not set: log Z must not pass for the question that was meant."""
+    draft = plain_draft(4)
+    draft = Draft(draft.model, [1.0] * len(draft.weights))
+    setting = Setting.of(draft)
+    rng = np.random.default_rng(0)
+    draft.step("tree", tree_arrays(rng, setting, setting.random_order(rng), exact=True))
+    files = files_of(draft, tmp_path)[:2]
+    assert main(files) == 0
+    capsys.readouterr()
+    for options in (["--query", ""], ["--evid", ""], ["--as-claimed", "--query", ""], ["--map", "--query", ""]):
+        assert main([*files, *options]) == 2
+        told = capsys.readouterr()
+        assert told.out == ""
+        assert len(told.err.splitlines()) == 1
+
+
+def test_a_certificate_that_proves_nothing_is_not_verified(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    draft = plain_draft(4)
+    empty = Draft(draft.model, draft.weights, draft.evidence)
+    assert main(files_of(empty, tmp_path)) == 1
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err == "powersum-check: NOT VERIFIED: nothing is proven\n"
+
+
+def test_an_assignment_is_printed_only_where_something_is_proven_of_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = Model.from_factors([2, 2], [((0, 1), [[0.1, 0.9], [0.4, 0.6]])])
+    draft = Draft(model, [0.0, 1.0], assignment=[[0, 1]])
+    setting = Setting.of(draft)
+    rng = np.random.default_rng(0)
+    arrays = tree_arrays(rng, setting, [1, 0], exact=True)
+    draft.step("tree", arrays)
+    assert main(files_of(draft, tmp_path)) == 0
+    assert "assignment" not in capsys.readouterr().out
+    draft.step("tree", arrays | {"box": np.array([[0, 1]])})
+    assert main(files_of(draft, tmp_path)) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "assignment: 1 0 1"
+
+
+def test_questions_are_told_apart_by_their_digest() -> None:
+    model = pc.Model((2, 3, 2), ())
+    questions = [
+        pc.Question.of(model),
+        pc.Question.of(model, [0]),
+        pc.Question.of(model, [1]),
+        pc.Question.of(model, [1], {0: 1}),
+        pc.Question.of(model, [1], {1: 1}),
+        pc.Question.of(model, [1], None, {0: [1.0, 0.5]}),
+        pc.Question.of(model, [1], None, {2: [1.0, 0.5]}),
+        pc.Question((1.0, 0.0, 1.0), order=(1, 0, 2)),
+        pc.Question((1.0, 0.0, 1.0), order=(0, 1, 2)),
+        pc.Question((1.0, 0.0, 0.5)),
+    ]
+    assert len({question.digest() for question in questions}) == len(questions)
+    for question in questions:
+        for other in questions:
+            assert (question.digest() == other.digest()) == question.same_as(other)
+    same = pc.Question((1.0, -0.0, 1.0), order=(2, 0, 1))
+    assert same.same_as(questions[2])
+    assert same.digest() == questions[2].digest()
+
+
+@pytest.mark.parametrize("variable", [-1, -3, 3])
+def test_a_query_names_variables_that_exist(variable: int) -> None:
+    with pytest.raises(pc.BadFile, match="does not exist"):
+        pc.Question.of(pc.Model((2, 2, 2), ()), [variable])
