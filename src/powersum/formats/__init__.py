@@ -94,7 +94,7 @@ MODEL_SUFFIXES = frozenset(_READERS)
 def read(path: PathLike) -> Model:
     """Read a model; the suffix of the file tells its format.
 
-    ``.uai``, ``.psm`` (of ``powersum convert``; mapped into memory, and not compressed), and with names and labels
+    ``.uai``, ``.psm`` (of ``powersum convert``; mapped into memory unless it is compressed), and with names and labels
     ``.bif`` and ``.xmlbif`` (also ``.bifxml``), are read by powersum itself; ``.net``, ``.dsl`` and ``.xdsl`` through
     pyAgrum (``pip install 'powersum[formats]'``). Each may be compressed:
     ``.gz``, ``.xz``. What is odd about a model that can be read is in its ``notes``; its ``title`` is the file's name.

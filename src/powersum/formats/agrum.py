@@ -59,6 +59,11 @@ def write_agrum(model: Model, path: PathLike) -> None:
     suffix, kind = _kind(path)
     gum = import_pyagrum(f"{shown(path)}: writing {suffix} files")
     _check_words(model, path)
+    if kind != "XDSL" and (model.cardinalities == 1).any():
+        name = model.name(int((model.cardinalities == 1).argmax()))
+        raise InputError(
+            f"{shown(path)}: {name!r} has one state, which {suffix} files cannot hold: write .xdsl or .bif"
+        )
     try:
         network = to_pyagrum(model)
     except InputError as error:

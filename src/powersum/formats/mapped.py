@@ -1,12 +1,15 @@
-"""``.psm``, the form of ``powersum convert``: arrays that are mapped into memory, and not read until looked at."""
+"""``.psm``, the form of ``powersum convert``: arrays that are mapped into memory, and not read until looked at.
+
+A compressed file cannot be mapped: it is unpacked into memory as a whole.
+"""
 
 from __future__ import annotations
 
 import os
 
 from powersum.core.errors import InputError
-from powersum.formats.files import PathLike, reason, saving, shown
-from powersum.model.mapped import map_arrays, write_arrays
+from powersum.formats.files import PathLike, load, plain_name, reason, saving, shown
+from powersum.model.mapped import held_arrays, map_arrays, write_arrays
 from powersum.model.model import Model
 
 
@@ -17,9 +20,11 @@ def write_mapped(model: Model, path: PathLike) -> None:
 
 
 def read_mapped(path: PathLike) -> Model:
-    """The model of such a file; its arrays stay in the file until they are looked at."""
+    """The model of such a file; its arrays stay in the file until they are looked at, unless it is compressed."""
+    mapped = plain_name(path) == os.fspath(path)
+    content = b"" if mapped else load(path)
     try:
-        head, arrays = map_arrays(os.fspath(path))
+        head, arrays = map_arrays(os.fspath(path)) if mapped else held_arrays(content)
         names, states = head["names"], head["states"]
     except OSError as error:
         raise InputError(f"{shown(path)}: cannot be read ({reason(error)})") from None
