@@ -13,6 +13,7 @@ import powersum as ps
 from powersum.answer.comparison import DEFAULT_METHODS, RUNNABLE, compare, parse_methods
 from powersum.report.compare import comparison_figure
 from tests.cli.conftest import Command
+from tests.clock import Ticks
 from tests.oracle import assignment_value, exact_value
 
 
@@ -81,6 +82,31 @@ def test_bounds_are_valid_and_decodings_exact() -> None:
     states = {model.variable(name): int(state) for name, state in result.assignment.items()}
     last = found.traces[0].points[-1].log_decoded
     assert last == pytest.approx(assignment_value(model, states), abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("limits", "least", "most"),
+    [({}, 20, 20), ({"time_limit": 0.5}, 40, 60), ({"sweeps": 30}, 30, 30), ({"sweeps": 5, "time_limit": 0.5}, 5, 5)],
+)
+def test_the_limit_that_is_asked_for_is_the_one(
+    monkeypatch: pytest.MonkeyPatch, limits: dict[str, float], least: int, most: int
+) -> None:
+    # A look at the clock takes a hundredth of a second, and nothing else takes time: a sweep is one look.
+    monkeypatch.setattr("powersum.answer.comparison.time", Ticks(0.01))
+    model, query = ps.generate.grid(4, 4, strength=2.0, seed=1)
+    found = compare(model, query, methods="gdd:paper", decode=False, **limits)  # type: ignore[arg-type]
+    assert least <= found.traces[0].points[-1].sweep <= most
+
+
+def test_a_time_alone_is_not_stopped_by_sweeps(
+    command: Command, model_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("powersum.answer.comparison.time", Ticks(0.01))
+    words = ["compare", model_file, "--query", f"{model_file}.query", "--methods", "gdd:paper", "--csv"]
+    assert command(*words, tmp_path / "a.csv", "--time", "0.5", "--no-decode").code == 0
+    assert int((tmp_path / "a.csv").read_text().splitlines()[-1].split(",")[1]) > 20
+    assert command(*words, tmp_path / "b.csv", "--no-decode").code == 0
+    assert int((tmp_path / "b.csv").read_text().splitlines()[-1].split(",")[1]) == 20
 
 
 def test_nothing_left_to_compare() -> None:

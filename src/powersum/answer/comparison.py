@@ -37,6 +37,9 @@ RUNNABLE: Mapping[str, str] = MappingProxyType({**METHODS, **BASELINES})
 
 DEFAULT_METHODS = ("gdd", "wmb:0.035", "lbfgs", "mbe", "reorder", "tree:1")
 
+DEFAULT_SWEEPS = 20
+"""Sweeps of each method where neither sweeps nor seconds are asked for."""
+
 PAPER_GDD: Mapping[str, Any] = MappingProxyType({"start": "uniform", "direction": "gradient", "inner_steps": 5})
 """Algorithm 1 as the paper describes it: plain gradients, five steps a block. It does not say which first weights it
 takes; even ones end lower than those of its supplement, whose zeros stay zero for ever."""
@@ -165,7 +168,7 @@ def compare(
     query: Query | None = None,
     methods: str | Iterable[str] = DEFAULT_METHODS,
     order: Sequence[VariableKey] | IntArray | None = None,
-    sweeps: int = 20,
+    sweeps: int | None = None,
     time_limit: float | None = None,
     decode: bool = True,
     threads: int = 1,
@@ -182,7 +185,7 @@ def compare(
         Names, each with an optional value: ``wmb:0.035`` (damping), ``tree:1`` or ``mbe:2`` (i-bound), ``gdd:wmb``
         (first weights), ``gdd:paper`` (plain gradients as in the paper).
     sweeps, time_limit
-        Each method stops after so many sweeps, or so many seconds of its own.
+        Each method stops after so many sweeps, or so many seconds of its own; after 20 sweeps if neither is given.
     decode
         Whether to decode after every sweep and evaluate what was decoded; not counted in the seconds.
     threads, seed
@@ -200,6 +203,8 @@ def compare(
     """
     from powersum.prepare.simplify import simplified
 
+    if sweeps is None and time_limit is None:
+        sweeps = DEFAULT_SWEEPS
     limits = Limits(sweeps=sweeps, time_limit=time_limit, threads=threads, seed=seed)
     function_of(callback, "callback")
     choices = parse_methods(methods)
@@ -290,7 +295,7 @@ def _run(
     method = _start(choice, problem, order, limits)
     spent = time.monotonic() - began
     points = [_point(method, 0, spent, problem)]
-    last = limits.sweeps or 0
+    last = math.inf if limits.sweeps is None else limits.sweeps
     longest = limits.seconds
     more = True
     while True:

@@ -9,7 +9,16 @@ from typing import Annotated, TextIO
 
 import typer
 
-from powersum.answer.comparison import DEFAULT_METHODS, RUNNABLE, Comparison, Point, Trace, compare, parse_methods
+from powersum.answer.comparison import (
+    DEFAULT_METHODS,
+    DEFAULT_SWEEPS,
+    RUNNABLE,
+    Comparison,
+    Point,
+    Trace,
+    compare,
+    parse_methods,
+)
 from powersum.cli.answer import INTERRUPTED, print_written
 from powersum.cli.asking import Asked, asking
 from powersum.cli.completion import complete_methods
@@ -23,6 +32,7 @@ from powersum.cli.fresh import older_answers_aside
 from powersum.cli.progress import announce_compilation
 from powersum.cli.terminal import columns, say, wrapped
 from powersum.core.interrupt import interruptible
+from powersum.model.limits import Limits
 
 
 @asking
@@ -38,7 +48,9 @@ def compare_command(
             autocompletion=complete_methods,
         ),
     ] = ",".join(DEFAULT_METHODS),
-    sweeps: Annotated[int, typer.Option(metavar="N", help="Sweeps of each method.")] = 20,
+    sweeps: Annotated[
+        int | None, typer.Option(metavar="N", help=f"Sweeps of each method; {DEFAULT_SWEEPS} if there is no --time.")
+    ] = None,
     time_limit: Annotated[float | None, typer.Option("--time", metavar="S", help="Seconds of each method.")] = None,
     decode: Annotated[bool, typer.Option(help="Decode after each sweep and evaluate it exactly.")] = True,
     threads: Annotated[int, typer.Option(metavar="N", min=1, help="Threads of each method.")] = 1,
@@ -53,6 +65,8 @@ def compare_command(
     natural logarithms. Ctrl-C ends it early, with exit code 130; what was measured is shown and written.
     """
     choices = parse_methods(methods)
+    if sweeps is None and time_limit is None:
+        sweeps = DEFAULT_SWEEPS
     limits = limits_of(sweeps=sweeps, time_limit=time_limit, threads=threads, seed=seed)
     check_outputs([plot, csv], [*asked.files, order], picture=plot)
     announce_compilation(quiet=quiet)
@@ -61,7 +75,7 @@ def compare_command(
     if not quiet:
         print_notes(hints)
     with interruptible() as interrupt:
-        with _progress(quiet, [c.label for c in choices], sweeps) as callback:
+        with _progress(quiet, [c.label for c in choices], limits) as callback:
             comparison = compare(
                 question.model,
                 evidence=question.all_evidence,
@@ -119,12 +133,12 @@ def _in_words(trace: Trace) -> str:
 
 
 class _progress:
-    """A bar over methods and sweeps on a terminal, nothing in a pipe: the table at the end says it all."""
+    """A bar over methods and their limits on a terminal, nothing in a pipe: the table at the end says it all."""
 
-    def __init__(self, quiet: bool, labels: list[str], sweeps: int) -> None:
+    def __init__(self, quiet: bool, labels: list[str], limits: Limits) -> None:
         self._stream: TextIO = sys.stderr
         self._shown = not quiet and self._stream.isatty()
-        self._labels, self._sweeps = labels, max(sweeps, 1)
+        self._labels, self._limits = labels, limits
 
     def __enter__(self) -> _progress:
         if self._shown:
@@ -138,9 +152,15 @@ class _progress:
 
     def __call__(self, label: str, point: Point) -> None:
         if self._shown:
-            done = self._labels.index(label) + min(point.sweep / self._sweeps, 1.0)
+            done = self._labels.index(label) + min(self._share(point), 1.0)
             value = f"{point.log_upper:.3f}" if math.isfinite(point.log_upper) else f"{point.value:.3f}"
             self._bar.update(self._task, completed=done, description=f"{label} {value}")
+
+    def _share(self, point: Point) -> float:
+        """How much of the nearest limit a method has used."""
+        sweeps = self._limits.sweeps
+        of_sweeps = 0.0 if sweeps is None else point.sweep / max(sweeps, 1)
+        return max(of_sweeps, point.seconds / self._limits.seconds)
 
     def __exit__(self, *_: object) -> None:
         if self._shown:
