@@ -7,10 +7,10 @@ import math
 import os
 import sys
 
-from powersum_check.archive import MEMORY
 from powersum_check.best import told_best
 from powersum_check.check import check
 from powersum_check.errors import BadFile, CheckError, Rejected
+from powersum_check.limits import MEMORY
 from powersum_check.model import Model, Question
 from powersum_check.reading import read_evidence, read_list, read_model
 

@@ -8,49 +8,87 @@ import re
 import struct
 import zipfile
 import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
 from powersum_check.errors import BadFile
+from powersum_check.limits import PER_ENTRY, Room, afford
 from powersum_check.numbers import FloatArray
 
 _NAME = re.compile(r"([0-9]{1,6}/)?[a-z_]{1,40}\.(npy|json)")
+_LENGTH = rb"[0-9]{1,15}"
 _HEADER = re.compile(
-    rb"\{'descr': '([<|][fiub][1248])', 'fortran_order': False, 'shape': \(((?:[0-9]{1,15},? ?){0,3})\),? ?\}"
+    rb"\{'descr': '([<|][fiub][1248])', 'fortran_order': False, "
+    rb"'shape': \((|" + _LENGTH + rb",|" + _LENGTH + rb"(?:, " + _LENGTH + rb"){1,2})\),? ?\}"
 )
 _TYPES = {"<f4", "<f8", "<i1", "|i1", "|u1", "|b1", "<i2", "<u2", "<i4", "<u4", "<i8"}
-MEMORY = 4_000_000_000
-"""Bytes that files and steps may take unless the user says otherwise."""
+PIECE = 1 << 18
+"""Bytes that are read or unpacked at once."""
+_MEMBER = 1024
+"""Bytes that are counted for what zipfile keeps of each member."""
 _MOST_MEMBERS = 1_000_000
-_MOST_JSON = 1 << 26
+_DEEPEST_JSON = 32
+_TEXT = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_DAMAGE = (OSError, EOFError, zipfile.BadZipFile, zlib.error, ValueError, RuntimeError, struct.error, OverflowError)
+
+
+def joined(name: str, pieces: Iterable[bytes], limit: int) -> bytes:
+    """Bytes that come in pieces, at most ``limit``; a buffer that grows takes an eighth more than what is in it."""
+    text = BytesIO()
+    for piece in pieces:
+        text.write(piece)
+        if 9 * text.tell() > 8 * limit:
+            raise BadFile(f"{name}: too large for what --memory allows")
+    return text.getvalue()
 
 
 def read_bytes(path: str | Path, limit: int) -> bytes:
-    """The bytes of a file, at most ``limit``."""
+    """The bytes of a file, which take at most ``limit``."""
     try:
         with open(path, "rb") as file:
-            data = file.read(limit + 1)
+            return joined(str(path), iter(lambda: file.read(PIECE), b""), limit)
     except (OSError, ValueError) as error:
         raise BadFile(f"{path}: cannot be read ({type(error).__name__})") from None
-    if len(data) > limit:
-        raise BadFile(f"{path}: more than {limit} bytes, which is what --memory allows")
-    return data
 
 
 class Archive:
-    """The members of a zip file; together they may have ``limit`` bytes unpacked."""
+    """The members of a zip file; together they may have ``limit`` bytes unpacked.
 
-    def __init__(self, source: str | Path | bytes, limit: int, name: str = "certificate") -> None:
+    Parameters
+    ----------
+    source
+        The file, which is read once, or its bytes.
+    limit
+        Bytes to use at most.
+    name
+        For messages, where there is no file.
+    longest
+        How many rows the arrays that are named may have. Where it is given, each array that is read takes
+        ``PER_ENTRY`` bytes for each entry of what is left in ``room``, before it is unpacked.
+    """
+
+    def __init__(
+        self,
+        source: str | Path | bytes,
+        limit: int,
+        *,
+        name: str = "certificate",
+        longest: Mapping[str, int] | None = None,
+    ) -> None:
         self.name = name if isinstance(source, bytes) else str(source)
+        self.room, self._longest = Room(limit), longest
         # The bytes are read once: a file that is replaced or changed meanwhile changes nothing.
         data = source if isinstance(source, bytes) else read_bytes(source, limit)
+        afford(f"{self.name}: its members", _MEMBER * data.count(b"PK\x01\x02"), limit)
         try:
             self._zip = zipfile.ZipFile(BytesIO(data))
             members = self._zip.infolist()
-        except (OSError, zipfile.BadZipFile, ValueError, NotImplementedError, struct.error, OverflowError) as error:
+        except _DAMAGE as error:
             raise BadFile(f"{self.name}: cannot be read as a zip ({type(error).__name__})") from None
         self._members = {member.filename: member for member in members}
         if len(members) > _MOST_MEMBERS or len(self._members) < len(members):
@@ -62,21 +100,28 @@ class Archive:
                 raise BadFile(f"{self.name}: {member.filename} is encrypted or packed in an unusual way")
         if sum(member.file_size for member in members) > limit:
             raise BadFile(f"{self.name}: unpacks to more than the {limit} bytes that --memory allows")
+        self.room.take(f"{self.name}: its bytes", len(data))
 
     def __contains__(self, name: str) -> bool:
         return name + ".npy" in self._members
 
-    def _read(self, name: str) -> bytes:
+    @contextmanager
+    def _opened(self, name: str) -> Iterator[tuple[IO[bytes], int]]:
+        """A member, and the length that it says it has."""
         member = self._members.get(name)
         if member is None:
             raise BadFile(f"{self.name}: {name} is missing")
         try:
             with self._zip.open(member) as file:
-                # A member that is longer than it says is cut here, and found out by its checksum or length.
-                data = file.read(member.file_size + 1)
-        except (OSError, EOFError, zipfile.BadZipFile, zlib.error, ValueError, RuntimeError, struct.error) as error:
+                yield file, member.file_size
+        except _DAMAGE as error:
             raise BadFile(f"{self.name}: {name} is damaged ({type(error).__name__})") from None
-        if len(data) != member.file_size:
+
+    def _rest(self, file: IO[bytes], name: str, length: int) -> bytes:
+        """What follows in a member, which must be so long."""
+        # A member that is longer than it says is cut here, and found out by its checksum or length.
+        data = file.read(length + 1)
+        if len(data) != length:
             raise BadFile(f"{self.name}: {name} has not the length it should have")
         return data
 
@@ -91,10 +136,14 @@ class Archive:
         def constant(word: str) -> Any:
             raise ValueError(f"{word} is not JSON")
 
-        if name + ".json" in self._members and self._members[name + ".json"].file_size > _MOST_JSON:
-            raise BadFile(f"{self.name}: {name}.json is too long")
+        with self._opened(name + ".json") as (file, length):
+            if self._longest is not None:
+                self.room.take(f"{name}.json", PER_ENTRY * length)
+            data = self._rest(file, name, length)
         try:
-            head = json.loads(self._read(name + ".json"), object_pairs_hook=pairs, parse_constant=constant)
+            if _depth(data) > _DEEPEST_JSON:
+                raise ValueError("is too deep")
+            head = json.loads(data, object_pairs_hook=pairs, parse_constant=constant)
         except (ValueError, RecursionError) as error:
             raise BadFile(f"{self.name}: {name}.json: {str(error).splitlines()[0][:80]}") from None
         if not isinstance(head, dict):
@@ -103,16 +152,22 @@ class Archive:
 
     def array(self, name: str, dimensions: int = 1) -> np.ndarray[Any, Any]:
         """An array in the ``.npy`` format, of a plain type, as the header of exactly that form says."""
-        data = self._read(name + ".npy")
-        begin = 10 + int.from_bytes(data[8:10], "little")
-        found = _HEADER.fullmatch(data[10:begin].rstrip(b"\n "))
-        if data[:8] != b"\x93NUMPY\x01\x00" or found is None or found[1].decode() not in _TYPES:
-            raise BadFile(f"{self.name}: {name} is not an array, or has a header that is not allowed")
-        shape = tuple(int(word) for word in found[2].replace(b" ", b"").split(b",") if word)
-        dtype, count = np.dtype(found[1].decode()), math.prod(shape)
-        if len(shape) != dimensions or count * dtype.itemsize != len(data) - begin:
-            raise BadFile(f"{self.name}: {name} has shape {shape}, which does not fit")
-        return np.frombuffer(data, dtype, count, begin).reshape(shape)
+        with self._opened(name + ".npy") as (file, size):
+            start = file.read(10)
+            header = file.read(int.from_bytes(start[8:10], "little"))
+            found = _HEADER.fullmatch(header.rstrip(b"\n "))
+            if start[:8] != b"\x93NUMPY\x01\x00" or found is None or found[1].decode() not in _TYPES:
+                raise BadFile(f"{self.name}: {name} is not an array, or has a header that is not allowed")
+            shape = tuple(int(word) for word in found[2].replace(b" ", b"").split(b",") if word)
+            dtype, count = np.dtype(found[1].decode()), math.prod(shape)
+            if len(shape) != dimensions or 10 + len(header) + count * dtype.itemsize != size:
+                raise BadFile(f"{self.name}: {name} has shape {shape}, which does not fit")
+            if self._longest is not None:
+                if shape[0] > (most := self._longest.get(name.rpartition("/")[2], shape[0])):
+                    raise BadFile(f"{self.name}: {name} has {shape[0]} rows, and can have {most} at most")
+                self.room.take(f"{self.name}: {name}", PER_ENTRY * count)
+            data = self._rest(file, name, size - 10 - len(header))
+        return np.frombuffer(data, dtype, count).reshape(shape)
 
     def integers(
         self, name: str, *, low: int = 0, high: int = 1 << 53, columns: int | None = None
@@ -142,3 +197,12 @@ class Archive:
         if np.isnan(values).any() or (values == np.inf).any() or (not infinite and (values == -np.inf).any()):
             raise BadFile(f"{self.name}: {name} has a number that is not finite")
         return values
+
+
+def _depth(text: bytes) -> int:
+    """How deeply the lists and objects of a JSON text are nested."""
+    codes = np.frombuffer(_TEXT.sub(b"", text), np.uint8)
+    steps = np.zeros(len(codes), np.int8)
+    steps[(codes == ord("[")) | (codes == ord("{"))] = 1
+    steps[(codes == ord("]")) | (codes == ord("}"))] = -1
+    return int(np.cumsum(steps, dtype=np.int64).max(initial=0))

@@ -21,7 +21,8 @@ import numpy as np
 from powersum_check.archive import Archive
 from powersum_check.box import Domains, within
 from powersum_check.claims import refuse_if_more
-from powersum_check.errors import BadFile, Rejected, afford
+from powersum_check.errors import BadFile, Rejected
+from powersum_check.limits import afford
 from powersum_check.model import Question
 from powersum_check.numbers import FloatArray
 from powersum_check.steps import Proven, lower_bound
@@ -54,7 +55,7 @@ class Best:
 
 
 def verified_best(
-    archive: Archive, head: dict[str, Any], question: Question, root: Domains, proven: Sequence[Proven], memory: int
+    archive: Archive, head: dict[str, Any], question: Question, root: Domains, proven: Sequence[Proven]
 ) -> Best | None:
     """What a certificate proves about the best assignments, if it lists any; refuses it where it claims more."""
     told = head.get("best")
@@ -76,7 +77,7 @@ def verified_best(
     if not isinstance(claims, list) or len(claims) != len(states) + 1:
         raise BadFile("best has not one claim for each assignment and one for the next")
     rows = archive.integers("best_parts", low=-1, columns=2).tolist()
-    uppers = _uppers(rows, variables, states.tolist(), distinct, root, proven, memory)
+    uppers = _uppers(rows, variables, states.tolist(), distinct, root, proven, archive.room.left)
     observed = {v: s for v, s in question.evidence.items() if question.weights[v] == 0.0}
     places = []
     for k, row in enumerate(states.tolist()):

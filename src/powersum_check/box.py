@@ -36,8 +36,12 @@ class Step:
     model: Model
     question: Question
     domains: Domains
-    memory: int
     kind: str
+
+    @property
+    def memory(self) -> int:
+        """Bytes that are left to work with."""
+        return self.archive.room.left
 
     def __contains__(self, name: str) -> bool:
         assert name in ARRAYS[self.kind]
@@ -89,6 +93,11 @@ def root_box(model: Model, question: Question) -> Domains:
     for v, s in question.evidence.items():
         domains[v] = np.array([s])
     return domains
+
+
+def held_by(domains: Domains, root: Domains) -> int:
+    """Bytes that are counted for a box beside the root."""
+    return 256 + 8 * len(root) + sum(128 + a.nbytes for a, b in zip(domains, root, strict=True) if a is not b)
 
 
 def restricted(step: Step) -> Domains:

@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powersum_check.box import Step
-from powersum_check.errors import BadFile, Rejected, afford
+from powersum_check.errors import BadFile, Rejected
 from powersum_check.lanes import pieces, starts_of
+from powersum_check.limits import afford
 from powersum_check.numbers import FloatArray, IntArray, Table, add, entries_added, groups_added, magnitude, outward
 from powersum_check.remainder import Remainder, Tuples, read_remainder
 

@@ -7,12 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from powersum_check.archive import MEMORY, Archive
+from powersum_check.archive import Archive
+from powersum_check.arrays import longest
 from powersum_check.balls import Balls
 from powersum_check.best import Best, verified_best
-from powersum_check.box import Step, restricted, root_box
+from powersum_check.box import Step, held_by, restricted, root_box
 from powersum_check.claims import refuse_if_more
 from powersum_check.errors import BadFile, Rejected
+from powersum_check.limits import MEMORY
 from powersum_check.model import Factor, Model, Question, evidence_of, with_likelihoods
 from powersum_check.numbers import MEASURE, Table
 from powersum_check.steps import Proven, known_kind, lower_bound, prove
@@ -113,7 +115,9 @@ def _measured(factor: Factor, balls: Balls) -> Factor:
 def _check(
     model: Model, question: Question | None, certificate: str | Path | bytes, memory: int, balls: Balls | None
 ) -> Verified:
-    archive = Archive(certificate, memory)
+    archive = Archive(certificate, memory, longest=longest(model))
+    room = archive.room
+    room.take("the model", model.held)
     head = archive.json("head")
     if head.get("format") != "powersum-certificate" or head.get("version") != VERSION:
         raise BadFile(f"{archive.name}: not a powersum certificate of version {VERSION}")
@@ -133,18 +137,22 @@ def _check(
     root = root_box(model, claimed)
     proven: list[Proven] = []
     for number, one in enumerate(heads):
-        step = Step(archive, number, whole, claimed, root, memory, known_kind(number, one))
+        before = room.taken
+        step = Step(archive, number, whole, claimed, root, known_kind(number, one))
         step = replace(step, domains=restricted(step))
         try:
             proven.append(Proven(step.domains, *prove(step, one, proven)))
         except Rejected as error:
             raise Rejected(f"step {number}: {error}") from None
+        # What is left of a step is its box.
+        room.taken = before
+        room.take("the boxes of steps", held_by(step.domains, root))
     assignment = _assignment(head, model, claimed)
     lower = lower_bound(proven, assignment or {})
     roots = (p for p in proven if all(len(a) == len(b) for a, b in zip(p.box, root, strict=True)))
     upper = min((p.log_upper for p in roots), default=math.inf)
     refuse_if_more(head.get("claim"), lower, upper)
-    best = verified_best(archive, head, claimed, root, proven, memory)
+    best = verified_best(archive, head, claimed, root, proven)
     return Verified(lower, upper, claimed, assignment, len(heads), best)
 
 

@@ -34,8 +34,9 @@ from itertools import pairwise
 import numpy as np
 
 from powersum_check.box import Step
-from powersum_check.errors import BadFile, Rejected, afford
+from powersum_check.errors import BadFile, Rejected
 from powersum_check.lanes import owners, packed, pieces, starts_of, unpacked
+from powersum_check.limits import afford
 from powersum_check.numbers import FloatArray, IntArray, Table, groups_added, outward, power_sum
 from powersum_check.remainder import Remainder, Tuples, read_remainder
 

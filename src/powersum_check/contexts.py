@@ -24,7 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powersum_check.box import Located, Scope, Step
-from powersum_check.errors import BadFile, Rejected, afford
+from powersum_check.errors import BadFile, Rejected
+from powersum_check.limits import afford
 from powersum_check.numbers import Table, U, add, outward, power_sum
 from powersum_check.tree import Pass, Tree, run
 

@@ -13,9 +13,3 @@ class Rejected(CheckError):
 
 class BadFile(CheckError):
     """A file is not what it should be, or asks for more memory than allowed: exit code 2."""
-
-
-def afford(what: str, needed: int, memory: int) -> None:
-    """Refuse what would take more bytes than are allowed."""
-    if needed > memory:
-        raise BadFile(f"{what} would take {needed} bytes, and --memory allows {memory}")

@@ -10,7 +10,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from powersum_check.errors import BadFile
+from powersum_check.limits import PER_ENTRY
 from powersum_check.numbers import FloatArray, Table, logs_of
+
+PER_FACTOR = 1024
+"""Bytes that are counted for a factor apart from its entries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,12 @@ class Model:
     factors: tuple[Factor, ...]
     note: str = ""
     """What is to be said about the way in which its file was read."""
+
+    @property
+    def held(self) -> int:
+        """Bytes that are counted for the model: logs, what they are of, their support, and a copy in a box."""
+        entries = sum(factor.table.values.size for factor in self.factors)
+        return 40 * entries + PER_FACTOR * len(self.factors) + PER_ENTRY * sum(self.cardinalities)
 
     def digest(self) -> str:
         """SHA-256 of cardinalities, scopes and zeros, which tells models apart before anything is computed."""

@@ -7,18 +7,18 @@ import lzma
 import math
 import re
 import zlib
-from contextlib import nullcontext
+from collections.abc import Iterator
 from decimal import Context, Decimal
 from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, cast
 
 import numpy as np
 
-from powersum_check.archive import MEMORY, Archive, read_bytes
+from powersum_check.archive import PIECE, Archive, joined, read_bytes
 from powersum_check.errors import BadFile
-from powersum_check.model import Factor, Model, evidence_of
+from powersum_check.limits import MEMORY, afford
+from powersum_check.model import PER_FACTOR, Factor, Model, evidence_of
 from powersum_check.numbers import LARGEST, MOST_AXES, FloatArray, Table, U, logs_of, magnitude
 
 _COMMENT = re.compile(rb"#[^\r\n]*")
@@ -27,20 +27,57 @@ _AGRUM_SCOPE = re.compile(rb"(?m)^(\d++)(?: \d++)++   # [^\r\n]")
 _AGRUM_TABLE = re.compile(rb"(?m)^\d+ # \{([0-9, ]*)\}[ \t]*\r?$")
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,6})?")
 _STRANGE = re.compile(rb"[^0-9eE+\-.\s]")
+_PER_WORD = 96
+"""Bytes that are counted for a word: it, its double, its log."""
+_LONGEST_WORD = 1000
 _LEAST_NORMAL = 2.0**-1022
 
 
 def text_of(path: str | Path, data: bytes, limit: int) -> bytes:
-    """The text of a file's bytes, plain or compressed by gzip or xz; at most ``limit`` bytes."""
-    packed = gzip.open if data[:2] == b"\x1f\x8b" else lzma.open if data[:6] == b"\xfd7zXZ\x00" else nullcontext
+    """The text of a file's bytes, plain or compressed by gzip or xz."""
+    text = data
     try:
-        with cast(Any, packed)(BytesIO(data)) as file:
-            text: bytes = file.read(limit + 1)
+        if data[:2] == b"\x1f\x8b":
+            with gzip.open(BytesIO(data)) as packed:
+                text = joined(str(path), iter(lambda: packed.read(PIECE), b""), (limit - len(data)) // 3)
+        elif data[:6] == b"\xfd7zXZ\x00":
+            text = joined(str(path), _unpacked_xz(data, limit), (limit - len(data)) // 3)
     except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
-        raise BadFile(f"{path}: cannot be read ({type(error).__name__})") from None
-    if len(text) > limit:
-        raise BadFile(f"{path}: more than {limit} bytes, which is what --memory allows")
+        raise BadFile(f"{path}: cannot be unpacked ({type(error).__name__})") from None
+    # It is there three times while its comments and words are looked at.
+    afford(f"{path}: its text", 3 * len(text), limit)
     return text.removeprefix(b"\xef\xbb\xbf")
+
+
+def _unpacked_xz(data: bytes, limit: int) -> Iterator[bytes]:
+    """What is packed in any number of streams of xz. A stream may ask for gigabytes to be unpacked with."""
+    at = 0
+    while at < len(data):
+        stream = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=limit)
+        while not stream.eof:
+            more = data[at : at + PIECE] if stream.needs_input else b""
+            at += len(more)
+            if stream.needs_input and not more:
+                raise EOFError
+            yield stream.decompress(more, PIECE)
+        at -= len(stream.unused_data)
+        while data[at : at + 4] == bytes(4):
+            at += 4
+
+
+def _words(path: str | Path, text: bytes, limit: int) -> list[bytes]:
+    """The words of a text, of which none is too long for a number, if memory allows to make them."""
+    count, before = 0, True
+    for begin in range(0, len(text), PIECE):
+        codes = np.frombuffer(text[begin : begin + PIECE], np.uint8)
+        blank = (codes == 32) | ((codes >= 9) & (codes <= 13))
+        count += int(before and not blank[0]) + int(np.count_nonzero(blank[:-1] & ~blank[1:]))
+        before = bool(blank[-1])
+    afford(f"{path}: its words", _PER_WORD * count + 3 * len(text), limit)
+    words = text.split()
+    if max(map(len, words), default=0) > _LONGEST_WORD:
+        raise BadFile(f"{path}: a word has more than {_LONGEST_WORD} letters")
+    return words
 
 
 def without_comments(text: bytes) -> bytes:
@@ -58,7 +95,7 @@ def _doubles(path: str | Path, words: list[bytes]) -> FloatArray:
     try:
         if _STRANGE.search(b" ".join(words)):
             raise ValueError
-        values = np.array([float(word) for word in words], dtype=np.float64)
+        values = np.fromiter(map(float, words), np.float64, len(words))
     except ValueError:
         bad = next(word for word in words if not _NUMBER.fullmatch(word))
         raise BadFile(f"{path}: {bad[:40]!r} is not a number") from None
@@ -73,9 +110,9 @@ def _wholes(path: str | Path, values: FloatArray, what: str) -> list[int]:
     return [int(v) for v in values]
 
 
-def read_uai(path: str | Path, text: bytes) -> Model:
+def read_uai(path: str | Path, text: bytes, limit: int) -> Model:
     """A model in the UAI format: a stream of words; line breaks mean nothing."""
-    words = without_comments(text).split()
+    words = _words(path, without_comments(text), limit)
     if not words or words[0].upper() not in (b"MARKOV", b"BAYES"):
         raise BadFile(f"{path}: does not begin with MARKOV or BAYES")
     kind = words.pop(0).upper()
@@ -97,6 +134,7 @@ def read_uai(path: str | Path, text: bytes) -> Model:
     if min(cards, default=1) < 1:
         raise BadFile(f"{path}: variable {cards.index(min(cards))} has no states")
     (n_factors,) = wholes(1, "the number of factors")
+    afford(f"{path}: its factors", PER_FACTOR * min(n_factors, len(values)) + _PER_WORD * len(words), limit)
     scopes = [wholes(wholes(1, f"the scope of factor {k}")[0], f"the scope of factor {k}") for k in range(n_factors)]
     own = _scopes_of_agrum(text, kind == b"BAYES", scopes)
     factors = []
@@ -153,6 +191,8 @@ def _factor(
         if not _NUMBER.fullmatch(words[k]):
             raise BadFile(f"{path}: {words[k][:40]!r} has too large an exponent")
         number = Decimal(words[k].decode("ascii"))
+        if number < 0:
+            raise BadFile(f"{path}: a table entry is negative")
         if number:
             exact = False
             # Forty digits: the only error that counts is that of the double.
@@ -164,12 +204,14 @@ def _factor(
 def read_evidence(path: str | Path, limit: int) -> dict[int, int]:
     """Evidence ``k v1 x1 … vk xk``; the older form with one sample, whose number stands alone on the first line."""
     text = read_text(path, limit)
-    tokens = _wholes(path, _doubles(path, text.split()), "evidence")
-    lines = [line.split() for line in text.splitlines() if line.strip()]
+    tokens = _wholes(path, _doubles(path, _words(path, text, limit)), "evidence")
+    # Lines that are not blank: two tell the older form.
+    first, _, rest = text.strip().replace(b"\r", b"\n").partition(b"\n")
     if not tokens or tokens == [0]:
         return {}
     one_record = len(tokens) == 1 + 2 * tokens[0]
-    one_sample = len(lines) == 2 and len(lines[0]) == 1 and tokens[0] == 1 and len(tokens) == 2 + 2 * tokens[1]
+    two_lines = len(first.split()) == 1 and bool(rest.strip()) and b"\n" not in rest.strip()
+    one_sample = two_lines and tokens[0] == 1 and len(tokens) == 2 + 2 * tokens[1]
     if one_record == one_sample:
         raise BadFile(f"{path}: is not one record of evidence: k v1 x1 … vk xk")
     pairs = tokens[1:] if one_record else tokens[2:]
@@ -178,7 +220,7 @@ def read_evidence(path: str | Path, limit: int) -> dict[int, int]:
 
 def read_list(path: str | Path, limit: int) -> list[int]:
     """A query or an order: a count and as many different variables."""
-    tokens = _wholes(path, _doubles(path, read_text(path, limit).split()), "a list of variables")
+    tokens = _wholes(path, _doubles(path, _words(path, read_text(path, limit), limit)), "a list of variables")
     if not tokens or len(tokens) != tokens[0] + 1 or len(set(tokens[1:])) != tokens[0]:
         raise BadFile(f"{path}: is not a count and as many different variables")
     return tokens[1:]
@@ -189,6 +231,7 @@ def read_arrays(path: str | Path, archive: Archive) -> Model:
     cards = archive.integers("cardinalities", low=1).tolist()
     starts = archive.starts("scope_starts", len(variables := archive.integers("scope_variables", high=len(cards))))
     logs = archive.floats("log_values", infinite=True)
+    archive.room.take(f"{path}: its factors", PER_FACTOR * len(starts))
     factors, at = [], 0
     for k, (first, end) in enumerate(pairwise(starts)):
         scope = variables[first:end].tolist()
@@ -208,5 +251,5 @@ def read_model(path: str | Path, limit: int = MEMORY) -> Model:
     """A model by the beginning of its file: a zip of arrays, or UAI text. Its bytes are read once."""
     data = read_bytes(path, limit)
     if data[:4] == b"PK\x03\x04":
-        return read_arrays(path, Archive(data, limit, str(path)))
-    return read_uai(path, text_of(path, data, limit))
+        return read_arrays(path, Archive(data, limit, name=str(path), longest={}))
+    return read_uai(path, text_of(path, data, limit), limit)

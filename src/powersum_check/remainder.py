@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from powersum_check.box import Located, Scope, Step, local, product
-from powersum_check.errors import BadFile, Rejected, afford
+from powersum_check.errors import BadFile, Rejected
 from powersum_check.lanes import owners, starts_of
+from powersum_check.limits import afford
 from powersum_check.model import Factor, Model
 from powersum_check.numbers import Table, without
 from powersum_check.tree import read_tree, value, without_flat

@@ -16,7 +16,8 @@ from itertools import accumulate, pairwise
 import numpy as np
 
 from powersum_check.box import Located, Scope, Step, local, placed, product
-from powersum_check.errors import BadFile, Rejected, afford
+from powersum_check.errors import BadFile, Rejected
+from powersum_check.limits import afford
 from powersum_check.numbers import (
     LEAST_WEIGHT,
     MOST_AXES,

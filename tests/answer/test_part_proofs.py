@@ -68,7 +68,7 @@ def proven(model: ps.Model, weights: list[float], certificate: Certificate, numb
     question = pc.Question(tuple(weights))
     archive = Archive(packed(certificate), memory)
     head = certificate.head["steps"][number]
-    step = Step(archive, number, checked, question, root_box(checked, question), memory, head["kind"])
+    step = Step(archive, number, checked, question, root_box(checked, question), head["kind"])
     return prove(replace(step, domains=restricted(step)), head, [])
 
 
