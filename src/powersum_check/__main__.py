@@ -10,7 +10,7 @@ import sys
 from powersum_check.best import told_best
 from powersum_check.check import check
 from powersum_check.errors import BadFile, CheckError, Rejected
-from powersum_check.limits import MEMORY
+from powersum_check.limits import MEMORY, WORK
 from powersum_check.model import Model, Question
 from powersum_check.reading import read_evidence, read_list, read_model
 
@@ -33,6 +33,7 @@ def _arguments() -> argparse.ArgumentParser:
         "--exact", action="store_true", help="measure all rounding in ball arithmetic (python-flint); slow"
     )
     parser.add_argument("--memory", type=float, default=float(MEMORY), help="bytes to work with at most")
+    parser.add_argument("--work", type=float, default=WORK, help="entries of tables to compute at most")
     return parser
 
 
@@ -42,12 +43,14 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         if not 1e6 <= options.memory <= 1e15:
             raise BadFile("--memory is a number of bytes, at least a million")
+        if not options.work > 0.0:
+            raise BadFile("--work is a number of entries, above 0")
         memory = int(options.memory)
         model = read_model(options.model, memory)
         if options.as_claimed and (options.map or options.query is not None or options.evid is not None):
             raise BadFile("--as-claimed goes with no other question")
         question = None if options.as_claimed else _question(options, model, memory)
-        verified = check(model, question, options.certificate, memory=memory, exact=options.exact)
+        verified = check(model, question, options.certificate, memory=memory, work=options.work, exact=options.exact)
         if verified.proves_nothing:
             raise Rejected("nothing is proven")
     except CheckError as error:

@@ -17,7 +17,7 @@ from typing import IO, Any
 import numpy as np
 
 from powersum_check.errors import BadFile
-from powersum_check.limits import PER_ENTRY, Room, afford
+from powersum_check.limits import PER_ENTRY, Room, afford, spend
 from powersum_check.numbers import FloatArray
 
 _NAME = re.compile(r"([0-9]{1,6}/)?[a-z_]{1,40}\.(npy|json)")
@@ -166,6 +166,7 @@ class Archive:
                 if shape[0] > (most := self._longest.get(name.rpartition("/")[2], shape[0])):
                     raise BadFile(f"{self.name}: {name} has {shape[0]} rows, and can have {most} at most")
                 self.room.take(f"{self.name}: {name}", PER_ENTRY * count)
+                spend(2000 + 20 * count)
             data = self._rest(file, name, size - 10 - len(header))
         return np.frombuffer(data, dtype, count).reshape(shape)
 

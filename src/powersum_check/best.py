@@ -22,7 +22,7 @@ from powersum_check.archive import Archive
 from powersum_check.box import Domains, within
 from powersum_check.claims import refuse_if_more
 from powersum_check.errors import BadFile, Rejected
-from powersum_check.limits import afford
+from powersum_check.limits import afford, spend
 from powersum_check.model import Question
 from powersum_check.numbers import FloatArray
 from powersum_check.steps import Proven, lower_bound
@@ -71,6 +71,7 @@ def verified_best(
     states = archive.integers("best_states", columns=len(variables))
     if len(states) and (states >= np.array([len(root[v]) for v in variables])).any():
         raise BadFile("best_states has a state that does not exist")
+    spend(len(states) * states.size)
     for k in range(1, len(states)):
         if ((states[:k] != states[k]).sum(axis=1) < distinct).any():
             raise Rejected(f"number {k + 1} of the best differs in fewer than {distinct} variables from one before it")
@@ -142,6 +143,7 @@ def _uppers(
         if not waiting or piece is None:
             raise BadFile(f"best_parts has {len(rows) - number} rows too many")
         box, near = piece
+        spend(3000 + 400 * len(box) + 10 * len(states))
         if step >= 0 and not within(box, proven[step].box):
             raise Rejected(f"part {number} of the best is not within the box of step {step}")
         parts.append((waiting[-1][0], proven[step].log_upper if step >= 0 else math.inf, near))

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from powersum_check.archive import Archive
 from powersum_check.arrays import ARRAYS, PAIRS, REAL, WHOLE
 from powersum_check.errors import BadFile, Rejected
+from powersum_check.limits import spend
 from powersum_check.model import Factor, Model, Question
 from powersum_check.numbers import MOST_AXES, FloatArray, IntArray, Table, add
 
@@ -128,6 +129,7 @@ def is_empty(domains: Domains) -> bool:
 
 def within(inner: Domains, outer: Domains, but: int | None = None) -> bool:
     """Whether a box lies within another, of one variable apart."""
+    spend(50 * len(inner))
     return all(
         a is b or v == but or a.tobytes() == b.tobytes() or not len(np.setdiff1d(a, b))
         for v, (a, b) in enumerate(zip(inner, outer, strict=True))
@@ -136,6 +138,7 @@ def within(inner: Domains, outer: Domains, but: int | None = None) -> bool:
 
 def local(factor: Factor, domains: Domains, position: dict[int, int]) -> Located:
     """A factor over the states of a box. Axes are in the order given; variables of one state without a place leave."""
+    spend(2000 + factor.table.values.size)
     values = np.asarray(factor.table.values[np.ix_(*(domains[v] for v in factor.scope))])
     axes = sorted(range(len(factor.scope)), key=lambda a: position.get(factor.scope[a], len(domains)))
     scope = tuple(factor.scope[a] for a in axes if factor.scope[a] in position)
@@ -179,6 +182,7 @@ def _propagated(step: Step) -> Domains:
 def _fixpoint(domains: Domains, supports: Sequence[tuple[Scope, NDArray[np.bool_]]]) -> Domains:
     """Remove states without a positive tuple in some table until nothing changes."""
     domains = list(domains)
+    spend(sum(500 + support.size for _, support in supports))
     supports = [(scope, support) for scope, support in supports if not support.all()]
     tables_of: dict[int, list[int]] = {}
     for k, (scope, _) in enumerate(supports):
@@ -187,6 +191,7 @@ def _fixpoint(domains: Domains, supports: Sequence[tuple[Scope, NDArray[np.bool_
     waiting = set(range(len(supports)))
     while waiting:
         scope, support = supports[waiting.pop()]
+        spend(1000 + (1 + len(scope)) * support.size)
         alive = np.asarray(support[np.ix_(*(domains[v] for v in scope))])
         if not alive.any():
             # Nothing at all is possible then.

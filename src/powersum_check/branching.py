@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from powersum_check.box import Step
 from powersum_check.errors import BadFile, Rejected
 from powersum_check.lanes import pieces, starts_of
-from powersum_check.limits import afford
+from powersum_check.limits import afford, spend
 from powersum_check.numbers import FloatArray, IntArray, Table, add, entries_added, groups_added, magnitude, outward
 from powersum_check.remainder import Remainder, Tuples, read_remainder
 
@@ -40,6 +40,7 @@ class Walk(Tuples):
 
     def forget(self) -> None:
         """Forget tuples with states that are gone for good; but not the first of each table."""
+        spend(8 * self.states.size)
         there = self.alive[self.states].all(axis=0)
         there[self.tuple_starts[:-1]] = True
         self.values, self.places, self.states = self.values[there], self.places[:, there], self.states[:, there]
@@ -48,6 +49,7 @@ class Walk(Tuples):
     def look_at(self, tables: IntArray) -> None:
         """The largest entries of some tables, less what was moved, over the states that are there; and their errors."""
         at, begin = pieces(self.tuple_starts, tables)
+        spend(1000 + 4 * (2 + len(self.places)) * len(at))
         values, error = entries_added([self.values[at], *(-self.moved[places[at]] for places in self.places)])
         for states in self.states:
             values[~self.alive[states[at]]] = -math.inf
@@ -56,6 +58,7 @@ class Walk(Tuples):
 
     def bounds(self) -> tuple[float, FloatArray]:
         """A bound on everything, and one for each state; both with their rounding."""
+        spend(5000 + 10 * (len(self.alive) + 4 * len(self.maxima)))
         own, error = groups_added(self.state_of, self.moved[:-1], len(self.owner))
         own = np.nextafter(own + error, math.inf)
         left = np.where(self.alive[:-1], own, -math.inf)
@@ -78,7 +81,8 @@ def branching(step: Step) -> tuple[float, float]:
     kinds = step.integers("rounds", high=3).tolist()
     numbers, moves = step.integers("move_places", high=len(places)), step.floats("moves")
     magnitude(moves)
-    gone, divided = _states(step, rest, "gone"), _states(step, rest, "branches").tolist()
+    gone, branches = _states(step, rest, "gone"), _states(step, rest, "branches").tolist()
+    divided = iter(branches)
     move_starts = step.starts("move_starts", len(moves)).tolist()
     gone_starts = step.starts("gone_starts", len(gone)).tolist()
     if not len(kinds) == len(move_starts) - 1 == len(gone_starts) - 1 or len(numbers) != len(moves):
@@ -98,9 +102,9 @@ def branching(step: Step) -> tuple[float, float]:
         if kind == GOES_ON and not stack and len(leaving):
             walk.forget()
         if kind == DIVIDES:
-            if not divided:
+            state = next(divided, None)
+            if state is None:
                 raise BadFile("branches ends too early")
-            state = divided.pop(0)
             held = (len(stack) + 1) * (walk.alive.nbytes + walk.moved.nbytes + 2 * walk.maxima.nbytes)
             afford("boxes", held, step.memory)
             stack.append((state, walk.alive.copy(), walk.moved.copy(), walk.maxima.copy(), walk.errors.copy()))
@@ -113,7 +117,7 @@ def branching(step: Step) -> tuple[float, float]:
             if stack:
                 state, walk.alive, walk.moved, walk.maxima, walk.errors = stack.pop()
                 walk.alive[state] = False
-    if not done or divided:
+    if not done or next(divided, None) is not None:
         raise Rejected("the walk ends before every box is closed")
     if highest == -math.inf or rest.high == -math.inf:
         return -math.inf, -math.inf

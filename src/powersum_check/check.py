@@ -14,7 +14,7 @@ from powersum_check.best import Best, verified_best
 from powersum_check.box import Step, held_by, restricted, root_box
 from powersum_check.claims import refuse_if_more
 from powersum_check.errors import BadFile, Rejected
-from powersum_check.limits import MEMORY
+from powersum_check.limits import ACCOUNT, MEMORY, WORK, Work, spend
 from powersum_check.model import Factor, Model, Question, evidence_of, with_likelihoods
 from powersum_check.numbers import MEASURE, Table
 from powersum_check.steps import Proven, known_kind, lower_bound, prove
@@ -72,6 +72,7 @@ def check(
     certificate: str | Path | bytes,
     *,
     memory: int = MEMORY,
+    work: float = WORK,
     exact: bool = False,
 ) -> Verified:
     """Check that a certificate proves its claim about a question; returns the bounds that it proves.
@@ -86,6 +87,8 @@ def check(
         The file, or its bytes.
     memory
         Bytes that the certificate may take unpacked, and that each step may work with.
+    work
+        Entries of tables that may be computed, in all; some hundred million take a second.
     exact
         Measure the rounding of every operation in ball arithmetic: slow, needs python-flint.
 
@@ -94,14 +97,15 @@ def check(
     Rejected
         Where a step fails or the claim does not follow.
     BadFile
-        Where the certificate is not a well-formed file, or asks for more memory.
+        Where the certificate is not a well-formed file, or asks for more memory or work.
     """
     balls = Balls() if exact else None
-    token = MEASURE.set(balls)
+    tokens = MEASURE.set(balls), ACCOUNT.set(Work(work))
     try:
         return _check(model, question, certificate, memory, balls)
     finally:
-        MEASURE.reset(token)
+        MEASURE.reset(tokens[0])
+        ACCOUNT.reset(tokens[1])
 
 
 def _measured(factor: Factor, balls: Balls) -> Factor:
@@ -138,6 +142,7 @@ def _check(
     proven: list[Proven] = []
     for number, one in enumerate(heads):
         before = room.taken
+        spend(1000 + 50 * len(root))
         step = Step(archive, number, whole, claimed, root, known_kind(number, one))
         step = replace(step, domains=restricted(step))
         try:

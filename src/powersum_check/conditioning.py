@@ -36,7 +36,7 @@ import numpy as np
 from powersum_check.box import Step
 from powersum_check.errors import BadFile, Rejected
 from powersum_check.lanes import owners, packed, pieces, starts_of, unpacked
-from powersum_check.limits import afford
+from powersum_check.limits import afford, spend
 from powersum_check.numbers import FloatArray, IntArray, Table, groups_added, outward, power_sum
 from powersum_check.remainder import Remainder, Tuples, read_remainder
 
@@ -128,6 +128,8 @@ class Conditioning(Tuples):
             while first < last:
                 end = int(np.searchsorted(needed, needed[first] + self.memory // 4, side="right")) - 1
                 end = min(max(end, first + 1), first + NODES, last)
+                # Down and up: a lane has a few bytes of each kind of set, and each byte is looked at a few times.
+                spend(100_000 + (needed[end] - needed[first]) / 4)
                 yield np.arange(first, end)
                 first = end
 

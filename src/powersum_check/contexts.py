@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from powersum_check.box import Located, Scope, Step
 from powersum_check.errors import BadFile, Rejected
-from powersum_check.limits import afford
+from powersum_check.limits import afford, spend
 from powersum_check.numbers import Table, U, add, outward, power_sum
 from powersum_check.tree import Pass, Tree, run
 
@@ -69,6 +69,7 @@ class Bucket:
 
     def merge(self, columns: Columns, settled: NDArray[np.bool_]) -> None:
         """Add contexts, each once. Of different ones with the same key one is lost, and taken from the tree."""
+        spend(4 * (10 + len(self.context)) * (len(self.keys) + columns.shape[1]))
         columns = np.concatenate([self.columns.reshape(len(self.context), len(self.keys)), columns], axis=1)
         settled = np.concatenate([self.settled, settled])
         keys = np.zeros(columns.shape[1], np.uint64) + keys_of(list(columns), self.lengths)
@@ -79,6 +80,7 @@ class Bucket:
 
     def places(self, rows: Sequence[NDArray[np.integer]], shape: tuple[int, int]) -> NDArray[np.int64]:
         """Where contexts are among those of this bucket; -1 where they are not."""
+        spend(4 * (10 + len(rows)) * math.prod(shape))
         keys = np.zeros(shape, np.uint64) + keys_of(rows, self.lengths)
         place = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
         same = self.keys[place] == keys
@@ -162,7 +164,11 @@ def _buckets(step: Step, tree: Tree, found: Pass) -> tuple[dict[int, Bucket], li
         first = tree.scopes[node][0]
         buckets[first].factors.append((scope, table))
         context[first].update(v for v in scope if v != first)
+    held = 0
     for v, bucket in buckets.items():
+        spend(50 * len(context[v]))
+        held += 128 * len(context[v])
+        afford("the contexts of variables", held, step.memory)
         bucket.context = tuple(sorted(context[v], key=lambda u: tree.position[u]))
         bucket.lengths = [len(step.domains[u]) for u in bucket.context]
         if bucket.context:
@@ -185,6 +191,9 @@ def _buckets(step: Step, tree: Tree, found: Pass) -> tuple[dict[int, Bucket], li
         # The message leaves every subtree from that of its own variable up to its parent's, or to the root.
         at, end = scope[:1], sent[:1]
         while at and at != end:
+            spend(100)
+            held += 128
+            afford("messages that leave subtrees", held, step.memory)
             bucket = buckets[at[0]]
             bucket.up += message.up
             bucket.down += message.down
@@ -224,6 +233,7 @@ def _read(step: Step, buckets: dict[int, Bucket]) -> None:
 
 def _looked_up(bucket: Bucket, columns: Columns, scope: Scope, values: NDArray[Any]) -> NDArray[Any]:
     """A table at all states of a bucket's variable and the given contexts: rows are states, columns contexts."""
+    spend(1000 + 2 * (1 + len(scope)) * bucket.size * columns.shape[1])
     lengths = dict(zip(bucket.context, bucket.lengths, strict=True))
     flat: NDArray[np.integer] = np.zeros(columns.shape[1], np.int32 if values.size < 1 << 31 else np.int64)
     for u in scope:
@@ -251,6 +261,7 @@ def _settle(bucket: Bucket, memory: int) -> None:
         if not support.all():
             possible &= _looked_up(bucket, columns, scope, support)
     state, column = np.nonzero(possible)
+    spend(4 * (2 + widest) * (1 + len(children)) * len(state))
     for child in children:
         rows = np.empty((len(child.context), len(state)), np.int32)
         for row, u in zip(rows, child.context, strict=True):

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powersum_check.errors import Rejected
+from powersum_check.limits import spend
 
 if TYPE_CHECKING:
     from powersum_check.balls import Balls
@@ -92,6 +93,7 @@ def add(shape: Sequence[int], tables: Sequence[Table]) -> Table:
     Summing k doubles, in any order, errs by at most (k - 1) u 1.01 Σ|t|; nothing is added to -inf but -inf and finite
     numbers, so that no NaN arises.
     """
+    spend((300 + math.prod(shape)) * (1 + 2 * len(tables)))
     total = np.zeros(shape)
     size = up = down = 0.0
     for table in tables:
@@ -107,6 +109,7 @@ def add(shape: Sequence[int], tables: Sequence[Table]) -> Table:
 
 def entries_added(terms: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray]:
     """The sum of arrays of one shape, and the error of each entry, as in :func:`add`."""
+    spend(4 * len(terms) * terms[0].size)
     total, size = np.zeros(terms[0].shape), np.zeros(terms[0].shape)
     for term in terms:
         total, size = total + term, size + np.abs(term)
@@ -117,6 +120,7 @@ def entries_added(terms: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray]:
 
 def groups_added(owner: IntArray, terms: FloatArray, n_groups: int) -> tuple[FloatArray, FloatArray]:
     """The sums of finite numbers that belong to the same group, and the error of each, as in :func:`add`."""
+    spend(4 * len(terms) + 4 * n_groups)
     totals = np.asarray(np.bincount(owner, terms, n_groups), np.float64)
     if measure := MEASURE.get():
         return totals, measure.of_groups(owner, terms, totals)
@@ -134,6 +138,7 @@ def power_sum(table: Table, weight: float) -> Table:
     adds u w log m, adding top u times the result.
     """
     values = table.values
+    spend(1000 + (2 if weight == 0.0 else 8) * values.size)
     m = values.shape[0]
     if weight == 0.0 or m == 1:
         return Table(np.asarray(values.max(axis=0)), table.up, table.down)
@@ -153,6 +158,7 @@ def power_sum(table: Table, weight: float) -> Table:
 
 def normalised(table: Table) -> tuple[Table, float]:
     """The table less its largest entry c, and c; as it is where c is 0 or -inf. One subtraction errs by u |t - c|."""
+    spend(3 * table.values.size)
     constant = float(table.values.max())
     if constant in (0.0, -math.inf):
         return table, constant
@@ -170,6 +176,7 @@ def without(table: Table, axes: tuple[int, ...]) -> Table:
     """
     if not axes:
         return table
+    spend(3 * table.values.size)
     high, low = np.asarray(table.values.max(axis=axes)), np.asarray(table.values.min(axis=axes))
     alive = high > -math.inf
     spread = float(np.max(high[alive] - low[alive], initial=0.0))
@@ -198,6 +205,7 @@ def mean(table: Table, shares: Sequence[FloatArray | None]) -> Table:
     (2.1 k + k) u, the product u more; probabilities add up to 1, and adding up n products errs by (n - 1) u times the
     sum of their sizes. Shares whose products underflow are refused, so that what is not counted has probability 0.
     """
+    spend(1000 + 8 * table.values.size)
     weight, used = np.ones(()), np.ones((), np.bool_)
     for own in shares:
         weight = weight[..., None] * (np.ones(1) if own is None else own)

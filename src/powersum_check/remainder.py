@@ -16,7 +16,7 @@ import numpy as np
 from powersum_check.box import Located, Scope, Step, local, product
 from powersum_check.errors import BadFile, Rejected
 from powersum_check.lanes import owners, starts_of
-from powersum_check.limits import afford
+from powersum_check.limits import afford, spend
 from powersum_check.model import Factor, Model
 from powersum_check.numbers import Table, without
 from powersum_check.tree import read_tree, value, without_flat
@@ -100,7 +100,9 @@ class Tuples:
         self.owner = owners(self.starts)
         arity = max((len(scope) for scope, _ in tables), default=0)
         # Of each tuple: places and states, those that are looked at once more, values, and working copies of these.
-        afford("tuples", 32 * (arity + 3) * sum(table.values.size for _, table in tables), step.memory)
+        needed = 32 * (arity + 3) * sum(table.values.size for _, table in tables)
+        afford("tuples", needed, step.memory)
+        spend(needed)
         values, tuples, state_of = [np.zeros(0)], [np.zeros((2, arity, 0), np.int64)], [np.zeros(0, np.int64)]
         named, end = [np.zeros(0, np.int64)], 0
         ends = [0]

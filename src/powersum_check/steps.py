@@ -15,6 +15,7 @@ from powersum_check.branching import branching
 from powersum_check.conditioning import conditioning
 from powersum_check.contexts import evaluate
 from powersum_check.errors import BadFile
+from powersum_check.limits import spend
 from powersum_check.mean_field import mean_field
 from powersum_check.numbers import Table, outward, power_sum
 from powersum_check.tree import read_tree, value
@@ -31,7 +32,8 @@ class Proven:
 
 def lower_bound(proven: Sequence[Proven], assignment: Mapping[int, int]) -> float:
     """The largest lower bound of all steps whose box has no other states of the variables that are assigned."""
-    fitting = (p for p in proven if all(set(p.box[v].tolist()) <= {s} for v, s in assignment.items()))
+    spend(20 * len(proven) * (5 + len(assignment)))
+    fitting = (p for p in proven if all(len(d := p.box[v]) <= 1 and not (d != s).any() for v, s in assignment.items()))
     return max((p.log_lower for p in fitting), default=-math.inf)
 
 
@@ -75,6 +77,8 @@ def _split(step: Step, head: dict[str, Any], earlier: Sequence[Proven]) -> tuple
         raise BadFile("a split needs a variable and children")
     if not all(type(child) is int and 0 <= child < step.number for child in children):
         raise BadFile("children of a split are not numbers of earlier steps")
+    # All boxes are compared with this one, twice.
+    spend(100 * len(children) * (10 + len(box)))
     parts = [earlier[child] for child in children]
     ranks, weights = step.question.ranks(), step.question.weights
     later = [u for u, d in enumerate(box) if len(d) > 1 and ranks[u] > ranks[v]]

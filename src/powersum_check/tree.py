@@ -17,7 +17,7 @@ import numpy as np
 
 from powersum_check.box import Located, Scope, Step, local, placed, product
 from powersum_check.errors import BadFile, Rejected
-from powersum_check.limits import afford
+from powersum_check.limits import afford, spend
 from powersum_check.numbers import (
     LEAST_WEIGHT,
     MOST_AXES,
@@ -146,6 +146,7 @@ def _at_home(step: Step, tree: Tree) -> list[tuple[int, Located]]:
 
 def without_flat(scope: Scope, table: Table, keep: Container[int]) -> Located:
     """A table without those axes on which it does not depend, unless they are to be kept."""
+    spend(100 + (1 + len(scope)) * table.values.size)
     flat = [a for a, v in enumerate(scope) if v not in keep and (table.values == table.values.take([0], a)).all()]
     values = table.values[tuple(0 if a in flat else slice(None) for a in range(len(scope)))]
     left = tuple(v for a, v in enumerate(scope) if a not in flat)
@@ -192,6 +193,7 @@ def run(step: Step, tree: Tree, *, keep: bool = False) -> Pass | None:
     for node, scope in enumerate(tree.scopes):
         shape = [len(step.domains[v]) for v in scope]
         size = 8 * math.prod(shape)
+        spend(2000)
         afford(f"messages with node {node}", held + 6 * size, step.memory)
         message, constant = normalised(power_sum(add(shape, inputs[node]), tree.weight[node]))
         if constant == -math.inf:

@@ -21,10 +21,10 @@ from powersum_check.__main__ import main
 from powersum_check.archive import Archive
 from powersum_check.arrays import ARRAYS, ROWS, longest
 from powersum_check.reading import read_evidence, read_list, read_model
-from tests.check.helpers import to_check
+from tests.check.helpers import question_of, to_check
 from tests.check.test_alone import files_of
 from tests.check.test_files import array_bytes, members_of, zipped
-from tests.check.writer import Draft, Setting, tree_arrays
+from tests.check.writer import Draft, Setting, no_tree, starts, tree_arrays
 
 MEMORY = 20_000_000
 
@@ -241,3 +241,104 @@ def test_files_that_were_fine_stay_fine_with_little_memory(draft: Draft, tmp_pat
     path = tmp_path / "many.npz"
     path.write_bytes(buffer.getvalue())
     refused_within(MEMORY, lambda: read_model(path, MEMORY))
+
+
+def too_much_work(draft: Draft, work: float, memory: int = 10**9) -> None:
+    """A small certificate that would take hours is given up."""
+    model, data = to_check(draft.model), zipped(members_of(draft))
+    assert len(data) < 100_000
+    with pytest.raises(pc.BadFile, match="--work"):
+        pc.check(model, None, data, memory=memory, work=work)
+
+
+def test_many_nodes_over_many_variables() -> None:
+    """Twenty thousand tables of four million entries each, one after another: 30 KB."""
+    n, nodes = 22, 20_000
+    model = Model.from_factors([2] * n, [])
+    draft = Draft(model, [1.0] * n)
+    scopes = [list(range(n))] * nodes
+    draft.step(
+        "tree",
+        {
+            "order": np.arange(n),
+            "node_starts": starts(scopes),
+            "node_variables": np.tile(np.arange(n, dtype=np.uint8), nodes),
+            "parent": np.full(nodes, -1),
+            "weight": np.ones(nodes),
+            "home": np.zeros(0, np.int64),
+        },
+    )
+    too_much_work(draft, 1e8)
+
+
+def test_splits_of_many_children() -> None:
+    draft = Draft(Model.from_factors([2] * 500, []), [1.0] * 500, {0: 1})
+    draft.step("tree", {"box": np.zeros((1, 2), np.uint8)})
+    for _ in range(3):
+        draft.step("split", variable=0, children=[0] * 100_000)
+    too_much_work(draft, 1e8)
+
+
+def test_branching_in_many_rounds() -> None:
+    model = Model.from_factors([2, 2], [((0, 1), [[1.0, 2.0], [3.0, 4.0]])])
+    draft = Draft(model, [0.0, 0.0])
+    rounds = 200_000
+    draft.step(
+        "branching",
+        no_tree(draft)
+        | {
+            "order": np.arange(2),
+            "table_of": np.zeros(1, np.int64),
+            "table_starts": np.array([0, 2]),
+            "table_variables": np.arange(2),
+            "rounds": np.zeros(rounds, np.uint8),
+            "move_starts": np.zeros(rounds + 1, np.uint8),
+            "move_places": np.zeros(0, np.uint8),
+            "moves": np.zeros(0),
+            "gone_starts": np.zeros(rounds + 1, np.uint8),
+            "gone": np.zeros((0, 2), np.uint8),
+            "branches": np.zeros((0, 2), np.uint8),
+        },
+    )
+    too_much_work(draft, 1e7)
+
+
+def test_parts_of_the_best_without_end() -> None:
+    """Each part is divided around the same assignment again."""
+    n = 500
+    draft = Draft(Model.from_factors([2] * n, []), [0.0] * n)
+    draft.arrays["best_variables"] = np.arange(n)
+    draft.arrays["best_states"] = np.eye(200, n, dtype=np.uint8)
+    draft.arrays["best_parts"] = np.array([(-1, k % 200) for k in range(100_000)])
+    draft.best = {"distinct": 1, "claims": [{}] * 201}
+    too_much_work(draft, 1e8)
+
+
+def test_work_is_that_of_the_whole_certificate(draft: Draft) -> None:
+    """A limit that is just enough for a certificate is too little for one with the same step twice."""
+    model, question = to_check(draft.model), question_of(draft)
+    low, high = 0.0, 1e9
+    while high - low > 10.0:
+        middle = 0.5 * (low + high)
+        try:
+            pc.check(model, question, draft.zip(), work=middle)
+        except pc.BadFile:
+            low = middle
+        else:
+            high = middle
+    step = {name.removeprefix("0/"): array for name, array in draft.arrays.items() if name.startswith("0/")}
+    draft.step("tree", step)
+    with pytest.raises(pc.BadFile, match="--work"):
+        pc.check(model, question, draft.zip(), work=high)
+    assert pc.check(model, question, draft.zip(), work=3.0 * high).n_steps == 2
+
+
+def test_the_command_has_a_limit_of_work(draft: Draft, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = files_of(draft, tmp_path)
+    assert main([*files, "--work", "1e9"]) == 0
+    capsys.readouterr()
+    for work in ("1000", "0", "nan", "-1"):
+        assert main([*files, "--work", work]) == 2
+        told = capsys.readouterr()
+        assert told.out == ""
+        assert "--work" in told.err

@@ -46,6 +46,7 @@ class Draft:
     arrays: dict[str, Array] = field(default_factory=dict)
     claim: dict[str, Any] = field(default_factory=lambda: {"log_lower": None, "log_upper": None})
     assignment: list[list[int]] | None = None
+    best: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
         self.arrays["weights"] = np.asarray(self.weights, dtype=np.float64)
@@ -75,6 +76,8 @@ class Draft:
         }
         if self.assignment is not None:
             head["assignment"] = self.assignment
+        if self.best is not None:
+            head["best"] = self.best
         return head
 
     def zip(self, head: Mapping[str, Any] | None = None) -> bytes:
