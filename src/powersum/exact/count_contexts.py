@@ -26,7 +26,7 @@ SmallArray = NDArray[np.int32]
 
 # Places in the array of counters.
 DEPTH, N_CONTEXTS, N_WORDS, N_SHAPES, N_PARTS, N_KEYS, N_TRAIL, NODES, CLEARED, HITS, N_ROWS, N_LISTED = range(12)
-N_MARKS = 12
+N_MARKS, N_SETTLED = 12, 13
 
 ONE, NONE = np.uint64(1), np.uint64(0)
 
@@ -96,6 +96,9 @@ class CountState(NamedTuple):
     log_rows: SmallArray  # what was found, see count_proof: a node, its variable, its state, its components and marks
     log_nodes: SmallArray  # these components' nodes
     log_marks: SmallArray  # in each state of a node: places at which states went, and factors that became constant
+    log_values: FloatArray  # for a way down (see circuit): the value of each row; of length 0 where nobody asks
+    log_settled: SmallArray  # for a way down: variables on which nothing depends any more, in each state of a node
+    log_masks: MaskArray  # and their states that are alive
     activity: FloatArray  # how often each variable was in a factor that became impossible, of late
 
 

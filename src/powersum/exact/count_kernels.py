@@ -15,6 +15,7 @@ from powersum.exact.count_contexts import (
     N_LISTED,
     N_MARKS,
     N_ROWS,
+    N_SETTLED,
     N_TRAIL,
     NODES,
     NONE,
@@ -39,10 +40,10 @@ DECAY = 0.5
 # Columns of a frame: its variable, where its trail begins, its row among the children of the frame below, the rows of
 # its own children, the one at work, whether it is at its children or between two states, its present and best state,
 # where its value is to be remembered, how often everything had been forgotten when that was said, its number, and the
-# marks of its present state.
+# marks and settled variables of its present state.
 VARIABLE, TRAIL, ROW, FIRST_CHILD, LAST_CHILD, CHILD, AT_CHILDREN, PRESENT, BEST = range(9)
-PART, PART_AGE, NODE, FIRST_MARK, LAST_MARK = 9, 10, 11, 12, 13
-N_COLUMNS = 14
+PART, PART_AGE, NODE, FIRST_MARK, LAST_MARK, FIRST_SETTLED, LAST_SETTLED = 9, 10, 11, 12, 13, 14, 15
+N_COLUMNS = 16
 # Its values: the largest so far, the sum in units of it, and that of the present state.
 LARGEST, TOTAL, BRANCH = range(3)
 
@@ -82,7 +83,7 @@ def _propagate(model: CountModel, state: CountState, n_changed: int) -> tuple[in
     Returns 1 (done), 0 (nothing is possible) or -1 (no room), and by how much the largest entries have changed.
     """
     queue, queued, counters, masks = state.queue, state.queued, state.counters, state.masks
-    logs = state.log_rows.shape[0] > 0
+    logs = state.log_marks.size > 0
     change = 0.0
     result = 1
     while n_changed > 0:
@@ -211,13 +212,16 @@ def _add_branch(model: CountModel, state: CountState, depth: int) -> None:
 
 
 @bare
-def _log(state: CountState, depth: Any, s: Any, n_children: Any) -> None:
+def _log(state: CountState, depth: Any, s: Any, n_children: Any, value: float) -> None:
     """Write down what a state of a frame's variable left; -1 for none: that the variable is through."""
     counters, frames = state.counters, state.frames
     row, listed = counters[N_ROWS], counters[N_LISTED]
     state.log_rows[row, 0], state.log_rows[row, 1] = frames[depth, NODE], frames[depth, VARIABLE]
     state.log_rows[row, 2], state.log_rows[row, 3] = s, n_children
     state.log_rows[row, 4], state.log_rows[row, 5] = frames[depth, FIRST_MARK], frames[depth, LAST_MARK]
+    state.log_rows[row, 6], state.log_rows[row, 7] = frames[depth, FIRST_SETTLED], frames[depth, LAST_SETTLED]
+    if state.log_values.size > 0:
+        state.log_values[row] = value
     for i in range(n_children):
         state.log_nodes[listed + i] = state.child_nodes[frames[depth, FIRST_CHILD] + i]
     counters[N_ROWS], counters[N_LISTED] = row + 1, listed + n_children
@@ -230,7 +234,7 @@ def begin_count(model: CountModel, state: CountState) -> tuple[int, float]:
     Returns 1 (done), 0 (nothing is possible) or -1 (no room), and the value of what is settled.
     """
     n_factors, n_variables = len(model.scope_starts) - 1, len(model.cardinalities)
-    logs = state.log_rows.shape[0] > 0
+    logs = state.log_marks.size > 0
     total = 0.0
     for f in range(n_factors):
         state.factors[f] = f
@@ -275,6 +279,7 @@ def begin_count(model: CountModel, state: CountState) -> tuple[int, float]:
         return -1, 0.0
     frame = state.frames[0]
     frame[FIRST_CHILD], frame[LAST_CHILD], frame[CHILD], frame[AT_CHILDREN] = 1, last, 1, 1
+    frame[LAST_SETTLED] = state.counters[N_SETTLED]
     state.frame_values[0, LARGEST] = state.frame_values[0, BRANCH] = total + change + free
     return 1, total + change + free
 
@@ -283,10 +288,12 @@ def begin_count(model: CountModel, state: CountState) -> tuple[int, float]:
 def restart_count(model: CountModel, state: CountState) -> None:
     """Back to the beginning, by another rule perhaps; what is remembered stays."""
     _undo(state, 0)
+    frame, values = state.frames[0], state.frame_values[0]
+    frame[FIRST_SETTLED] = state.counters[N_SETTLED]
     # The same components as before, their variables judged anew.
     split(model, state, 0, 1)
+    frame[LAST_SETTLED] = state.counters[N_SETTLED]
     state.counters[DEPTH] = 0
-    frame, values = state.frames[0], state.frame_values[0]
     frame[CHILD] = frame[FIRST_CHILD]
     values[BRANCH] = values[LARGEST]
 
@@ -314,7 +321,8 @@ def count_some(model: CountModel, state: CountState, rule: int, nodes: int) -> t
         if logs and (
             counters[N_ROWS] + 2 > state.log_rows.shape[0]
             or counters[N_LISTED] + len(model.cardinalities) > state.log_nodes.size
-            or counters[N_MARKS] + most_marks > state.log_marks.size
+            or (state.log_marks.size > 0 and counters[N_MARKS] + most_marks > state.log_marks.size)
+            or (state.log_values.size > 0 and counters[N_SETTLED] + len(model.cardinalities) > state.log_settled.size)
         ):
             return MORE, 0.0
         depth = counters[DEPTH]
@@ -336,7 +344,8 @@ def count_some(model: CountModel, state: CountState, rule: int, nodes: int) -> t
                         state.child_nodes[row] = counters[NODES]
                 continue
             if logs:
-                _log(state, depth, frames[depth, PRESENT], frames[depth, CHILD] - frames[depth, FIRST_CHILD])
+                n_children = frames[depth, CHILD] - frames[depth, FIRST_CHILD]
+                _log(state, depth, frames[depth, PRESENT], n_children, values[depth, BRANCH])
             if depth == 0:
                 return DONE, values[depth, BRANCH]
             _add_branch(model, state, depth)
@@ -354,7 +363,7 @@ def count_some(model: CountModel, state: CountState, rule: int, nodes: int) -> t
                 if logs:
                     state.part_nodes[part] = frames[depth, NODE]
             if logs:
-                _log(state, depth, np.int64(-1), np.int64(0))
+                _log(state, depth, np.int64(-1), np.int64(0), value)
             counters[DEPTH] = depth - 1
             values[depth - 1, BRANCH] += value
             continue
@@ -370,11 +379,14 @@ def count_some(model: CountModel, state: CountState, rule: int, nodes: int) -> t
             return FULL, 0.0
         if result == 0:
             if logs:
-                _log(state, depth, np.int64(s), np.int64(0))
+                frames[depth, FIRST_SETTLED] = frames[depth, LAST_SETTLED] = counters[N_SETTLED]
+                _log(state, depth, np.int64(s), np.int64(0), -np.inf)
             continue
+        frames[depth, FIRST_SETTLED] = counters[N_SETTLED]
         last, free = split(model, state, frames[depth, ROW], frames[depth, FIRST_CHILD])
         if last < 0:
             return FULL, 0.0
+        frames[depth, LAST_SETTLED] = counters[N_SETTLED]
         values[depth, BRANCH] = change + free
         frames[depth, LAST_CHILD], frames[depth, CHILD], frames[depth, AT_CHILDREN] = (
             last,

@@ -11,6 +11,7 @@ from powersum.exact.count_contexts import (
     CLEARED,
     N_KEYS,
     N_PARTS,
+    N_SETTLED,
     ONE,
     CountModel,
     CountState,
@@ -87,6 +88,7 @@ def split(model: CountModel, state: CountState, parent: Any, row: Any) -> tuple[
                 state.number[v] = number
         n += 1
     free = 0.0
+    settles = state.log_values.size > 0
     for k in range(n):
         children[row + k, F_LAST] = children[row + k, V_LAST] = 0
     for i in range(first, last):
@@ -100,6 +102,10 @@ def split(model: CountModel, state: CountState, parent: Any, row: Any) -> tuple[
             number = number_of(state.masks[v])
             if number > 1:
                 free += np.log(number)
+            if settles:
+                at = state.counters[N_SETTLED]
+                state.log_settled[at], state.log_masks[at] = v, state.masks[v]
+                state.counters[N_SETTLED] = at + 1
     for k in range(n):
         children[row + k, F_FIRST], children[row + k, V_FIRST] = top, top_variable
         top += children[row + k, F_LAST]
@@ -158,7 +164,7 @@ def _write_key(model: CountModel, state: CountState, row: Any) -> int:
         f = state.factors[i]
         if state.context[f] != state.base[f]:
             context = state.context[f]
-            key[length] = context if state.part_nodes.size > 0 else np.int64(state.context_shape[context])
+            key[length] = context if state.log_marks.size > 0 else np.int64(state.context_shape[context])
             length += 1
     return length
 

@@ -7,12 +7,14 @@ goes on; both share what is remembered.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from powersum.core.arrays import FloatArray, IntArray, starts_of
 from powersum.core.progress import Progress
-from powersum.exact.count_contexts import N_LISTED, N_MARKS, N_ROWS, NODES, CountModel, CountState
+from powersum.exact.circuit import Circuit
+from powersum.exact.count_contexts import N_LISTED, N_MARKS, N_ROWS, N_SETTLED, NODES, CountModel, CountState
 from powersum.exact.count_kernels import (
     BY_NUMBER,
     BY_RANK,
@@ -82,6 +84,8 @@ class Counting:
         States of variables that are set from the beginning, -1 for all others.
     log
         Write down what a certificate needs; see :mod:`powersum.exact.count_proof`.
+    circuit
+        Write down what a way down needs; see :mod:`powersum.exact.circuit`. It takes half of the memory at most.
 
     Attributes
     ----------
@@ -100,10 +104,13 @@ class Counting:
         memory: float,
         given: IntArray | None = None,
         log: bool = False,
+        circuit: bool = False,
     ) -> None:
+        self._most_logged = 0.5 * memory if circuit else math.inf
+        memory = min(0.5 * memory if circuit else memory, MOST_BYTES)
         self._model, direct = _count_model(model, tau, order, given, direct=0.02 * memory / 4.0)
-        self._state = _new_state(model, min(memory, MOST_BYTES), given, direct=direct, log=log)
-        self._log = log
+        self._state = _new_state(model, memory, given, direct=direct, log=log, circuit=circuit)
+        self._log, self._circuit = log, circuit
         self._begun = False
         self._rules = [(rule, nodes) for nodes in TRIALS for rule in (BY_RANK, BY_NUMBER)]
         self._rule, self._ends = self._rules.pop(0)
@@ -138,10 +145,10 @@ class Counting:
             if result == 0:
                 self.log_value = -math.inf
                 return Progress.DONE
+        if (self._log or self._circuit) and not self._make_room():
+            return Progress.OUT_OF_TIME
         if self._rules and self.nodes >= self._ends:
             self._next_rule()
-        if self._log:
-            self._make_room()
         ended, value = count_some(self._model, self._state, self._rule, SLICE)
         if ended == FULL:
             return Progress.OUT_OF_TIME
@@ -166,7 +173,7 @@ class Counting:
         state = self._state
         rows, listed, marks = (int(state.counters[k]) for k in (N_ROWS, N_LISTED, N_MARKS))
         return (
-            state.log_rows[:rows].astype(np.int64),
+            state.log_rows[:rows, :6].astype(np.int64),
             state.log_nodes[:listed].astype(np.int64),
             state.log_marks[:marks].astype(np.int64),
         )
@@ -176,20 +183,41 @@ class Counting:
         state = self._state
         state.frames[0, LAST_MARK] = marks = state.counters[N_MARKS]
         if nothing:
-            state.log_rows[0] = 0, 0, 0, 0, 0, marks
+            state.log_rows[0, :6] = 0, 0, 0, 0, 0, marks
+            state.log_values[:1] = -math.inf
             state.counters[N_ROWS] = 1
 
-    def _make_room(self) -> None:
-        """Longer lists where they are nearly full."""
+    @property
+    def circuit(self) -> Circuit:
+        """What a way down needs, once the value is there."""
+        state = self._state
+        rows, listed, settled = (int(state.counters[k]) for k in (N_ROWS, N_LISTED, N_SETTLED))
+        return Circuit(
+            state.log_rows[:rows],
+            state.log_values[:rows],
+            state.log_nodes[:listed],
+            state.log_settled[:settled],
+            state.log_masks[:settled],
+        )
+
+    def _make_room(self) -> bool:
+        """Longer lists where they are nearly full; False where there is no memory for them."""
         state = self._state
         if 2 * state.counters[N_ROWS] >= len(state.log_rows):
-            state = state._replace(log_rows=np.concatenate([state.log_rows, np.zeros_like(state.log_rows)]))
+            state = state._replace(
+                log_rows=_doubled(state.log_rows),
+                log_values=_doubled(state.log_values),
+            )
         if 2 * (state.counters[N_LISTED] + len(state.masks)) >= len(state.log_nodes):
             more = np.zeros(len(state.log_nodes) + 2 * len(state.masks), dtype=np.int32)
             state = state._replace(log_nodes=np.concatenate([state.log_nodes, more]))
-        if 2 * state.counters[N_MARKS] >= len(state.log_marks):
-            state = state._replace(log_marks=np.concatenate([state.log_marks, np.zeros_like(state.log_marks)]))
+        if self._log and 2 * state.counters[N_MARKS] >= len(state.log_marks):
+            state = state._replace(log_marks=_doubled(state.log_marks))
+        if self._circuit and 2 * state.counters[N_SETTLED] >= len(state.log_settled):
+            state = state._replace(log_settled=_doubled(state.log_settled), log_masks=_doubled(state.log_masks))
         self._state = state
+        # Lists are up to twice as long as what is in them, and there once more while they grow.
+        return 3.0 * sum(log.nbytes for log in self.circuit) <= self._most_logged
 
     def _next_rule(self) -> None:
         """The other rule on trial, or the better one for good."""
@@ -257,12 +285,20 @@ def _count_model(
     return found, int(places[small].sum())
 
 
+def _doubled(log: Any) -> Any:
+    """A log with as much room again."""
+    return np.concatenate([log, np.zeros_like(log)])
+
+
 def _power_of_two(number: float) -> int:
     return 1 << max(int(math.log2(max(number, 1.0))), 4)
 
 
-def _new_state(model: Model, memory: float, given: IntArray | None, *, direct: int, log: bool) -> CountState:
+def _new_state(
+    model: Model, memory: float, given: IntArray | None, *, direct: int, log: bool, circuit: bool
+) -> CountState:
     """Empty stores of so many bytes, most of which are not touched before they are needed."""
+    logs = log or circuit
     n, m = model.n_variables, model.n_factors
     arity = len(model.scope_variables) / max(m, 1)
     listed = int(min(float(n) * (m + n), 0.1 * memory / 8.0)) + n + m
@@ -276,7 +312,7 @@ def _new_state(model: Model, memory: float, given: IntArray | None, *, direct: i
         known = given >= 0
         masks[known] = np.uint64(1) << given[known].astype(np.uint64)
     return CountState(
-        counters=np.zeros(13, dtype=np.int64),
+        counters=np.zeros(14, dtype=np.int64),
         masks=masks,
         base_masks=masks.copy(),
         base=np.zeros(m, dtype=np.int64),
@@ -313,10 +349,13 @@ def _new_state(model: Model, memory: float, given: IntArray | None, *, direct: i
         stack=np.empty(max(n, m) + 1, dtype=np.int64),
         digits=np.zeros((3, MOST_AXES), dtype=np.int64),
         number=np.zeros(n),
-        part_nodes=np.empty(parts if log else 0, dtype=np.int32),
-        child_nodes=np.empty((listed // 4 + n + 2) if log else 0, dtype=np.int32),
-        log_rows=np.zeros((LOGGED if log else 0, 6), dtype=np.int32),
-        log_nodes=np.zeros(LOGGED if log else 0, dtype=np.int32),
+        part_nodes=np.empty(parts if logs else 0, dtype=np.int32),
+        child_nodes=np.empty((listed // 4 + n + 2) if logs else 0, dtype=np.int32),
+        log_rows=np.zeros((LOGGED if logs else 0, 8), dtype=np.int32),
+        log_nodes=np.zeros(LOGGED if logs else 0, dtype=np.int32),
         log_marks=np.zeros(LOGGED + 4 * changes if log else 0, dtype=np.int32),
+        log_values=np.zeros(LOGGED if circuit else 0),
+        log_settled=np.zeros(LOGGED + 4 * n if circuit else 0, dtype=np.int32),
+        log_masks=np.zeros(LOGGED + 4 * n if circuit else 0, dtype=np.uint64),
         activity=np.zeros(n),
     )
