@@ -8,6 +8,9 @@ from __future__ import annotations
 ELIMINATION = 3e-9
 """For each table entry of exact bucket elimination, as a rule."""
 
+WAY_BACK = 4e-9
+"""The same for the way back, which finds the distributions of all variables."""
+
 SLOW_ELIMINATION = 15e-9
 """The same at worst, for judging beforehand whether elimination is affordable."""
 

@@ -1,6 +1,7 @@
-"""The distributions of all variables by one way up and one way back along an elimination, for an engine.
+"""The distributions of all variables by one way up and one way back along an elimination.
 
-What lay below a bucket the last time lies there still, unless a state was changed there: such messages are kept.
+An engine asks again and again: what lay below a bucket the last time lies there still, unless a state was changed
+there, so that such messages are kept. ``spread_some`` goes back once, some table entries at a time.
 """
 
 from __future__ import annotations
@@ -8,9 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from powersum.core.arrays import BoolArray, FloatArray, IntArray
-from powersum.core.fastmath import LOWEST, exp_of
 from powersum.core.jit import compiled, inner
+from powersum.core.lanes import LANES
 from powersum.exact.kernels import ChoiceArray, Domains, Scratch, lay_block, reduce_bucket, split_axes
+from powersum.exact.reductions import add_input, divide, give_input
 from powersum.exact.wiring import EliminationWiring
 from powersum.model.factors import Factors
 
@@ -77,19 +79,70 @@ def marginals_of(
         if wiring.parents[b] < 0:
             value += messages[places[b]]
     if value > -np.inf:
-        # What lies above each bucket, as the distribution of the message's variables; a root has nothing above.
-        for i in range(len(above)):
-            above[i] = 0.0
-        for b in range(n):
+        for b in range(n - 1, -1, -1):
+            # What lies above a bucket is the distribution of its message's variables; a root has nothing above.
             if wiring.parents[b] < 0:
                 above[places[b]] = 1.0
-        for b in range(n - 1, -1, -1):
-            _spread(b, wiring, domains, bases, factors.log_values, messages, places, scratch, above, beliefs)
+            spread_bucket(
+                b,
+                wiring,
+                domains,
+                bases,
+                factors.log_values,
+                messages,
+                places,
+                scratch,
+                above,
+                places,
+                beliefs,
+                plain[1],
+                np.inf,
+            )
     return value
 
 
+@compiled
+def spread_some(
+    wiring: EliminationWiring,
+    domains: Domains,
+    bases: IntArray,
+    log_values: FloatArray,
+    messages: FloatArray,
+    places: IntArray,
+    scratch: Scratch,
+    above: FloatArray,
+    above_places: IntArray,
+    beliefs: FloatArray,
+    reached: IntArray,
+    work: float,
+) -> None:
+    """Go back along buckets for about ``work`` table entries, from ``reached`` on, which is moved: bucket and block."""
+    while reached[0] >= 0 and work > 0.0:
+        b = reached[0]
+        if wiring.parents[b] < 0:
+            above[above_places[b]] = 1.0
+        reached[1], done = spread_bucket(
+            b,
+            wiring,
+            domains,
+            bases,
+            log_values,
+            messages,
+            places,
+            scratch,
+            above,
+            above_places,
+            beliefs,
+            reached[1],
+            work,
+        )
+        work -= done
+        if reached[1] == 0:
+            reached[0] -= 1
+
+
 @inner
-def _spread(
+def spread_bucket(
     b: int,
     wiring: EliminationWiring,
     domains: Domains,
@@ -99,9 +152,17 @@ def _spread(
     places: IntArray,
     scratch: Scratch,
     above: FloatArray,
+    above_places: IntArray,
     beliefs: FloatArray,
-) -> None:
-    """Divide what lies above a bucket among its variable's states, and hand it on to the buckets below."""
+    first_block: int,
+    work: float,
+) -> tuple[int, float]:
+    """Divide what lies above a bucket among its variable's states, and hand it on to the buckets below.
+
+    As :func:`~powersum.exact.kernels.reduce_bucket` from block ``first_block`` on, as many blocks as ``work`` table
+    entries allow; returns the block to go on from, 0 when it is through, and the entries that it took. ``above`` has
+    what lies above a bucket at ``above_places``, and gets there what lies above those below.
+    """
     axes, first_input, inputs = wiring.axes, wiring.input_starts[b], wiring.inputs
     sizes, state_starts, states = domains.sizes, domains.starts, domains.states
     rows = scratch.rows
@@ -116,13 +177,29 @@ def _spread(
     start = np.empty(n_inputs, np.int64)
     stretch = np.empty(n_inputs, np.int64)
     follows = np.empty(n_inputs, np.bool_)
-    # Each entry is asked for by itself, so that there are no stretches.
-    lay_block(b, wiring, domains, bases, places, split, block, offset, start, stretch, follows, gather, block + 1)
+    lay_block(b, wiring, domains, bases, places, split, block, offset, start, stretch, follows, gather, LANES)
+    moved = np.zeros(n_inputs, np.int64)
+    for k in range(n_inputs):
+        if inputs[first_input + k] < 0:
+            c = -1 - inputs[first_input + k]
+            moved[k] = above_places[c] - places[c]
+            if first_block == 0:
+                size = 1
+                for a in range(wiring.axis_starts[c] + 1, wiring.axis_starts[c + 1]):
+                    size *= sizes[axes[a]]
+                for i in range(above_places[c], above_places[c] + size):
+                    above[i] = 0.0
     counter = np.zeros(n_axes, np.int64)
+    number = first_block
+    for a in range(split - 1, 0, -1):
+        counter[a] = number % sizes[axes[first + a]]
+        number //= sizes[axes[first + a]]
+    last_block = outer
+    if work < float(outer - first_block) * block * sizes[own]:
+        last_block = first_block + max(1, int(work / (block * sizes[own])))
     base = np.empty(n_inputs, np.int64)
-    alive = np.empty(block, np.int64)
-    out = places[b]
-    for _ in range(outer):
+    out = first_block * block
+    for _ in range(first_block, last_block):
         for k in range(n_inputs):
             base[k] = start[k]
             for a in range(1, split):
@@ -135,37 +212,24 @@ def _spread(
             for j in range(block):
                 rows[j] = 0.0
             for k in range(n_inputs):
-                where = k * block
                 if inputs[first_input + k] >= 0:
                     here = base[k] + offset[k, 0] * state
-                    for j in range(block):
-                        rows[j] += log_values[here + gather[where + j]]
+                    add_input(rows, 0, block, log_values, here, gather, k * block, stretch[k], follows[k])
                 else:
                     here = base[k] + offset[k, 0] * s
-                    for j in range(block):
-                        rows[j] += messages[here + gather[where + j]]
-            for j in range(block):
-                share = above[out + j]
-                gap = rows[j] - messages[out + j] if share > 0.0 else -np.inf
-                # Less than that is taken for nothing, so that no probability comes out too large.
-                rows[j] = share * exp_of(max(gap, LOWEST)) if gap >= LOWEST else 0.0
-            # Where many states are impossible, most of a block is 0.
-            n_alive = 0
-            part = 0.0
-            for j in range(block):
-                alive[n_alive] = j
-                n_alive += rows[j] > 0.0
-                part += rows[j]
+                    add_input(rows, 0, block, messages, here, gather, k * block, stretch[k], follows[k])
+            part = divide(rows, 0, block, messages, places[b] + out, above, above_places[b] + out)
+            if part == 0.0:
+                continue
             beliefs[own_begin + state] += part
             for k in range(n_inputs):
                 if inputs[first_input + k] < 0:
-                    where = k * block
-                    here = base[k] + offset[k, 0] * s
-                    for i in range(n_alive):
-                        above[here + gather[where + alive[i]]] += rows[alive[i]]
+                    here = base[k] + offset[k, 0] * s + moved[k]
+                    give_input(rows, 0, block, above, here, gather, k * block, stretch[k], follows[k])
         out += block
         for a in range(split - 1, 0, -1):
             counter[a] += 1
             if counter[a] < sizes[axes[first + a]]:
                 break
             counter[a] = 0
+    return last_block if last_block < outer else 0, float(last_block - first_block) * block * sizes[own]

@@ -51,6 +51,13 @@ class Elimination:
         All variables, first eliminated first.
     tau
         Weight of each variable.
+
+    Attributes
+    ----------
+    wiring, entries
+        The buckets, and the entries of their messages, where they can be listed.
+    places, needed
+        Where messages lie in one buffer, none longer than it is used, and how long that is.
     """
 
     def __init__(self, model: Model, order: Sequence[int] | IntArray, tau: FloatArray) -> None:
@@ -70,8 +77,8 @@ class Elimination:
         self._factors = factors_of(model)
         position = positions_of(self._order, model.n_variables)
         wired, self._factor_buckets = wire(self._order, position, np.arange(model.n_factors), self._factors)
-        self._wiring = EliminationWiring(*wired)
-        self._entries, self.work = message_sizes(self._wiring, model.cardinalities.copy(), math.inf)
+        self.wiring = EliminationWiring(*wired)
+        self.entries, self.work = message_sizes(self.wiring, model.cardinalities.copy(), math.inf)
         self.bytes = self._plan()
 
     def run(self) -> Exact:
@@ -82,21 +89,21 @@ class Elimination:
         """The same, so many table entries at a time: None while it is under way, then the result."""
         model = self.model
         domains = full_domains(model)
-        buffer = np.empty(max(self._needed, 1))
+        buffer = np.empty(max(self.needed, 1))
         choices = np.empty(self._choices_needed, dtype=choice_type(self._largest))
         bases = model.table_starts[:-1].copy()
         scratch = new_scratch(self._largest)
         reached = np.zeros(2, dtype=np.int64)
-        value = float(model.log_values[bases[self._factor_buckets < 0]].sum())
+        value = self.log_constant
         while True:
             value += reduce_some(
                 self.tau,
-                self._wiring,
+                self.wiring,
                 domains,
                 bases,
                 model.log_values,
                 buffer,
-                self._places,
+                self.places,
                 choices,
                 self._choice_places,
                 scratch,
@@ -104,17 +111,22 @@ class Elimination:
                 entries,
             )
             spend(ELIMINATION * min(entries, self.work))
-            if reached[0] == len(self._places):
+            if reached[0] == len(self.places):
                 break
             yield None
         states = np.full(model.n_variables, -1, dtype=np.int64)
-        trace_back(self._wiring, domains, choices, self._choice_places, states)
+        trace_back(self.wiring, domains, choices, self._choice_places, states)
         yield Exact(value, states)
+
+    @property
+    def log_constant(self) -> float:
+        """The value of the factors without variables."""
+        return float(self.model.log_values[self.model.table_starts[:-1][self._factor_buckets < 0]].sum())
 
     def _plan(self) -> float:
         """Lay out the messages; the bytes they need."""
         is_max = self.tau[self._order] == 0.0
-        self._places, self._needed, self._choice_places, self._choices_needed = place_messages(
-            self._wiring, self._entries, is_max
+        self.places, self.needed, self._choice_places, self._choices_needed = place_messages(
+            self.wiring, self.entries, is_max
         )
-        return 8.0 * self._needed + choice_type(self._largest).itemsize * float(self._choices_needed)
+        return 8.0 * self.needed + choice_type(self._largest).itemsize * float(self._choices_needed)

@@ -1,5 +1,7 @@
 """What is done with a block of a bucket's table: inputs are added up, and the first axis is reduced, by eight columns.
 
+On the way down a row is divided: each column's share of what lies above it, which inputs are given back.
+
 Rows of a block, one for each state of the bucket's own variable, lie one behind the other in ``rows``. Results go to
 ``message``, another array: where a row ends amid eight columns, its last eight are done once more, which changes
 nothing. Rows of less than eight have garbage in the lanes that are left, and both arrays have room for it.
@@ -12,7 +14,7 @@ import numpy as np
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.fastmath import LOWEST, exp_of, log_of
 from powersum.core.jit import bare
-from powersum.core.lanes import LANES, lanes_at, lanes_of, larger, put_lanes, smaller
+from powersum.core.lanes import LANES, lanes_at, lanes_of, larger, put_lanes, smaller, sum_of, where_above
 
 _STEP = np.uint64(LANES)
 _FAR_BELOW = -1e300
@@ -108,3 +110,66 @@ def sum_any(rows: FloatArray, states: int, columns: int, weight: float, message:
         if at >= last:
             break
         at = min(at + _STEP, last)
+
+
+@bare
+def divide(
+    rows: FloatArray, row: int, columns: int, message: FloatArray, place: int, above: FloatArray, above_place: int
+) -> float:
+    """Turn a row of logs into shares of what lies above each column, by its message; their sum."""
+    at, end = np.uint64(row), np.uint64(row + columns)
+    here, over = np.uint64(place), np.uint64(above_place)
+    total = lanes_of(0.0)
+    while at + _STEP <= end:
+        gap = lanes_at(rows, at) - larger(lanes_at(message, here), _FAR_BELOW)
+        # Less than that is taken for nothing, so that no probability comes out too large.
+        share = lanes_at(above, over) * where_above(gap, LOWEST, exp_of(larger(gap, LOWEST)), 0.0)
+        put_lanes(rows, at, share)
+        total = total + share
+        at += _STEP
+        here += _STEP
+        over += _STEP
+    rest = sum_of(total)
+    while at < end:
+        single = rows[at] - max(message[here], _FAR_BELOW)
+        rows[at] = above[over] * exp_of(single) if single > LOWEST else 0.0
+        rest += rows[at]
+        at += np.uint64(1)
+        here += np.uint64(1)
+        over += np.uint64(1)
+    return rest
+
+
+@bare
+def give_input(
+    rows: FloatArray, row: int, columns: int, target: FloatArray, here: int, gather: IntArray, where: int,
+    stretch: int, follows: bool,
+) -> None:  # fmt: skip
+    """The other way round than :func:`add_input`: add a row to what is given back to an input."""
+    if stretch == 1:
+        for j in range(columns):
+            target[here + gather[where + j]] += rows[row + j]
+        return
+    at, place = np.uint64(row), np.uint64(where)
+    while at < np.uint64(row + columns):
+        end = at + np.uint64(stretch)
+        begin = np.uint64(here + gather[place])
+        place += np.uint64(1)
+        if follows:
+            while at + _STEP <= end:
+                put_lanes(target, begin, lanes_at(target, begin) + lanes_at(rows, at))
+                at += _STEP
+                begin += _STEP
+            while at < end:
+                target[begin] += rows[at]
+                at += np.uint64(1)
+                begin += np.uint64(1)
+        else:
+            total, rest = lanes_of(0.0), 0.0
+            while at + _STEP <= end:
+                total = total + lanes_at(rows, at)
+                at += _STEP
+            while at < end:
+                rest += rows[at]
+                at += np.uint64(1)
+            target[begin] += rest + sum_of(total)
