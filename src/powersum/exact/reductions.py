@@ -129,7 +129,7 @@ def divide(
         at += _STEP
         here += _STEP
         over += _STEP
-    rest = sum_of(total)
+    rest: float = sum_of(total)
     while at < end:
         single = rows[at] - max(message[here], _FAR_BELOW)
         rows[at] = above[over] * exp_of(single) if single > LOWEST else 0.0
