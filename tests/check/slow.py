@@ -1,0 +1,373 @@
+"""A second reading of certificates: the same rules in plain Python, without a line of the checker.
+
+Tables are dictionaries from states to decimal numbers of fifty digits, not logs in doubles: errors are not bounded but
+so small that nothing within 1e-9 hangs on them. Everything is looked up again where it is needed; only small
+certificates can be read in this way. What the checker does for speed (keys, bits, batches, lists of tuples) is absent.
+Where maximising over variables loses something, the lower bound here takes the minimum instead, which is at least as
+good as the checker's: `Found.lossy` says so.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import zipfile
+from collections.abc import Sequence
+from decimal import (
+    MAX_EMAX,
+    MIN_EMIN,
+    Context,
+    Decimal,
+    InvalidOperation,
+    Overflow,
+    Underflow,
+    localcontext,
+)
+from typing import Any
+
+import numpy as np
+
+from tests.check.slow_tables import (
+    ONE,
+    ZERO,
+    Arrays,
+    Asked,
+    Beyond,
+    Box,
+    Found,
+    Refused,
+    States,
+    Table,
+    inside,
+    least,
+    need,
+    over,
+    power_sum,
+)
+from tests.check.slow_trees import Trees
+
+
+class Step(Trees):
+    """One step of a certificate, of any kind."""
+
+    def prove(self) -> Found:
+        box, kind = list(self.box), self.head["kind"]
+        if not all(self.box):
+            return Found(box, ZERO, ZERO)
+        if kind == "split":
+            return self.split()
+        if kind == "mean-field":
+            lower, upper = self.mean_field(), None
+        else:
+            self.remove()
+            if not all(self.box):
+                return Found(box, ZERO, ZERO)
+            lower, upper = {"tree": self.tree, "conditioning": self.conditioning, "branching": self.branching}[kind]()
+        return Found(box, lower, upper, self.lossy)
+
+    # What a tree leaves.
+
+    def remainder(self) -> tuple[Decimal, Decimal]:
+        """The value of the tree; what it leaves are tables, variables, and their weight."""
+        n = len(self.factors)
+        table_of = self.wholes("table_of", max(n, 1), -1)
+        need(len(table_of) == n, "table_of")
+        whole, self.factors = (
+            self.factors,
+            [Table((), {(): ONE}) if t >= 0 else f for t, f in zip(table_of, self.factors, strict=True)],
+        )
+        self.read_tree()
+        named = self.wholes("table_variables", len(self.box))
+        self.left = [v for v, d in enumerate(self.box) if len(d) > 1 and v in named and not self.nodes_of[v]]
+        need(len({self.asked.weights[v] for v in self.left}) <= 1, "variables have different weights")
+        self.tau = self.asked.weights[self.left[0]] if self.left else 0.0
+        need(set(table_of) - {-1} == set(range(max(table_of, default=-1) + 1)), "table_of")
+        members = [
+            [f for k, f in zip(table_of, whole, strict=True) if k == t] for t in range(max(table_of, default=-1) + 1)
+        ]
+        self.tables = [self.maximised(own, self.left) for own in members]
+        homes = self.at_home()
+        return self.eliminated(homes, self.messages(homes))
+
+    def read_places(self) -> None:
+        """Places as the certificate counts them: states of variables of tables."""
+        scopes = self.pieces("table_starts", self.wholes("table_variables", len(self.box)))
+        need(len(scopes) == len(self.tables), "table_starts")
+        self.places: list[tuple[int, int, int]] = []
+        for t, scope in enumerate(scopes):
+            need(len(set(scope)) == len(scope) and set(scope) <= set(self.tables[t].scope), "table_variables")
+            self.places += [(t, v, s) for v in scope for s in self.box[v]]
+
+    def lists(self, counts: str, items: str, lanes: int, high: int, low: int = 0) -> list[list[int]]:
+        numbers, things = self.wholes(counts, high + 1), iter(self.wholes(items, max(high, low), low))
+        need(len(numbers) == lanes, counts)
+        result = [list(itertools.islice(things, count)) for count in numbers]
+        need(sum(map(len, result)) == sum(numbers) and next(things, None) is None, items)
+        return result
+
+    def conditioning(self) -> tuple[Decimal, Decimal]:
+        low, high = self.remainder()
+        if any(not any(t.values.values()) for t in self.tables):
+            return ZERO, ZERO
+        self.read_places()
+        named = self.wholes("branching", len(self.box))
+        need(set(named) <= set(self.left), "a node branches on another variable")
+        variable, n_nodes = [-1, *named], len(named) + 1
+        lanes = [(k, s) for k, v in enumerate(variable) for s in ([-1] if v < 0 else self.box[v])]
+        of = {k: [at for at, (node, _) in enumerate(lanes) if node == k] for k in range(n_nodes)}
+        levels = self.pieces("levels", range(n_nodes))
+        need(bool(levels) and levels[0] == [0], "levels")
+        level = {k: depth for depth, nodes in enumerate(levels) for k in nodes}
+        gone = self.lists("gone_counts", "gone", len(lanes), len(self.places))
+        settled = self.lists("settled_counts", "settled", len(lanes), len(self.tables))
+        leads = self.lists("child_counts", "child_nodes", len(lanes), n_nodes, 1)
+        for (node, _), below in zip(lanes, leads, strict=True):
+            need(all(level[c] > level[node] for c in below), "a node is not below the one that leads to it")
+        # Down: what is left in each lane.
+        left_in: dict[int, list[set[tuple[int, int]]]] = {0: [{(v, s) for v in self.left for s in self.box[v]}]}
+        own: dict[int, tuple[Decimal, Decimal] | None] = {}
+        variables: list[set[int]] = [set() for _ in range(n_nodes)]
+        for node in range(n_nodes):
+            need(node in left_in, "a node is led to by nothing")
+            possible, v = set().union(*left_in[node]), variable[node]
+            for at in of[node]:
+                state = lanes[at][1]
+                own[at] = None
+                if v >= 0 and (v, state) not in possible:
+                    continue
+                # What is there, and what went when.
+                there = {p for p in possible if p[0] != v or p[1] == state}
+                when = {self.places[p][1:]: k for k, p in enumerate(gone[at])}
+                for k, p in enumerate(gone[at]):
+                    self.need_impossible(self.places[p], k, there, when)
+                left, loses = there - set(when), {u for u, _ in when} | ({v} if v >= 0 else set())
+                are, were = ({u: sum(p[0] == u for p in states) for u in loses} for states in (left, possible))
+                if not all(are.values()):
+                    continue
+                numbers = [ONE, ONE]
+                for u in loses:
+                    ratio = power_sum([ONE] * are[u], self.tau) / power_sum([ONE] * were[u], self.tau)
+                    numbers = [x * ratio for x in numbers]
+                for t in settled[at]:
+                    some = {u: [s for w, s in left if w == u] for u in self.tables[t].scope}
+                    rows = [dict(zip(some, states, strict=True)) for states in itertools.product(*some.values())]
+                    values = [self.tables[t].at(x) for x in rows]
+                    need(all(values), "a table is called settled where it can be 0")
+                    self.lossy |= min(values) < max(values) * (1 - Decimal("1e-12"))
+                    numbers = [numbers[0] * min(self.tables[t].at(x, True) for x in rows), numbers[1] * max(values)]
+                own[at] = numbers[0], numbers[1]
+                variables[node] |= loses
+                for c in leads[at]:
+                    left_in.setdefault(c, []).append(left)
+        # Up: values, and that nothing counts twice.
+        value: dict[int, tuple[Decimal, Decimal]] = {}
+        has: list[set[int]] = [set() for _ in range(n_nodes)]
+        for node in reversed(range(n_nodes)):
+            found, tables = [], []
+            for at in of[node]:
+                parts = [variables[c] for c in leads[at]]
+                need(len(set().union(*parts)) == sum(map(len, parts)), "a lane has a variable twice")
+                sets = [{t} for t in settled[at]] + [has[c] for c in leads[at]]
+                need(len(set().union(*sets)) == sum(map(len, sets)), "a lane settles a table twice")
+                here = own[at]
+                if here is None or not all(value[c][1] for c in leads[at]):
+                    found.append((ZERO, ZERO))
+                    continue
+                products = [math.prod((value[c][k] for c in leads[at]), start=here[k]) for k in range(2)]
+                found.append((products[0], products[1]))
+                tables.append(set().union(*sets))
+                variables[node] |= set().union(*parts)
+            need(all(x == tables[0] for x in tables), "lanes settle different tables")
+            has[node] = tables[0] if tables else set()
+            value[node] = (power_sum([x for x, _ in found], self.tau), power_sum([x for _, x in found], self.tau))
+            mine = [{p for p in left if p[0] in variables[node]} for left in left_in[node]]
+            need(all(x == mine[0] for x in mine), "a node is led to with other states of its variables")
+        need(not value[0][1] or has[0] == set(range(len(self.tables))), "a table is not settled")
+        return low * value[0][0], high * value[0][1]
+
+    def need_impossible(
+        self, place: tuple[int, int, int], k: int, there: set[tuple[int, int]], when: dict[tuple[int, int], int]
+    ) -> None:
+        """Each tuple of the table that is not 0 and has the state has one that is not there, or went before."""
+        t, u, s = place
+        for x in over(self.tables[t].scope, self.box):
+            if x[u] == s and self.tables[t].at(x):
+                before = ((p in when and when[p] < k) or (p not in when and p not in there) for p in x.items())
+                need(any(before), "a state goes that is not shown to be impossible")
+
+    def branching(self) -> tuple[Decimal, Decimal]:
+        _, high = self.remainder()
+        need(self.tau == 0.0, "only a maximum is bounded by branching")
+        self.read_places()
+        kinds, numbers, moves = (
+            self.wholes("rounds", 3),
+            self.wholes("move_places", len(self.places)),
+            self.reals("moves"),
+        )
+        if any(abs(x) > 1e15 for x in moves):
+            raise Beyond
+        gone, branches = ([(v, s) for v, s in self.rows(name)] for name in ("gone", "branches"))
+        states = {(v, s) for v in self.left for s in self.box[v]}
+        need(set(gone) | set(branches) <= states and len(numbers) == len(moves), "a state is not left")
+        moved_at = self.pieces("move_starts", list(zip(numbers, moves, strict=True)))
+        gone_at = self.pieces("gone_starts", gone)
+        need(len(kinds) == len(moved_at) == len(gone_at), "rounds")
+        alive, moved = set(states), dict.fromkeys(self.places, ZERO)
+        logs = [{p: f.ln() for p, f in t.values.items() if f} for t in self.tables]
+
+        def largest(t: int) -> Decimal | None:
+            scope = self.tables[t].scope
+            sums = [
+                f - sum((moved.get((t, *x), ZERO) for x in zip(scope, p, strict=True)), ZERO)
+                for p, f in logs[t].items()
+                if all(x in alive for x in zip(scope, p, strict=True))
+            ]
+            return max(sums, default=None)
+
+        maxima = [largest(t) for t in range(len(self.tables))]
+        least_of_all = Decimal("-1e30")
+        highest, done = least_of_all, False
+        stack: list[tuple[Any, set[tuple[int, int]], dict[tuple[int, int, int], Decimal], list[Decimal | None]]] = []
+        rest = iter(branches)
+        for kind, some, leaving in zip(kinds, moved_at, gone_at, strict=True):
+            need(not done, "rounds go on after the end")
+            for p, number in some:
+                moved[self.places[p]] = Decimal(number)
+            for t in {self.places[p][0] for p, _ in some}:
+                # Others keep what they had: with fewer states that is still a bound.
+                maxima[t] = largest(t)
+            own = {p: sum((x for (_, *q), x in moved.items() if tuple(q) == p), ZERO) for p in states}
+            best = {v: max((own[p] for p in alive if p[0] == v), default=None) for v in self.left}
+            nothing = None in maxima or None in best.values()
+            if not nothing:
+                total = sum((x for x in [*maxima, *best.values()] if x is not None), ZERO)
+                for p in leaving:
+                    highest = max(highest, total - (best[p[0]] or ZERO) + own[p])
+            alive -= set(leaving)
+            if kind == 1:
+                highest, done = highest if nothing else max(highest, total), not stack
+                if stack:
+                    last, alive, moved, maxima = stack.pop()
+                    alive.discard(last)
+            elif kind == 2:
+                state: Any = next(rest, None)
+                need(state is not None, "branches ends too early")
+                stack.append((state, set(alive), dict(moved), list(maxima)))
+                alive = {p for p in alive if p[0] != state[0] or p == state}
+        need(done and next(rest, None) is None, "the walk ends before every box is closed")
+        return ZERO, ZERO if highest == least_of_all else high * highest.exp()
+
+
+class Reading:
+    """One certificate."""
+
+    def __init__(self, cards: Sequence[int], factors: Sequence[tuple[States, Any]], data: bytes) -> None:
+        self.arrays = a = Arrays(data)
+        n = len(cards)
+        tables = [
+            Table(tuple(scope), {s: Decimal(float(logs[s])).exp() for s in np.ndindex(logs.shape)})
+            for scope, logs in factors
+        ]
+        weights = a.reals("weights")
+        evidence: dict[int, int] = {}
+        for v, s in a.rows("evidence", 1 << 53) if "evidence" in a else []:
+            need(evidence.setdefault(v, s) == s, "evidence")
+        if "likelihood_variables" in a:
+            left, likely = a.reals("likelihood_values"), {}
+            for v in a.wholes("likelihood_variables", n):
+                need(v not in likely and len(left) >= cards[v], "likelihoods")
+                likely[v], left = left[: cards[v]], left[cards[v] :]
+            need(not left and all(x >= 0.0 for row in likely.values() for x in row), "likelihoods")
+            tables += [Table((v,), {(s,): Decimal(x) for s, x in enumerate(row)}) for v, row in sorted(likely.items())]
+        order = a.wholes("order", n) if "order" in a else None
+        need(len(weights) == n and all(0.0 <= w <= 1e6 for w in weights), "weights")
+        need(all(v < n and s < cards[v] for v, s in evidence.items()), "evidence")
+        need(order is None or sorted(order) == list(range(n)), "order")
+        self.asked = Asked(list(cards), tables, weights, evidence, order)
+        self.root: Box = [[evidence[v]] if v in evidence else list(range(c)) for v, c in enumerate(cards)]
+        self.found: list[Found] = []
+
+    def run(self) -> tuple[Decimal, Decimal | None, bool, list[tuple[Decimal, Decimal | None]]]:
+        """The bounds of the question, whether the lower one may be better than the checker's, and of the k best."""
+        a = self.arrays
+        head = a.head
+        need(isinstance(head["steps"], list) and all(isinstance(s, dict) for s in head["steps"]), "steps")
+        for number, step in enumerate(head["steps"]):
+            kinds = ("tree", "split", "mean-field", "conditioning", "branching")
+            need(isinstance(step.get("kind"), str) and step["kind"] in kinds, "kind")
+            self.found.append(Step(a, self.asked, self.root, self.found, number, step).prove())
+        assignment = {}
+        if (pairs := head.get("assignment")) is not None:
+            need(isinstance(pairs, list) and all(isinstance(p, list) and len(p) == 2 for p in pairs), "assignment")
+            need(all(type(x) is int for p in pairs for x in p) and len(dict(pairs)) == len(pairs), "assignment")
+            assignment = dict(pairs)
+            need(set(assignment) == {v for v, w in enumerate(self.asked.weights) if w == 0.0}, "assignment")
+            need(all(0 <= s < self.asked.cards[v] for v, s in assignment.items()), "assignment")
+        uppers = [f.upper for f in self.found if f.box == self.root and f.upper is not None]
+        upper = min(uppers, default=None)
+        return self.below(assignment), upper, any(f.lossy for f in self.found), self.best()
+
+    def below(self, assignment: dict[int, int]) -> Decimal:
+        fitting = (f for f in self.found if all(set(f.box[v]) <= {s} for v, s in assignment.items()))
+        return max((f.lower for f in fitting), default=ZERO)
+
+    def best(self) -> list[tuple[Decimal, Decimal | None]]:
+        told, a, n = self.arrays.head.get("best"), self.arrays, len(self.root)
+        if told is None:
+            return []
+        need(isinstance(told, dict) and type(told.get("distinct")) is int and told["distinct"] >= 1, "distinct")
+        distinct = told["distinct"]
+        variables = a.wholes("best_variables", n)
+        free = {v for v, w in enumerate(self.asked.weights) if w == 0.0} - set(self.asked.evidence)
+        need(len(set(variables)) == len(variables) and set(variables) == free, "best_variables")
+        listed = a.rows("best_states", 1 << 53, len(variables))
+        need(all(s < len(self.root[v]) for row in listed for v, s in zip(variables, row, strict=True)), "best_states")
+        apart = (sum(x != y for x, y in zip(p, q, strict=True)) for p, q in itertools.combinations(listed, 2))
+        need(all(number >= distinct for number in apart), "distinct")
+        need(isinstance(told.get("claims"), list) and len(told["claims"]) == len(listed) + 1, "claims")
+        rows = iter(a.rows("best_parts", 1 << 53, low=-1))
+
+        def bound(part: Box, near: int) -> list[Decimal | None]:
+            """Of all in a part, for each place; ``near`` is the assignment that it is too near to."""
+            row: Any = next(rows, None)
+            need(row is not None, "best_parts ends early")
+            step, around = row
+            need(step < len(self.found) and around < len(listed), "best_parts")
+            need(step < 0 or inside(part, self.found[step].box), "a part is not within the box of its step")
+            own = [self.found[step].upper if step >= 0 else None] * (len(listed) + 1)
+            if around >= 0:
+                center = dict(zip(variables, listed[around], strict=True))
+                rest, pieces = list(part), list[tuple[Box, int]]()
+                for v in variables:
+                    if center[v] in part[v] and len(part[v]) > 1:
+                        pieces.append((list(rest), -1))
+                        pieces[-1][0][v] = [s for s in part[v] if s != center[v]]
+                        rest[v] = [center[v]]
+                differs = sum(center[v] not in part[v] for v in variables)
+                pieces.append((rest, around if differs < distinct else -1))
+                inner = [bound(*piece) for piece in pieces]
+                joined = [None if None in column else max(column) for column in zip(*inner, strict=True)]
+                own = [least(x, y) for x, y in zip(own, joined, strict=True)]
+            return [ZERO if 0 <= near < place else x for place, x in enumerate(own)]
+
+        uppers = bound(self.root, -1)
+        need(next(rows, None) is None, "best_parts has too many rows")
+        observed = {v: s for v, s in self.asked.evidence.items() if self.asked.weights[v] == 0.0}
+        lowers = [self.below({**observed, **dict(zip(variables, row, strict=True))}) for row in listed]
+        return list(zip([*lowers, ZERO], uppers, strict=True))
+
+
+def read_slowly(
+    cards: Sequence[int], factors: Sequence[tuple[States, Any]], data: bytes
+) -> tuple[Decimal, Decimal | None, bool, list[tuple[Decimal, Decimal | None]]]:
+    """What a certificate proves: lower and upper bound, whether the lower is better than the checker's, the k best.
+
+    Values are numbers, not logs; ``None`` is infinity. Factors are scopes and tables of exact logs.
+    """
+    with localcontext(Context(prec=50, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[Overflow, Underflow, InvalidOperation])):
+        try:
+            return Reading(cards, factors, data).run()
+        except (Overflow, Underflow, InvalidOperation):
+            raise Beyond from None
+        except (KeyError, ValueError, zipfile.BadZipFile) as error:
+            raise Refused(str(error)) from None
