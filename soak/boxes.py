@@ -61,7 +61,7 @@ def _split(case: Case, problem: Any, seen: list[ps.Snapshot], made: list[Any]) -
     if tree.best_tree.exact or not math.isfinite(value):
         return "exact at once" if tree.best_tree.exact else "nothing known"
     log_error = import_module("powersum.model.rounding").elimination_error(problem.model)
-    splitting = import_module("powersum.search.splitting").Splitting(
+    splitting = import_module("powersum.divide.splitting").Splitting(
         problem,
         tree.best_tree,
         evaluator,

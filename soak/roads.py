@@ -46,8 +46,8 @@ SHORT_BOXES: Mapping[str, Any] = MappingProxyType(
     {
         "powersum.answer.cube_road:TIGHTENING": 0.02,
         "powersum.answer.workers.splits:LEAST_BOXES": 0,
-        "powersum.search.boxes:PASSES": 8,
-        "powersum.search.boxes:FEW_PASSES": 2,
+        "powersum.divide.tree_boxes:PASSES": 8,
+        "powersum.divide.tree_boxes:FEW_PASSES": 2,
         **FEW_STEPS,
     }
 )
@@ -89,10 +89,10 @@ BOUND_BOXES: Mapping[str, Any] = MappingProxyType(
         "powersum.bounds.tree.covering_tree:EXACT_ENTRIES": 0.0,
         "powersum.bounds.tree.covering_tree:EXACT_SLOWNESS": 1e15,
         "powersum.bounds.tree.building:largest_within": lambda: _smallest,
-        "powersum.search.split_tree:LEAST_BOXES": 1e-6,
-        "powersum.search.split_tree:TREE_SHARE": 0.1,
-        "powersum.search.boxes:PASSES": 8,
-        "powersum.search.boxes:FEW_PASSES": 2,
+        "powersum.divide.split_tree:LEAST_BOXES": 1e-6,
+        "powersum.divide.split_tree:TREE_SHARE": 0.1,
+        "powersum.divide.tree_boxes:PASSES": 8,
+        "powersum.divide.tree_boxes:FEW_PASSES": 2,
         **FEW_STEPS,
     }
 )
@@ -132,9 +132,9 @@ ROADS: Mapping[str, Road] = MappingProxyType(
         "bound-searched": Road(
             patches={
                 **BOUND_BOXES,
-                "powersum.search.split_tree:SEARCHING": 1.0,
-                "powersum.search.split_tree:USEFUL_ENTRIES": 20.0,
-                "powersum.search.split_tree:WORTH": math.inf,
+                "powersum.divide.split_tree:SEARCHING": 1.0,
+                "powersum.divide.split_tree:USEFUL_ENTRIES": 20.0,
+                "powersum.divide.split_tree:WORTH": math.inf,
             }
         ),
         "partial": Road({**NO_ELIMINATION, "held_table": 8.0}, ALWAYS_WIDE),

@@ -116,10 +116,10 @@ def test_a_turn_against_brute_force(seed: int) -> None:
 def test_whose_turn_it_is() -> None:
     partners, states = Partners(1, 3.0, certificate=False), np.zeros(2, dtype=np.int64)
     assert partners.next(1, 50.0) is None
-    partners.call(Node({}), cube_partner.LEAST_SECONDS - 0.1)
+    partners.call(Node(), cube_partner.LEAST_SECONDS - 0.1)
     assert partners.next(1, 50.0) is None
-    partners.call(Node({}), 50.0)
-    partners.call(Node({}), 50.0)
+    partners.call(Node(), 50.0)
+    partners.call(Node(), 50.0)
     # It may wait for the end of what is under way.
     partner = partners.next(0, 50.0)
     assert partner is not None
@@ -142,7 +142,7 @@ def test_whose_turn_it_is() -> None:
     # It ends before its time: there is nothing more to gain by another one.
     assert not partners.take(partner, Turn(nothing, more=False), 16.0)
     assert partners.next(1, 44.0) is None
-    partners.call(Node({}), 44.0)
+    partners.call(Node(), 44.0)
     again = partners.next(1, 44.0)
     assert again is not None
     assert again.number == 2
@@ -155,7 +155,7 @@ def test_a_run_that_begins_when_time_is_over(left: float, turn_seconds: float | 
     model, query = ps.generate.grid(5, 5, strength=2.0, seed=1)
     asked = Asked(model, ps.Query.of(model, query), {}, ROOM, SLOW, 1, 0)
     partners = Partners(1, turn_seconds, certificate=False)
-    partners.call(Node({}), 50.0)
+    partners.call(Node(), 50.0)
     partner = partners.next(1, left)
     assert partner is not None
     given = partners.begin(partner, -math.inf, np.zeros(25, dtype=np.int64), 50.0, left)
@@ -166,7 +166,7 @@ def test_a_run_that_begins_when_time_is_over(left: float, turn_seconds: float | 
 def test_a_run_in_one_piece_is_heard_of_now_and_then() -> None:
     partners, states = Partners(2, None, certificate=True), np.zeros(2, dtype=np.int64)
     for _ in range(3):
-        partners.call(Node({}), math.inf)
+        partners.call(Node(), math.inf)
     # A slice that is under way may take as long as the run.
     assert partners.next(0, math.inf) is None
     first = partners.next(1, math.inf)
@@ -182,7 +182,7 @@ def test_a_run_in_one_piece_is_heard_of_now_and_then() -> None:
     nothing = Turn(Report(math.inf, -math.inf, None, None, None), more=False)
     assert partners.take(first, nothing, 30.0)
     assert not partners.take(second, nothing, 70.0)
-    partners.call(Node({}), 50.0)
+    partners.call(Node(), 50.0)
     third = partners.next(1, 50.0)
     assert third is not None
     assert third.number == 3

@@ -16,8 +16,8 @@ import powersum as ps
 import powersum_check as pc
 from powersum.answer import cubes
 from powersum.answer.cube import Asked, Report, bound_cube
-from powersum.answer.cube_proofs import NOTHING_PROVEN, proof_of_cube
 from powersum.answer.tuning import Schedule
+from powersum.divide.proofs import NOTHING_PROVEN, proof_of
 from powersum.model.certificate import Certificate
 from tests.answer.test_certificate import network
 from tests.answer.test_certified_answers import ROADS, checked
@@ -202,10 +202,10 @@ def test_bounds_are_not_better_than_their_proofs(monkeypatch: pytest.MonkeyPatch
     """A cube that a worker settled but could not prove is split, and its parts are proven."""
     asked = grid("some")
 
-    def late(certificate: Certificate, n_above: int, known: Any) -> Any:
-        return proof_of_cube(certificate, n_above, known) if len(known) >= 2 else NOTHING_PROVEN
+    def late(certificate: Certificate, n_above: int, whole: Any, run: Any, known: Any) -> Any:
+        return proof_of(certificate, n_above, whole, run, known) if len(known) >= 2 else NOTHING_PROVEN
 
-    monkeypatch.setattr("powersum.answer.cube.proof_of_cube", late)
+    monkeypatch.setattr("powersum.answer.cube.proof_of", late)
     with cf.ThreadPoolExecutor(2) as pool:
         result = ps.solve(asked.model, query=asked.query, executor=pool, certificate=True, schedule=Schedule(quick=0.0))
     assert result.status is ps.Status.OPTIMAL

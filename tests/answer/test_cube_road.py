@@ -17,13 +17,14 @@ import powersum as ps
 from powersum.answer import cubes
 from powersum.answer.cube import Asked, Report
 from powersum.answer.cube_road import Road
-from powersum.answer.cube_tree import Node, lifted
+from powersum.answer.cube_tree import Node, split
 from powersum.answer.cubes import Conquest
 from powersum.answer.solver import Solver
 from powersum.answer.tuning import Schedule
 from powersum.answer.workers.task import Lender
 from powersum.cluster.executor import Workers
 from powersum.core.arrays import IntArray
+from powersum.divide.join import lifted
 from powersum.model.question import Question
 from powersum.prepare.simplify import simplified
 from tests.answer.test_certified_answers import checked
@@ -181,19 +182,19 @@ def test_what_the_road_has_shown_is_not_taken_back_where_it_cannot_be_proven(
 
 
 def test_bounds_of_a_part_as_bounds_of_the_whole() -> None:
-    root = Node({}, log_upper=5.0)
-    root.split(0, 2)
-    first, second = root.children
+    root = Node(log_upper=5.0)
+    split(root, 0, 2)
+    first, second = root.parts
     second.log_upper, second.log_lower = 1.0, 0.5
-    first.split(1, 2)
-    first.children[1].log_upper = 0.0
-    before = [node.log_upper for node in (root, first, second, *first.children)]
-    assert lifted(first.children[0], 2.0, 1.5, sums=False) == (2.0, 1.5)
-    assert lifted(first.children[0], -1.0, -2.0, sums=False) == (1.0, 0.5)
-    upper, lower = lifted(first.children[0], 2.0, 1.5, sums=True)
+    split(first, 1, 2)
+    first.parts[1].log_upper = 0.0
+    before = [node.log_upper for node in (root, first, second, *first.parts)]
+    assert lifted(first.parts[0], 2.0, 1.5, sums=False) == (2.0, 1.5)
+    assert lifted(first.parts[0], -1.0, -2.0, sums=False) == (1.0, 0.5)
+    upper, lower = lifted(first.parts[0], 2.0, 1.5, sums=True)
     assert upper == pytest.approx(math.log(math.exp(2.0) + math.exp(0.0) + math.exp(1.0)))
     assert lower == pytest.approx(math.log(math.exp(1.5) + math.exp(0.5)))
-    assert [node.log_upper for node in (root, first, second, *first.children)] == before
+    assert [node.log_upper for node in (root, first, second, *first.parts)] == before
 
 
 def test_an_assignment_of_somebody_else_is_gone_on_from() -> None:

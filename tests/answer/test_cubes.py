@@ -19,11 +19,11 @@ import powersum as ps
 from powersum.answer import cube, cube_frontier, cubes
 from powersum.answer.cube import Asked, Report, bound_cube, branch_variable
 from powersum.answer.cube_memory import Room
-from powersum.answer.cube_tree import log_sum_outward
 from powersum.answer.cubes import Conquest
 from powersum.answer.solver import Solver
 from powersum.answer.tuning import Schedule
 from powersum.cluster.executor import Workers
+from powersum.divide.join import log_sum_outward
 from powersum.exact import small
 from powersum.model.question import Question
 from tests.cluster.machines import SECONDS, cluster_of, environment, kill, kill_one_of_ours, machines, own_workers

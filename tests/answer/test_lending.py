@@ -22,12 +22,12 @@ from powersum.answer.lending import Lending, Loan
 from powersum.answer.solver import Solver
 from powersum.answer.workers import splits
 from powersum.cluster.executor import Workers
-from powersum.search.boxes import Box
+from powersum.divide.tree_boxes import TreeBox
 from tests.answer.test_certified_answers import checked
 from tests.cases import Case, hard_case
 from tests.cluster.machines import kill_one_of_ours, own_workers
+from tests.divide.test_splitting import FORCED, cases, of
 from tests.oracle import exact_value
-from tests.search.test_splitting import FORCED, cases, of
 
 ROUNDING = 1e-10
 
@@ -168,7 +168,7 @@ def test_trees_that_nobody_goes_on_with_are_let_go_of() -> None:
 
 def test_a_box_that_there_was_no_time_for_is_open_again() -> None:
     splitting = of(cases()[0])
-    box: Box | None = None
+    box: TreeBox | None = None
     while box is None:
         splitting.run(-math.inf, math.inf)
         box = splitting.lend(searches=False)

@@ -11,10 +11,9 @@ import pytest
 
 import powersum as ps
 import powersum_check as pc
-from powersum.answer.best_proofs import proof_of_part
 from powersum.answer.certificate import certificate_of, ground_of
-from powersum.answer.cube_proofs import NOTHING_PROVEN
 from powersum.answer.proofs import by_branching, by_conditioning
+from powersum.divide.proofs import NOTHING_PROVEN, proof_of
 from powersum.exact.count_proof import conditioning_arrays
 from powersum.model.certificate import Certificate
 from powersum.model.question import Question
@@ -93,7 +92,7 @@ def test_a_part_is_proven_as_a_box_of_the_whole(
     ground = ground_of(asked, problem)
     proof = prover(ground, problem)
     certificate = certificate_of(asked, ground, proof, log_lower=-math.inf, log_upper=proof.log_upper)
-    found = proof_of_part(certificate, 1, whole, asked, part)
+    found = proof_of(certificate, 1, whole, asked, part)
     assert found is not NOTHING_PROVEN
     assert [step.kind for step in found.steps] == [kind]
     joined = certificate_of(

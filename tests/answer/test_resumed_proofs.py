@@ -37,8 +37,8 @@ SPREAD = replace(TOO_WIDE, most_variables=0, quick=1e-9, held_table=8.0, longest
 BOXED = replace(SMALL_TREES, look_first=False, search_trial=0.0, nearly=0.0, first_stage=0.01, last_tightening=0.02)
 BOXES = {
     "powersum.answer.workers.splits.LEAST_BOXES": 0,
-    "powersum.search.boxes.PASSES": 8,
-    "powersum.search.boxes.FEW_PASSES": 2,
+    "powersum.divide.tree_boxes.PASSES": 8,
+    "powersum.divide.tree_boxes.FEW_PASSES": 2,
     "powersum.search.and_or.STEPS": 200,
 }
 UNAFFORDABLE = {"powersum.answer.certificate.WIDEST": -1.0}

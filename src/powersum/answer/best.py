@@ -27,6 +27,7 @@ from powersum.core.clock import working_time
 from powersum.core.errors import InputError
 from powersum.core.interrupt import Interrupt, interruptible
 from powersum.core.work_time import counted_by
+from powersum.divide.proofs import empty_box, proof_of
 from powersum.model.question import Question
 from powersum.model.result import Result, Snapshot, Status
 
@@ -195,9 +196,7 @@ class BestFirst:
         if evidence is None:
             self._parts.remove(part)
             if part.division is not None:
-                from powersum.answer.best_proofs import empty_part
-
-                part.division.proof = empty_part(part.allowed)
+                part.division.proof = empty_box(part.allowed)
             return
         left = max(self._end - working_time(), 0.0)
         part.seconds = min(max(share * left, LEAST_SECONDS, LONGER * part.seconds), max(left, LEAST_SECONDS))
@@ -283,7 +282,6 @@ class BestFirst:
 
     def _keep_proof(self, division: Division, part: Allowed, solver: Solver, result: Result) -> Result:
         """Keep what the certificate of a part proves, and take it off the part's result, where it has no place."""
-        from powersum.answer.best_proofs import proof_of_part
         from powersum.answer.certificate import shortfall
 
         certificate = result.certificate
@@ -293,7 +291,7 @@ class BestFirst:
             self._whole = result
         if self._proof_bytes + certificate.n_bytes <= PROOF_SHARE * self._question.limits.bytes:
             self._proof_bytes += certificate.n_bytes
-            proof = proof_of_part(certificate, solver.n_above, self._question, solver.question, part)
+            proof = proof_of(certificate, solver.n_above, self._question, solver.question, part)
             division.found = proof
             if proof.log_upper <= division.proof.log_upper:
                 division.proof = proof

@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from powersum.answer.certificate import certificate_of, claim_of, ground_of, renumbered, shorter, value_step
-from powersum.answer.cube_proofs import NOTHING_PROVEN, CubeProof, empty_box, proof_in_box
+from powersum.answer.certificate import certificate_of, claim_of, ground_of, shorter, value_step
+from powersum.divide.proofs import NOTHING_PROVEN, BoxProof, Steps
 from powersum.exact.small import small_elimination
 from powersum.model.certificate import Certificate
 from powersum.model.question import Question
-from powersum.prepare.proof import Proof, Step, small
+from powersum.prepare.proof import Proof, small
 from powersum.prepare.simplify import simplify
 
 States = tuple[int, ...]
@@ -43,8 +43,8 @@ class Division:
         Of a rest, in how many variables it differs from the states all the same; -1 for others.
     """
 
-    proof: CubeProof = NOTHING_PROVEN
-    found: CubeProof = NOTHING_PROVEN
+    proof: BoxProof = NOTHING_PROVEN
+    found: BoxProof = NOTHING_PROVEN
     around: States | None = None
     pieces: list[Division] = field(default_factory=list)
     apart: int = -1
@@ -54,26 +54,9 @@ class Listed(NamedTuple):
     """An assignment in the list: what was proven where it was found, and the bounds that its result has."""
 
     states: States
-    proof: CubeProof
+    proof: BoxProof
     log_lower: float
     log_upper: float
-
-
-def proof_of_part(
-    certificate: Certificate, n_above: int, question: Question, asked: Question, part: Allowed
-) -> CubeProof:
-    """What the certificate of a part, the question ``asked``, says of it as a box of the whole question.
-
-    The former has a likelihood more for each variable of which several states, but not all, are left.
-    """
-    own, more = question.evidence.likelihoods, list(asked.evidence.likelihoods)
-    kept = np.concatenate([np.ones(question.model.n_factors, dtype=np.bool_), np.array([v in own for v in more], bool)])
-    return proof_in_box(certificate, n_above, part, kept)
-
-
-def empty_part(part: Allowed) -> CubeProof:
-    """That evidence or likelihoods leave nothing of a part."""
-    return empty_box(part)
 
 
 def best_certificate(
@@ -149,7 +132,7 @@ class _Writer:
         self.ground = ground_of(question, simplify(model, question.query, observed))
         self._distinct = distinct
         self._number = {one.states: number for number, one in enumerate(listed)}
-        self.steps: list[Step] = []
+        self.steps = Steps()
         self.rows: list[tuple[int, int]] = []
         self.lowers: list[float] = []
         self._values: list[tuple[int, float]] = []
@@ -161,7 +144,7 @@ class _Writer:
         step, log_upper, number = value_step(self.ground, states, above=True), math.inf, len(self.steps)
         if step is None:
             self.lowers.append(one.proof.log_lower)
-            self.steps += renumbered(one.proof.steps, number)
+            self.steps.put(one.proof)
         else:
             exact = small_elimination(self.ground.model, {**self.ground.evidence, **states}, self.ground.weights)
             if exact is not None:
@@ -186,8 +169,8 @@ class _Writer:
                 # The assignment itself.
                 step, upper = self._values[center]
             if part.proof.above is not None and part.proof.log_upper < upper:
-                step, upper = len(self.steps) + part.proof.above, part.proof.log_upper
-                self.steps += renumbered(part.proof.upper_part.steps, len(self.steps))
+                upper = part.proof.log_upper
+                step = self.steps.put(part.proof.upper_part) + part.proof.above
             number = len(self.rows)
             self.rows.append((step, -1 if part.around is None else self._number[part.around]))
             above.append(whole)

@@ -39,9 +39,9 @@ from powersum.model.rounding import certain
 
 if TYPE_CHECKING:
     from powersum.core.arrays import IntArray
+    from powersum.divide.splitting import Splitting
     from powersum.prepare.problem import Problem
     from powersum.prepare.proof import Forest
-    from powersum.search.splitting import Splitting
 
 # The tail of block descent is long: ten sweeps that gain less than this will hardly be followed by better ones.
 DEFAULT_CHANGE = 1e-6
@@ -186,11 +186,11 @@ def bound(
         with loading():
             from powersum.bounds.affordable import NAMES, affordable
             from powersum.bounds.tree.covering_tree import CoveringTree
+            from powersum.divide.split_tree import SplitTree, is_splittable
             from powersum.prepare.ordering import order_cost
             from powersum.prepare.problem import Problem
             from powersum.prepare.simplify import simplified
             from powersum.prepare.sizes import order_sizes, question_sizes
-            from powersum.search.split_tree import SplitTree, is_splittable
 
         as_it_is = executor is not None and not question.all_evidence and mapped_file(question.model) is not None
         if as_it_is:

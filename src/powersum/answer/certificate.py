@@ -12,6 +12,7 @@ import numpy as np
 from powersum._version import __version__
 from powersum.answer.board import Board
 from powersum.core.arrays import IntArray
+from powersum.divide.proofs import renumbered
 from powersum.exact.proof import elimination_forest
 from powersum.model.certificate import Certificate
 from powersum.model.query import Query
@@ -166,17 +167,6 @@ def value_step(ground: Ground, states: Mapping[int, int], *, above: bool = False
         return replace(ground, problem=problem).tree(forests, box=True)
     box = small(np.array(sorted(states.items()), dtype=np.int64).reshape(-1, 2))
     return replace(ground, problem=problem, evidence=evidence).tree(forests, {"box": box})
-
-
-def renumbered(steps: Sequence[Step], first: int) -> list[Step]:
-    """Steps that follow others: what they say of earlier ones moves along."""
-    moved = []
-    for step in steps:
-        options = dict(step.options)
-        if "children" in options:
-            options["children"] = [child + first for child in options["children"]]
-        moved.append(replace(step, options=options))
-    return moved
 
 
 def _question_arrays(question: Question, ground: Ground) -> dict[str, Any]:

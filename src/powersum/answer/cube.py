@@ -11,11 +11,12 @@ import numpy as np
 
 from powersum.answer.certificate import shorter
 from powersum.answer.cube_memory import Room
-from powersum.answer.cube_proofs import NOTHING_PROVEN, CubeProof, empty_cube, proof_of_cube
 from powersum.answer.restriction import restricted
 from powersum.answer.solver import SAME, Solver
 from powersum.answer.tuning import Schedule
 from powersum.core.arrays import IntArray
+from powersum.divide.box import Allowed
+from powersum.divide.proofs import NOTHING_PROVEN, BoxProof, empty_box, proof_of
 from powersum.model.model import Model
 from powersum.model.query import Query
 from powersum.model.question import Question
@@ -85,7 +86,7 @@ class Report:
     seconds: float | None
     log_gap_early: float = math.inf
     given_up: bool = False
-    proof: CubeProof = NOTHING_PROVEN
+    proof: BoxProof = NOTHING_PROVEN
     notes: tuple[str, ...] = ()
     log_claimed: float = math.inf
 
@@ -148,13 +149,13 @@ def bound_cube(
 
 def empty_report(asked: Asked, cube: Mapping[int, int]) -> Report:
     """What there is to say of a cube of which evidence leaves nothing."""
-    proof = empty_cube(cube) if asked.certificate else NOTHING_PROVEN
+    proof = empty_box(states_of(cube)) if asked.certificate else NOTHING_PROVEN
     return Report(-math.inf, -math.inf, None, None, 0.0, proof=proof)
 
 
 def solver_of(asked: Asked, cube: Mapping[int, int], seconds: float, *, schedule: Schedule, seed: int) -> Solver | None:
     """A solver of a cube that has not begun; None where evidence leaves nothing of the cube."""
-    evidence = restricted(asked.question(), {v: (s,) for v, s in cube.items()})
+    evidence = restricted(asked.question(), states_of(cube))
     if evidence is None:
         return None
     return Solver(
@@ -175,7 +176,7 @@ def report_of(asked: Asked, cube: Mapping[int, int], solver: Solver) -> Report:
     result = solver.result()
     log_lower, log_upper, proof = result.log_lower, result.log_upper, NOTHING_PROVEN
     if result.certificate is not None:
-        proof = proof_of_cube(result.certificate, solver.n_above, cube)
+        proof = proof_of(result.certificate, solver.n_above, asked.question(), solver.question, states_of(cube))
         # What is not proven does not count: the cube is split, and its parts are proven.
         if shorter(-proof.log_upper, -log_upper):
             log_upper = proof.log_upper
@@ -193,10 +194,15 @@ def report_of(asked: Asked, cube: Mapping[int, int], solver: Solver) -> Report:
     )
 
 
+def states_of(cube: Mapping[int, int]) -> Allowed:
+    """A cube as a box."""
+    return {int(v): frozenset((int(s),)) for v, s in cube.items()}
+
+
 def branch_of(asked: Asked, cube: Mapping[int, int]) -> Report:
     """How to split a cube, and nothing else about it."""
     question = asked.question()
-    evidence = restricted(question, {v: (s,) for v, s in cube.items()})
+    evidence = restricted(question, states_of(cube))
     branch = None
     if evidence is not None:
         branch = branch_variable(Question.of(asked.model, evidence=evidence, query=asked.query), asked.seed)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from powersum.answer.board import IMPOSSIBLE_REASON, Board, proven
 from powersum.answer.certificate import certificate_of, ground_of, shortfall
 from powersum.answer.cube import Asked
-from powersum.answer.cube_proofs import CubeProof, Joint
-from powersum.answer.cube_tree import Node, joined
+from powersum.answer.cube_tree import Node
 from powersum.answer.solver import SAME
+from powersum.divide.join import Joint
+from powersum.divide.proofs import BoxProof
 from powersum.model.certificate import Certificate
 from powersum.model.question import Question
 from powersum.model.result import Result, Status
@@ -42,7 +42,7 @@ class Ending:
 
     root: Node
     whole: Problem
-    best_proof: CubeProof
+    best_proof: BoxProof
     workers: int
     interrupted: str | None
     gone: str | None
@@ -71,7 +71,7 @@ def answer_of(question: Question, asked: Asked, board: Board, ending: Ending) ->
         history=tuple(board.history),
         method="solve",
         options={**options, "workers": ending.workers},
-        sizes={"cubes": sum(1 for _ in ending.root.leaves())},
+        sizes={"cubes": ending.root.n_leaves},
         version=__version__,
         notes=notes,
         question=question.asked(),
@@ -82,12 +82,12 @@ def answer_of(question: Question, asked: Asked, board: Board, ending: Ending) ->
 def _certificate(question: Question, board: Board, ending: Ending) -> Certificate:
     """The proofs of all cubes as one."""
     sums = question.query.task == "PR"
-    joint = Joint(ending.root, partial(joined, sums=sums))
+    joint = Joint(ending.root, sums=sums)
     if sums:
         log_lower = joint.lower()
     else:
         log_lower = ending.best_proof.log_lower
-        joint.add(ending.best_proof)
+        joint.steps.put(ending.best_proof)
     found = not sums and log_lower > -math.inf
     return certificate_of(
         question,

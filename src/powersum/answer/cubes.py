@@ -17,13 +17,12 @@ import numpy as np
 from powersum.answer.board import Board
 from powersum.answer.cube import Asked, Report, bound_cube, branch_of
 from powersum.answer.cube_answer import Ending, answer_of
-from powersum.answer.cube_frontier import Frontier
+from powersum.answer.cube_frontier import CubePolicy
 from powersum.answer.cube_memory import Room
 from powersum.answer.cube_partner import Partner, Partners, Turn, take_turn
-from powersum.answer.cube_proofs import NOTHING_PROVEN, CubeProof
 from powersum.answer.cube_road import Road
 from powersum.answer.cube_sum import SumBeside, awaited_sum, bound_sum
-from powersum.answer.cube_tree import Node, lifted
+from powersum.answer.cube_tree import Node
 from powersum.answer.lending import Lending, Loan
 from powersum.answer.probability import probability_of, reserved, sum_seconds
 from powersum.answer.solver import SAME, Solver
@@ -32,6 +31,8 @@ from powersum.cluster.errors import ClusterError
 from powersum.cluster.executor import HEARTBEAT, ExecutorLike, Shared, Workers, workers_of
 from powersum.core.clock import working_time
 from powersum.core.interrupt import Interrupt
+from powersum.divide.join import join, lifted
+from powersum.divide.proofs import NOTHING_PROVEN, BoxProof
 from powersum.model.result import Result, Snapshot
 from powersum.prepare.problem import Problem
 
@@ -136,14 +137,14 @@ class Conquest:
         self._limit = seconds
         self._begun = working_time()
         self._board = Board(question.model.n_variables)
-        self._frontier = Frontier(self._board, question.model.cardinalities, sums=self._sums)
-        self._root = self._frontier.root
+        self._policy = CubePolicy(self._board, question.model.cardinalities, sums=self._sums)
+        self._root = self._policy.root
         self._whole = Problem.whole(question.model, np.zeros(question.model.n_variables), {})
         self._looking, self._looks = False, 0
         self._gone: str | None = None
         self._n_workers = 0
         # None as long as the best value is the road's, which is proven when that ends.
-        self._best_proof: CubeProof | None = NOTHING_PROVEN
+        self._best_proof: BoxProof | None = NOTHING_PROVEN
         self._asked = Asked(
             question.model,
             question.query,
@@ -253,7 +254,7 @@ class Conquest:
         if road is not None:
             self._road, self._trunk = road, node
             # There is nothing to wait for: whoever is free may split it.
-            self._frontier.begin(node, -math.inf)
+            self._policy.begin(node, -math.inf)
             if self._floor > -math.inf:
                 road.hear(self._floor, self._board.states)
 
@@ -273,7 +274,7 @@ class Conquest:
         if not self._sums and road.log_lower > self._board.log_lower:
             self._board.offer_lower(self._whole, road.log_lower, 0.0, road.states)
             self._board.notes, self._best_proof = road.notes, None
-        if road.stage > stage and (left := self._frontier.left_of(self._trunk, free=True)) is not self._trunk:
+        if road.stage > stage and (left := self._policy.left_of(self._trunk, free=True)) is not self._trunk:
             self._leave()
             self._follow(left, road.stage)
 
@@ -310,7 +311,7 @@ class Conquest:
     def _hand_out(self, shared: Shared) -> None:
         """Give every free worker the open cube that matters most; one may look for assignments."""
         workers = self._workers
-        if self._frontier.settle(self._spent):
+        if self._policy.settle(self._spent):
             self._call_partner()
         while (free := workers.size - workers.pending) > 0 or (self._road is not None and free + AHEAD > 0):
             if free > 0 and self._worth_looking():
@@ -330,11 +331,11 @@ class Conquest:
             elif self._partners.due:
                 # Nobody shall have begun with a long slice when its turn comes.
                 return
-            elif (node := self._frontier.next()) is not None:
-                self._frontier.begin(node, self._spent)
-                hopeless = WHOLE if node is self._root or node.long or self._sums else self._frontier.hopeless
+            elif (node := self._policy.next()) is not None:
+                self._policy.begin(node, self._spent)
+                hopeless = WHOLE if node is self._root or node.long or self._sums else self._policy.hopeless
                 workers.submit(node, bound_cube, shared, node.cube, self._floor, self._slice(node), hopeless, 0)
-            elif free > 0 and (node := self._frontier.to_part(self._spent)) is not None:
+            elif free > 0 and (node := self._policy.to_part(self._spent)) is not None:
                 node.parted = True
                 workers.submit(node, branch_of, shared, node.cube)
             else:
@@ -369,7 +370,7 @@ class Conquest:
         """Whether somebody shall look for assignments: while the whole is worked on, with many workers always."""
         if self._sums or self._looking or not self._root.asked:
             return False
-        return self._n_workers >= SEARCHERS or not (self._root.children or self._looks)
+        return self._n_workers >= SEARCHERS or not (self._root.parts or self._looks)
 
     @property
     def _look_seconds(self) -> float:
@@ -382,7 +383,7 @@ class Conquest:
     def _call_partner(self) -> None:
         """Somebody shall work on all that is left of the question, for splitting it does not help."""
         if not self._sums and self._board.gap > PARTNER_GAP and not (self._road and self._lending.idle):
-            self._partners.call(self._frontier.left_of(self._root, free=False), self._left)
+            self._partners.call(self._policy.left_of(self._root, free=False), self._left)
 
     @property
     def _floor(self) -> float:
@@ -401,7 +402,7 @@ class Conquest:
     @property
     def _long_share(self) -> float:
         """Share of the time left for a cube that splitting does not help: all that are as far get their turn."""
-        waiting = self._frontier.waiting_above(0.5 * (self._board.log_upper + self._board.log_lower))
+        waiting = self._policy.waiting_above(0.5 * (self._board.log_upper + self._board.log_lower))
         rounds = math.ceil((1 + waiting) / self._workers.size)
         return 1.0 / (1.0 + rounds)
 
@@ -418,15 +419,14 @@ class Conquest:
             self._looking = False
             node = self._root
         elif report.seconds is not None:
-            node.running = False
-            self._frontier.learn(report)
+            self._policy.end(node, report)
         node.log_upper = min(node.log_upper, report.log_upper)
         node.log_lower = max(node.log_lower, report.log_lower)
         if report.proof.log_upper < node.log_proven or (self._sums and report.seconds is not None):
             node.log_proven = min(node.log_proven, report.proof.log_upper)
             node.proof = report.proof if self._sums else report.proof.upper_part
-        self._frontier.take(node, report)
-        node.join(sums=self._sums)
+        self._policy.take(node, report)
+        join(node, sums=self._sums)
 
     def _report(self) -> None:
         """Both bounds of the whole to the board, and whoever wants to know."""

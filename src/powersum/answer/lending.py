@@ -12,9 +12,9 @@ from weakref import WeakKeyDictionary
 
 from powersum.cluster.executor import Shared, Workers
 from powersum.core import work_time as time
-from powersum.search.box_search import Searched
-from powersum.search.boxes import Box, BoxTrees, split
-from powersum.search.splitting import Splitting
+from powersum.divide.box_search import Searched
+from powersum.divide.splitting import Splitting
+from powersum.divide.tree_boxes import BoxTrees, TreeBox, split
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -22,7 +22,7 @@ class Loan:
     """A box that somebody works on, and of which splitting."""
 
     splitting: Splitting
-    box: Box
+    box: TreeBox
 
 
 class Lending:
@@ -88,7 +88,7 @@ class Lending:
             self._workers.submit(loan, search_lent, shared, box, *known, seconds, splitting.search_bytes)
         return True
 
-    def take(self, loan: Loan, found: list[Box] | Searched | None) -> None:
+    def take(self, loan: Loan, found: list[TreeBox] | Searched | None) -> None:
         """What has become of a box."""
         if loan.splitting not in self._shared:
             return
@@ -98,13 +98,13 @@ class Lending:
             loan.splitting.take_parts(loan.box, found)
 
 
-def split_lent(trees: BoxTrees, box: Box, seconds: float) -> list[Box] | None:
+def split_lent(trees: BoxTrees, box: TreeBox, seconds: float) -> list[TreeBox] | None:
     """Split a box by its variable; None where that takes longer than so many seconds."""
     return split(trees, box, time.monotonic() + seconds)
 
 
 def search_lent(
-    trees: BoxTrees, box: Box, log_lower: float, log_error: float, seconds: float, memory: float
+    trees: BoxTrees, box: TreeBox, log_lower: float, log_error: float, seconds: float, memory: float
 ) -> Searched:
     """Search a box for so many seconds, with a value known."""
     search = trees.search(box, log_lower=log_lower, log_error=log_error, seconds=seconds, memory=memory)

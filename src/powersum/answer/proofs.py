@@ -16,20 +16,21 @@ from powersum.bounds.tree.fixed_tree import FixedTree
 from powersum.bounds.tree.proof import tree_forest
 from powersum.core import work_time as time
 from powersum.core.arrays import IntArray, starts_of
+from powersum.divide.proofs import Steps
+from powersum.divide.splitting import Splitting
+from powersum.divide.tree_boxes import TreeBox
 from powersum.exact.components import part_of
 from powersum.exact.proof import elimination_forest
 from powersum.model.query import Query
 from powersum.prepare.fewer_states import possible_with
 from powersum.prepare.ordering import elimination_order
 from powersum.prepare.problem import Problem
-from powersum.prepare.proof import Array, Forest, Ground, Proof, Step, small
+from powersum.prepare.proof import Array, Forest, Ground, Proof, Step
 from powersum.prepare.simplify import simplify
 from powersum.search.and_or import AndOr
-from powersum.search.boxes import Box
 from powersum.search.costs import CostSearch
 from powersum.search.costs.proof import CostProof
 from powersum.search.proof import SearchProof
-from powersum.search.splitting import Splitting
 from powersum.sums.partial_sum import Recorded
 from powersum.sums.proof import sum_contexts, variational_step
 from powersum.sums.variational import Variational
@@ -79,15 +80,10 @@ def by_splitting(ground: Ground, splitting: Splitting) -> Proof:
     """Boxes of max variables: the tree of each that was not split, and what these were split from."""
     problem, whole = splitting.problem, ground.problem
     others = _others(whole, problem)
-    steps: list[Step] = []
+    steps = Steps()
     number: dict[int, int] = {}
 
-    def write(step: Step, rows: Sequence[tuple[int, int]]) -> int:
-        arrays = {**step.arrays, "box": small(np.array(rows, dtype=np.int64))} if rows else step.arrays
-        steps.append(replace(step, arrays=arrays))
-        return len(steps) - 1
-
-    def inside(box: Box, rows: Sequence[tuple[int, int]]) -> Ground:
+    def inside(box: TreeBox, rows: Sequence[tuple[int, int]]) -> Ground:
         possible = possible_with(problem, box.alive, ground.model.cardinalities) & whole.possible
         return replace(ground, problem=replace(whole, possible=possible), evidence={**ground.evidence, **dict(rows)})
 
@@ -100,12 +96,12 @@ def by_splitting(ground: Ground, splitting: Splitting) -> Proof:
             gone = np.setdiff1d(np.arange(ground.model.cardinalities[v]), kept)
             if len(gone):
                 # What zeros had excluded before is a part of its own, in which nothing is.
-                children.append(write(ground.contradiction(), [*rows, *((v, int(s)) for s in gone)]))
-            number[id(box)] = write(Step("split", {}, {"variable": v, "children": children}), rows)
+                children.append(steps.add(ground.contradiction(), [*rows, *((v, int(s)) for s in gone)]))
+            number[id(box)] = steps.split(v, children, rows)
         elif splitting.is_empty(box):
-            number[id(box)] = write(inside(box, rows).contradiction(), rows)
+            number[id(box)] = steps.add(inside(box, rows).contradiction(), rows)
         else:
-            number[id(box)] = write(inside(box, rows).tree([splitting.forest(box), *others]), rows)
+            number[id(box)] = steps.add(inside(box, rows).tree([splitting.forest(box), *others]), rows)
     return Proof(steps, splitting.log_upper + problem.log_constant)
 
 
@@ -155,15 +151,14 @@ def by_cases(ground: Ground) -> Proof:
 
     Where that takes too many cases, nothing is proven.
     """
-    steps: list[Step] = []
+    steps = Steps()
     query = Query(ground.weights)
 
     def refuted(known: dict[int, int]) -> bool:
         inside = simplify(ground.model, query, {**ground.evidence, **known}, barren=False)
-        box = np.array(sorted(known.items()), dtype=np.int64).reshape(-1, 2)
+        rows = sorted(known.items())
         if not inside.feasible:
-            arrays = replace(ground, problem=inside).contradiction().arrays
-            steps.append(Step("tree", {**arrays, **({"box": box} if known else {})}))
+            steps.add(replace(ground, problem=inside).contradiction(), rows)
             return True
         # The variable in most tables, of those with fewest states.
         model = inside.model
@@ -177,7 +172,7 @@ def by_cases(ground: Ground) -> Proof:
             if len(steps) > MOST_CASES or not refuted({**known, v: state}):
                 return False
             children.append(len(steps) - 1)
-        steps.append(Step("split", {"box": box} if known else {}, {"variable": v, "children": children}))
+        steps.split(v, children, rows)
         return True
 
     return Proof(steps, -math.inf) if refuted({}) else Proof([], math.inf)

@@ -16,9 +16,9 @@ from powersum.answer.workers.splits import SPLITTING, Splits
 from powersum.answer.workers.task import Task
 from powersum.bounds.tree.growth import LEAST_MAX
 from powersum.core.clock import Clock
-from powersum.search import split_tree
-from powersum.search.boxes import LEAST_BOXES, PASSES
-from powersum.search.split_tree import STEP_WORTH, USEFUL_ENTRIES, limit_growth
+from powersum.divide import split_tree
+from powersum.divide.split_tree import STEP_WORTH, USEFUL_ENTRIES, limit_growth
+from powersum.divide.tree_boxes import LEAST_BOXES, PASSES
 from tests.answer.workers.test_workers import task_of
 from tests.cases import hard_case
 

@@ -15,11 +15,11 @@ from powersum.bounds.tree.covering_tree import CoveringTree
 from powersum.bounds.tree.fixed_tree import FixedTree
 from powersum.bounds.tree.growth import many_are_maximised
 from powersum.core.progress import Progress
+from powersum.divide.split_tree import limit_growth
+from powersum.divide.splitting import Splitting
+from powersum.divide.tree_boxes import LEAST_BOXES, SEARCH_SECONDS, SEARCHING, box_seconds
+from powersum.divide.trial import Trial
 from powersum.prepare.proof import Prover
-from powersum.search.boxes import LEAST_BOXES, SEARCH_SECONDS, SEARCHING, box_seconds
-from powersum.search.split_tree import limit_growth
-from powersum.search.splitting import Splitting
-from powersum.search.trial import Trial
 
 LOOK_UP = 0.01
 """Seconds to wait for others, where all boxes are in their hands."""

@@ -15,9 +15,9 @@ from powersum.answer.tuning import Schedule
 from powersum.core.arrays import BoolArray, IntArray
 from powersum.core.clock import Clock
 from powersum.core.progress import Progress
+from powersum.divide.splitting import Splitting
 from powersum.model.rounding import elimination_error
 from powersum.prepare.problem import Problem
-from powersum.search.splitting import Splitting
 
 
 class Worker(Protocol):

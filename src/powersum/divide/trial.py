@@ -12,8 +12,8 @@ from collections.abc import Callable
 from powersum.bounds.tree.covering_tree import CoveringTree
 from powersum.bounds.tree.fixed_tree import FixedTree
 from powersum.core.heats import Heats
-from powersum.search.boxes import box_seconds
-from powersum.search.splitting import Splitting
+from powersum.divide.splitting import Splitting
+from powersum.divide.tree_boxes import box_seconds
 
 FINALISTS = 4
 """Trees that take part at most."""

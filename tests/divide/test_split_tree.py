@@ -20,12 +20,12 @@ from powersum.bounds.tree.covering_tree import CoveringTree
 from powersum.bounds.tree.fixed_tree import FixedTree
 from powersum.core import work_time
 from powersum.core.arrays import IntArray
+from powersum.divide import split_tree, tree_boxes
+from powersum.divide.split_tree import SplitTree, is_splittable
+from powersum.divide.splitting import Splitting
 from powersum.generate import grid
 from powersum.model.rounding import elimination_error
 from powersum.prepare.ordering import elimination_order
-from powersum.search import boxes, split_tree
-from powersum.search.split_tree import SplitTree, is_splittable
-from powersum.search.splitting import Splitting
 from tests.answer.proofs import truth, verified
 from tests.cases import Case, bushy_case, case, hard_case
 from tests.clock import Ticks
@@ -50,7 +50,7 @@ def small_trees(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(split_tree, "USEFUL_ENTRIES", 30.0)
     monkeypatch.setattr(split_tree, "LEAST_BOXES", 1e-6)
     monkeypatch.setattr(split_tree, "MUCH", math.inf)
-    monkeypatch.setattr(boxes, "PASSES", 8)
+    monkeypatch.setattr(tree_boxes, "PASSES", 8)
 
 
 @pytest.fixture
@@ -88,9 +88,9 @@ def test_every_bound_on_the_way_holds(
 ) -> None:
     """By a clock that goes on by looks: whatever the time is over amid of."""
     clock = Ticks(0.05)
-    for module in (split_tree, covering_tree, boxes):
+    for module in (split_tree, covering_tree, tree_boxes):
         monkeypatch.setattr(module, "time", clock)
-    monkeypatch.setattr("powersum.search.splitting.time", clock)
+    monkeypatch.setattr("powersum.divide.splitting.time", clock)
     monkeypatch.setattr(split_tree, "SEARCHING", searching)
     asked = cases()[number]
     tightener, problem = split_tree_of(asked), asked.problem()

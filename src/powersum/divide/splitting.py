@@ -15,7 +15,6 @@ its bound as it was.
 
 from __future__ import annotations
 
-import heapq
 import math
 
 import numpy as np
@@ -29,15 +28,16 @@ from powersum.bounds.tree.remnant import remnant_of
 from powersum.core import work_time as time
 from powersum.core.arrays import IntArray
 from powersum.core.progress import Progress
+from powersum.divide.box_search import BoxSearch, Searched
+from powersum.divide.frontier import Frontier
+from powersum.divide.gains import Gains
+from powersum.divide.tree_boxes import BoxTrees, PartTree, TreeBox
 from powersum.exact.proof import elimination_forest
 from powersum.model.rounding import certain
 from powersum.prepare.fewer_states import states_before, with_states
 from powersum.prepare.ordering import elimination_order
 from powersum.prepare.problem import Problem
 from powersum.prepare.proof import Forest
-from powersum.search.box_search import BoxSearch, Searched
-from powersum.search.boxes import Box, BoxTrees, PartTree
-from powersum.search.gains import Gains
 
 AIM = 1.5
 """Where no value is known, a search in a box aims at a bound lower by so much."""
@@ -111,22 +111,20 @@ class Splitting:
         self._evaluator, self.memory, self._keeps_all = evaluator, memory, keeps_all
         self.trees = BoxTrees(problem, remnant_of(tree), threads=threads)
         everything = np.ones(len(problem.kept_states), dtype=np.bool_)
-        self.root = Box(everything, tree.bound(), tree.best_point)
+        self.root = TreeBox(log_upper=tree.bound(), alive=everything, point=tree.best_point)
         self.log_upper = self.root.log_upper
         self._gains = Gains(tree.looseness(seed))
-        self._open: list[tuple[float, int, Box]] = []
-        self._count = self._held = 0
+        self._frontier = Frontier[TreeBox](lambda box: box.log_upper)
+        self._held = 0
         self._closed = -math.inf
         """The largest bound of boxes that are neither open nor split."""
-        self._taken: dict[int, Box] = {}
-        """Boxes that somebody is at: they are neither open nor closed."""
-        self._box: Box | None = None
+        self._box: TreeBox | None = None
         """The box that is being split here; its parts so far, and the states that wait."""
-        self._parts: list[Box] = []
+        self._parts: list[TreeBox] = []
         self._waiting: list[int] = []
         self._at: PartTree | None = None
         """The part that is being tightened."""
-        self._search: tuple[Box, BoxSearch] | None = None
+        self._search: tuple[TreeBox, BoxSearch] | None = None
         """The box that is searched."""
         self.done = False
         self._keep(self.root)
@@ -156,14 +154,14 @@ class Splitting:
 
     def leave_to_others(self) -> Progress:
         """A turn without any work: all boxes are lent, and once none is left this is done."""
-        if not self._worth_while() and not self._taken:
+        if not self._worth_while() and not self._frontier.lent:
             self._close()
-        return Progress.DONE if self.done or (self._is_full and not self._taken) else Progress.MORE
+        return Progress.DONE if self.done or (self._is_full and not self._frontier.lent) else Progress.MORE
 
     @property
     def waits(self) -> bool:
         """Whether all that is left to do is in the hands of others."""
-        return bool(self._taken) and not self._is_busy and not self._worth_while()
+        return bool(self._frontier.lent) and not self._is_busy and not self._worth_while()
 
     @property
     def _is_busy(self) -> bool:
@@ -173,25 +171,26 @@ class Splitting:
     @property
     def n_boxes(self) -> int:
         """How many boxes there have been to split."""
-        return self._count
+        return self._frontier.n_opened
 
-    def lend(self, *, searches: bool, spared: bool = True) -> Box | None:
+    def lend(self, *, searches: bool, spared: bool = True) -> TreeBox | None:
         """The open box that matters most, for somebody else to split by its variable, or to search where it has none.
 
         None where there is none; where one is to be ``spared``, also where the last one would be missed here.
         It is brought back by :meth:`take_parts` or :meth:`take_search`, or never.
         """
-        if self.done or not self._worth_while() or (spared and len(self._open) == 1 and not self._is_busy):
+        box = self._worth_while()
+        if self.done or box is None or (spared and len(self._frontier) == 1 and not self._is_busy):
             return None
-        searched = not searches or self._open[0][2].searched
+        searched = not searches or box.searched
         if searched and self._is_full:
             return None
-        box = self._take()
+        self._frontier.lend(box)
         if searched:
             self._choose(box)
         return box
 
-    def take_parts(self, box: Box, parts: list[Box] | None) -> None:
+    def take_parts(self, box: TreeBox, parts: list[TreeBox] | None) -> None:
         """What a box that was lent has been split into; None where there was no time for it."""
         if parts is not None:
             self._replace(box, parts)
@@ -199,7 +198,7 @@ class Splitting:
             box.variable = -1
             self._put_back(box)
 
-    def take_search(self, box: Box, found: Searched) -> None:
+    def take_search(self, box: TreeBox, found: Searched) -> None:
         """What a search in a box has shown."""
         if found.assignment is not None:
             self.offer(found.log_lower, found.assignment)
@@ -207,17 +206,17 @@ class Splitting:
         box.log_upper = min(box.log_upper, found.log_upper)
         self._put_back(box)
 
-    def is_empty(self, box: Box) -> bool:
+    def is_empty(self, box: TreeBox) -> bool:
         """Whether propagation has shown that nothing is in a box: some variable has no state left."""
         return self.trees.is_empty(box.alive)
 
-    def states_of(self, box: Box) -> IntArray:
+    def states_of(self, box: TreeBox) -> IntArray:
         """The states of a box's variable, one for each of its parts."""
         return self.trees.states(box.alive, box.variable)
 
-    def boxes(self) -> list[tuple[Box, list[tuple[int, int]]]]:
+    def boxes(self) -> list[tuple[TreeBox, list[tuple[int, int]]]]:
         """All boxes, parts before what they are parts of; each with the original variables and states set in it."""
-        found: list[tuple[Box, list[tuple[int, int]]]] = [(self.root, [])]
+        found: list[tuple[TreeBox, list[tuple[int, int]]]] = [(self.root, [])]
         for box, rows in found:
             if box.parts:
                 v, first = int(self.problem.variables[box.variable]), int(self.trees.starts[box.variable])
@@ -225,7 +224,7 @@ class Splitting:
                 found += [(part, [*rows, (v, state)]) for part, state in zip(box.parts, kept, strict=True)]
         return found[::-1]
 
-    def forest(self, box: Box) -> Forest:
+    def forest(self, box: TreeBox) -> Forest:
         """The mini-buckets that have the bound of a box that was not split; of one that was evaluated, elimination."""
         layout, point = self.tree.layout, box.point
         if point is None:
@@ -236,9 +235,10 @@ class Splitting:
         weights[layout.shared_nodes] *= shares_of(point[n_shifts:], layout.shared_starts)
         return bucket_forest(self.problem, self.tree.order, self.tree.parts, layout, point[:n_shifts], weights)
 
-    def _worth_while(self) -> bool:
-        """Whether there is an open box that may hold something better than what is known."""
-        return bool(self._open) and -self._open[0][0] > self.log_lower + self.tolerance
+    def _worth_while(self) -> TreeBox | None:
+        """The open box with the largest bound; None where no open box may hold something better than what is known."""
+        box = self._frontier.top()
+        return None if box is None or box.log_upper <= self.log_lower + self.tolerance else box
 
     @property
     def search_bytes(self) -> float:
@@ -257,12 +257,13 @@ class Splitting:
 
     def _begin(self, search: float) -> bool:
         """Begin to split or to search the box with the largest bound; False where none is left, or no memory."""
-        if not self._worth_while():
-            if not self._taken:
+        box = self._worth_while()
+        if box is None:
+            if not self._frontier.lent:
                 self._close()
             return False
-        if search and not self._open[0][2].searched:
-            box = self._take()
+        if search and not box.searched:
+            self._frontier.lend(box)
             # A search for something better than a value shows that there is nothing better, whoever has that value.
             floor = self.log_lower if self.log_lower > -math.inf else box.log_upper - AIM
             known = {"log_lower": floor, "log_error": self.log_error}
@@ -270,30 +271,25 @@ class Splitting:
             return True
         if self._is_full:
             return False
-        self._box = box = self._take()
+        self._frontier.lend(box)
+        self._box = box
         self._choose(box)
         self._parts, self._waiting = [], self.states_of(box).tolist()
         return True
 
     def _close(self) -> None:
         """All that is left is closed by what is known."""
-        self._closed = max(self._closed, -self._open[0][0] if self._open else -math.inf)
+        self._closed = max(self._closed, self._frontier.weight)
         self.done = True
         self._note()
 
-    def _choose(self, box: Box) -> None:
+    def _choose(self, box: TreeBox) -> None:
         """What to split a box by."""
         box.variable = self._gains.best(self.trees.choices(box.alive))
 
-    def _take(self) -> Box:
-        """The open box with the largest bound, which somebody works on from now on."""
-        box = heapq.heappop(self._open)[2]
-        self._taken[id(box)] = box
-        return box
-
-    def _put_back(self, box: Box) -> None:
+    def _put_back(self, box: TreeBox) -> None:
         """A box that nobody works on any more, with another bound perhaps."""
-        del self._taken[id(box)]
+        self._frontier.close(box)
         self._held -= box.n_bytes
         self._keep(box)
         self._note()
@@ -324,11 +320,11 @@ class Splitting:
             self._replace(box, self._parts)
         return True
 
-    def _replace(self, box: Box, parts: list[Box]) -> None:
+    def _replace(self, box: TreeBox, parts: list[TreeBox]) -> None:
         """Put the parts of a box in its place."""
         box.parts = parts
         self._gains.learn(box.variable, [box.log_upper - part.log_upper for part in parts])
-        del self._taken[id(box)]
+        self._frontier.close(box)
         self._held -= box.n_bytes
         box.forget()
         for part in parts:
@@ -336,7 +332,7 @@ class Splitting:
             self._keep(part)
         self._note()
 
-    def _evaluate(self, box: Box) -> None:
+    def _evaluate(self, box: TreeBox) -> None:
         """Where one assignment is left in a box, its value is the bound."""
         if self._evaluator is None or self.is_empty(box) or self.trees.choices(box.alive).any():
             return
@@ -347,13 +343,12 @@ class Splitting:
             box.log_upper = min(box.log_upper, certain(value, self.log_error))
             box.forget()
 
-    def _keep(self, box: Box) -> None:
+    def _keep(self, box: TreeBox) -> None:
         """Open a box that may hold something better than what is known, and can be split."""
         if box.log_upper > self.log_lower + self.tolerance and self.trees.choices(box.alive).any():
-            self._count += 1
             if self._held > CURVED * self._room:
                 box.curvature = None
-            heapq.heappush(self._open, (-box.log_upper, self._count, box))
+            self._frontier.open(box)
             self._held += box.n_bytes
         else:
             self._closed = max(self._closed, box.log_upper)
@@ -363,6 +358,4 @@ class Splitting:
 
     def _note(self) -> None:
         """The bound on the whole, now that boxes have changed."""
-        largest = -self._open[0][0] if self._open and not self.done else -math.inf
-        taken = max((box.log_upper for box in self._taken.values()), default=-math.inf)
-        self.log_upper = min(self.log_upper, max(largest, taken, self._closed))
+        self.log_upper = min(self.log_upper, max(self._frontier.weight, self._closed))

@@ -1,7 +1,7 @@
 """A covering tree that grows as far as it pays, and boxes of max variables for the rest of the time.
 
 Growing a tree takes ever more time for ever less. Once a doubling of its entries gains no more than twice as many boxes
-would, the time goes into these (:mod:`powersum.search.splitting`): each has the tree tightened for it alone. On
+would, the time goes into these (:mod:`powersum.divide.splitting`): each has the tree tightened for it alone. On
 pedigrees ten seconds of boxes are worth more than minutes of growth (docs/notes-tree.md).
 """
 
@@ -16,13 +16,13 @@ from powersum.bounds.tree.fixed_tree import FixedTree
 from powersum.core import work_time as time
 from powersum.core.arrays import IntArray
 from powersum.core.progress import Progress
+from powersum.divide.splitting import Splitting
+from powersum.divide.tree_boxes import LEAST_BOXES, SEARCH_SECONDS, SEARCHING, box_entries, box_seconds
+from powersum.divide.trial import Trial, finalists_in
 from powersum.model.result import Residuals
 from powersum.model.rounding import elimination_error
 from powersum.prepare.problem import Problem
 from powersum.prepare.proof import Forest
-from powersum.search.boxes import LEAST_BOXES, SEARCH_SECONDS, SEARCHING, box_entries, box_seconds
-from powersum.search.splitting import Splitting
-from powersum.search.trial import Trial, finalists_in
 
 MOST_VARIABLES = 10_000
 """With more variables than this, boxes of a few would change nothing."""

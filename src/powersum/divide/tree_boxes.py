@@ -6,7 +6,7 @@ Nothing here has a memory of other boxes, so that any process can work on any of
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,11 +17,12 @@ from powersum.bounds.tree.remnant import Remnant, places_within, tree_at
 from powersum.core import work_time as time
 from powersum.core.arrays import BoolArray, FloatArray, IntArray, starts_of
 from powersum.core.speed import TREE_BOX
+from powersum.divide.box import Box
+from powersum.divide.box_search import BoxSearch
 from powersum.prepare.fewer_states import with_states
 from powersum.prepare.problem import Problem
 from powersum.prepare.simplify.support import possible_states
 from powersum.prepare.simplify.tables import Tables
-from powersum.search.box_search import BoxSearch
 
 PASSES = 40
 """Passes of descent for each box."""
@@ -56,33 +57,28 @@ def box_entries(tree: FixedTree, seconds: float) -> float:
     return (seconds - box_seconds(tree, 0.0)) / (PASSES * pace_of(tree))
 
 
-@dataclass(slots=True, eq=False)
-class Box:
-    """Some states of the max variables and all that zeros leave of the others; an open box, or one that was split.
+@dataclass(slots=True, eq=False, kw_only=True)
+class TreeBox(Box):
+    """Some states of the max variables and all that zeros leave of the others, in the order of the variable's states.
+
+    Its upper bound is without the problem's constant.
 
     Attributes
     ----------
     alive
         The states that are left.
-    log_upper
-        Bound on what is in it, without the problem's constant; minus infinity where nothing is.
     point
         Where its tree has this bound; None where it was split, where nothing is in it, and where it was evaluated.
     curvature
         What the descent to that point has seen of its surroundings, for those of its parts.
     searched
         Whether there was a search in it: then the point alone does not prove its bound.
-    variable, parts
-        What it was split by, and into what, in the order of the variable's states; nobody where it was not.
     """
 
     alive: BoolArray
-    log_upper: float
     point: FloatArray | None = None
     curvature: Curvature | None = None
     searched: bool = False
-    variable: int = -1
-    parts: list[Box] = field(default_factory=list)
 
     @property
     def n_bytes(self) -> int:
@@ -125,7 +121,7 @@ class BoxTrees:
         """The states of a variable that are left."""
         return np.flatnonzero(alive[self.starts[variable] : self.starts[variable + 1]])
 
-    def part(self, box: Box, state: int) -> PartTree:
+    def part(self, box: TreeBox, state: int) -> PartTree:
         """Begin with the part of a box that has one state of its variable."""
         alive = box.alive.copy()
         alive[self.starts[box.variable] : self.starts[box.variable + 1]] = False
@@ -142,7 +138,7 @@ class BoxTrees:
             tree.begin_with(Curvature(*(rows[:, places] for rows in box.curvature)))
         return PartTree(box, alive, tree)
 
-    def search(self, box: Box, *, log_lower: float, log_error: float, seconds: float, memory: float) -> BoxSearch:
+    def search(self, box: TreeBox, *, log_lower: float, log_error: float, seconds: float, memory: float) -> BoxSearch:
         """A search in a box along its tree, for something better than a value that is known."""
         assert box.point is not None
         inside = with_states(self.problem, box.alive)
@@ -172,7 +168,7 @@ class PartTree:
         Its tree; None where nothing is in it.
     """
 
-    def __init__(self, box: Box, alive: BoolArray, tree: FixedTree | None) -> None:
+    def __init__(self, box: TreeBox, alive: BoolArray, tree: FixedTree | None) -> None:
         self._box, self._alive, self._tree = box, alive, tree
 
     def step(self, ends: float) -> bool:
@@ -183,20 +179,22 @@ class PartTree:
         far = self._box.log_upper - tree.log_upper > FAR_BELOW
         return tree.passes_made < (FEW_PASSES if far else PASSES) and tree.step(ends)
 
-    def finished(self) -> Box:
+    def finished(self) -> TreeBox:
         """The part, with a bound that is computed from scratch at its point."""
         if self._tree is None:
-            return Box(self._alive, -math.inf)
+            return TreeBox(log_upper=-math.inf, alive=self._alive)
         # Before its best point is brought back, which ends the descent.
         curvature = self._tree.curvature(STEPS_INHERITED)
-        part = Box(self._alive, self._tree.bound(), self._tree.best_point, curvature)
+        part = TreeBox(
+            log_upper=self._tree.bound(), alive=self._alive, point=self._tree.best_point, curvature=curvature
+        )
         if self._box.searched:
             # A search has shown more of the whole box than its tree could.
             part.log_upper = min(part.log_upper, self._box.log_upper)
         return part
 
 
-def split(trees: BoxTrees, box: Box, ends: float) -> list[Box] | None:
+def split(trees: BoxTrees, box: TreeBox, ends: float) -> list[TreeBox] | None:
     """All parts of a box that says by which variable; None where they are not done by a moment of the clock."""
     parts = []
     for state in trees.states(box.alive, box.variable).tolist():

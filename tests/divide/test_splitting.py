@@ -25,14 +25,14 @@ from powersum.bounds.tree.descent import Curvature
 from powersum.bounds.tree.remnant import places_within, remnant_of, tree_at
 from powersum.core import work_time as time
 from powersum.core.progress import Progress
+from powersum.divide.gains import MOST_GAIN, Gains
+from powersum.divide.splitting import Splitting
+from powersum.divide.tree_boxes import BoxTrees, TreeBox
 from powersum.model.query import Query
 from powersum.model.question import Question
 from powersum.prepare.fewer_states import with_states
 from powersum.prepare.ordering import elimination_order
 from powersum.prepare.problem import Problem
-from powersum.search.boxes import Box, BoxTrees
-from powersum.search.gains import MOST_GAIN, Gains
-from powersum.search.splitting import Splitting
 from tests.cases import Case, bushy_case, case, hard_case
 from tests.check.helpers import to_check
 from tests.exact.test_count_proof import saved
@@ -243,7 +243,7 @@ def test_weights_between_stay_what_they_are() -> None:
     assert splitting.log_upper >= exact_value(problem.model, problem.tau, order=order.tolist()) - ROUNDING
 
 
-def bring_back(splitting: Splitting, box: Box, *, lost: bool) -> None:
+def bring_back(splitting: Splitting, box: TreeBox, *, lost: bool) -> None:
     """What another process would make of a box that was lent."""
     trees, there = pickle.loads(pickle.dumps((splitting.trees, box)))
     assert isinstance(trees, BoxTrees)
@@ -280,7 +280,7 @@ def test_boxes_that_others_work_on(number: int, search: float) -> None:
 def test_boxes_that_are_all_left_to_others(number: int) -> None:
     splitting, rng = of(cases()[number]), np.random.default_rng(number)
     truth = exact_value(splitting.problem.model, splitting.problem.tau)
-    lent: list[Box] = []
+    lent: list[TreeBox] = []
     while splitting.leave_to_others() is Progress.MORE:
         while (box := splitting.lend(searches=False, spared=False)) is not None:
             lent.append(box)
@@ -352,7 +352,7 @@ def test_open_boxes_keep_their_curvature_as_long_as_there_is_room(memory: float,
     for number in range(12, 18):
         splitting = of(cases()[number], memory=memory)
         while splitting.run(-math.inf, math.inf) is Progress.MORE:
-            held = [box for _, _, box in splitting._open] + list(splitting._taken.values())
+            held = [*splitting._frontier, *splitting._frontier.lent]
             assert splitting._held == sum(box.n_bytes for box in held)
             lacking |= {box.curvature is None for box in held if box is not splitting.root}
             for box, _ in splitting.boxes():

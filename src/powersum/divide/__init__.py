@@ -1,0 +1,1 @@
+"""Questions divided into boxes: some states of some variables, with bounds, a witness and a proof of their own."""
