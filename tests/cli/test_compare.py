@@ -24,7 +24,7 @@ def test_writes_table_picture_and_lines(command: Command, model_file: Path, tmp_
         "--sweeps", 3, "--plot", picture, "--csv", lines,
     )  # fmt: skip
     assert ran.code == 0, ran.err
-    assert [line.split()[0] for line in ran.out.splitlines()[1:7]] == [
+    assert [line.split()[0] for line in ran.out.splitlines()[2:8]] == [
         "gdd", "gdd:paper", "wmb:0.035", "lbfgs", "mbe", "mas",
     ]  # fmt: skip
     assert picture.read_bytes().startswith(b"\x89PNG")

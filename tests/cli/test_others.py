@@ -40,7 +40,7 @@ def test_unknown_command(command: Command) -> None:
 def test_info(command: Command, model_file: Path) -> None:
     ran = command("info", model_file, "--query", f"{model_file}.query")
     assert ran.code == 0
-    for words in ("16, states 2 (16×)", "1 (16×), 2 (24×)", "marginal MAP over 8 of 16", "constrained width:", "gdd:"):
+    for words in ("16, states 2 (16×)", "1 (16×), 2 (24×)", "(8 of 16 variables)", "constrained width:", "gdd:"):
         assert words in ran.out
 
 
@@ -121,7 +121,8 @@ def test_generate_refusals(
 def test_marginals(command: Command, model_file: Path) -> None:
     ran = command("marginals", model_file, "--evidence", "5=1", "--of", "5,0")
     assert (ran.code, ran.err) == (0, "")
-    lines = ran.out.splitlines()
+    question, *lines = ran.out.splitlines()
+    assert question == "question: marginals of 5, 0 given 5=1"
     assert len(lines) == 5
     assert lines[:3] == ["variable  state  probability", "5         0      0 %", "5         1      100 %"]
     share = ps.marginals(ps.read(model_file), {5: 1})[0][0]

@@ -95,7 +95,7 @@ def test_rows_of_pandas() -> None:
 @pytest.mark.parametrize(
     ("evidence", "message"),
     [
-        ([("smoker", "yes"), ("smoker", "no")], "evidence gives variable smoker two states: 1, 0"),
+        ([("smoker", "yes"), ("smoker", "no")], "evidence gives variable smoker two states: yes, no"),
         ([("smoker", "yes"), ("smoker", [0.5, 0.5])], "evidence gives variable smoker both a state and likelihoods"),
         ([("smoker", [1, 1]), (0, [0.5, 0.5])], "evidence gives variable smoker likelihoods twice"),
         ([("smoker",)], "evidence is [('smoker',)]: ('smoker',) is no pair of variable and state"),

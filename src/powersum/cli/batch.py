@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import sys
 from collections import deque
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -26,7 +27,9 @@ from powersum.cli.files import (
     Seed,
     check_outputs,
     limits_of,
+    names_of,
     print_notes,
+    print_question,
     read_question,
 )
 from powersum.cli.workers import Cluster, WorkerNumber, executor_of
@@ -56,7 +59,8 @@ def batch_command(
         str, typer.Option("--output", "-o", metavar="OUT", help="Where answers go: .csv, .jsonl, or - for stdout.")
     ] = "-",
     keep: Annotated[
-        str | None, typer.Option(metavar="NAMES", help="Columns of the cases to copy to the answers, as id,date.")
+        list[str] | None,
+        typer.Option(metavar="NAMES", help="Columns of the cases to copy to the answers, as id,date. Repeatable."),
     ] = None,
     workers: WorkerNumber = None,
     cluster: Cluster = None,
@@ -77,9 +81,11 @@ def batch_command(
     check_outputs([output], [model, cases, query])
     if resume and output == "-":
         raise InputError("--resume needs -o with the file to go on with")
-    question, hints = read_question(model, query=query, max_names=max_names, evid=None, evidence=None)
+    question, hints = read_question(
+        model, query=query, max_names=max_names, evid=None, evidence=None, usable=("--query",)
+    )
     question.only_sums_and_maxima("batch")
-    kept = tuple(name.strip() for name in (keep or "").split(",") if name.strip())
+    kept = tuple(dict.fromkeys(names_of(keep) or ()))
     names = tuple(question.model.name(v) for v in question.query.answered)
     writing = Writing(names, kept, Path(output).suffix in JSON_ENDINGS)
     if not quiet:
@@ -89,6 +95,8 @@ def batch_command(
         table = opened.enter_context(_open(cases))
         columns, rows = _rows(cases, table, question.model, kept)
         out = opened.enter_context(Answers(output, writing, resume=resume))
+        if not quiet:
+            print_question(question, sys.stderr)
         executor = opened.enter_context(executor_of(workers, cluster))
         interrupt = opened.enter_context(interruptible())
         counter = opened.enter_context(Counter(cases, done=out.done, quiet=quiet))

@@ -31,6 +31,7 @@ from powersum.cli.files import (
     check_outputs,
     limits_of,
     print_notes,
+    print_question,
 )
 from powersum.cli.fresh import older_answers_aside
 from powersum.cli.progress import announce_compilation, output_stream, progress, upper_line
@@ -113,6 +114,7 @@ def bound_command(
     if not quiet:
         print_notes(hints)
         say(f"{asked.model}: {_described(question.model.n_variables, question.model.n_factors)}", stream)
+        print_question(question, stream)
 
     # The flag stays up while files are written: a signal that comes then must not cost the answer.
     with interruptible():

@@ -27,6 +27,7 @@ from powersum.cli.files import (
     check_outputs,
     limits_of,
     print_notes,
+    print_question,
 )
 from powersum.cli.fresh import older_answers_aside
 from powersum.cli.progress import announce_compilation
@@ -74,6 +75,7 @@ def compare_command(
         question, hints = asked.read(order=order, limits=limits)
     if not quiet:
         print_notes(hints)
+        print_question(question, sys.stdout)
     with interruptible() as interrupt:
         with _progress(quiet, [c.label for c in choices], limits) as callback:
             comparison = compare(

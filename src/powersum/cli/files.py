@@ -7,7 +7,7 @@ import sys
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO
 
 import typer
 
@@ -29,18 +29,23 @@ QueryFile = Annotated[
     Path | None, typer.Option("--query", metavar="FILE", help="Variables to maximise (.query, .map).")
 ]
 MaxNames = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
         "--max",
         metavar="NAMES",
-        help="Variables to maximise, as a,b,c; 'all' for MAP. None: log Z.",
+        help="Variables to maximise, as a,b,c; 'all' for MAP. None: log Z. Repeatable.",
         autocompletion=complete_names,
     ),
 ]
 EvidenceFile = Annotated[Path | None, typer.Option("--evid", metavar="FILE", help="Observed states (.evid).")]
 EvidencePairs = Annotated[
-    str | None,
-    typer.Option("--evidence", metavar="PAIRS", help="Observed states, as a=1,b=0.", autocompletion=complete_evidence),
+    list[str] | None,
+    typer.Option(
+        "--evidence",
+        metavar="PAIRS",
+        help="Observed states, as a=1,b=0. Repeatable.",
+        autocompletion=complete_evidence,
+    ),
 ]
 Likelihoods = Annotated[
     list[str] | None,
@@ -88,20 +93,24 @@ def read_question(
     model_file: Path,
     *,
     query: Path | None,
-    max_names: str | None,
+    max_names: list[str] | None,
     evid: Path | None,
-    evidence: str | None,
+    evidence: list[str] | None,
     order: Path | None = None,
     likelihoods: list[str] | None = None,
     limits: Limits | None = None,
     names: Path | None = None,
+    usable: tuple[str, ...] = ("--evid", "--query"),
 ) -> tuple[Question, tuple[str, ...]]:
-    """The question that options and files ask, and what there is to say about the files."""
+    """The question that options and files ask, and what there is to say about the files.
+
+    ``usable`` are the options of the command for files that lie beside a model.
+    """
     from powersum import formats
 
-    if query is not None and max_names is not None:
+    if query is not None and max_names:
         raise InputError("give --query or --max, not both")
-    if evid is not None and evidence is not None:
+    if evid is not None and evidence:
         raise InputError("give --evid or --evidence, not both")
     model = formats.read(model_file)
     if names is not None:
@@ -109,22 +118,22 @@ def read_question(
     maximize: list[VariableKey] | str | None = None
     if query is not None:
         maximize = list(formats.read_query(query, model))
-    elif max_names is not None:
-        maximize = "all" if max_names == "all" else [name.strip() for name in max_names.split(",") if name.strip()]
+    elif max_names:
+        maximize = _maximized(max_names)
     known: list[tuple[VariableKey, Any]] = []
     if evid is not None:
         known += formats.read_evidence(evid, model).items()
-    elif evidence is not None:
-        known += _evidence(evidence)
+    for text in evidence or ():
+        known += _evidence(text)
     known += _likelihoods(likelihoods or [])
     eliminated = None if order is None else formats.read_order(order, model)
     question = Question.of(model, maximize, known, order=eliminated, limits=limits)
 
     beside = formats.companions(model_file)
     hints = list(model.notes)
-    if beside.evidence is not None and evid is None and evidence is None:
+    if "--evid" in usable and beside.evidence is not None and evid is None and not evidence:
         hints.append(f"{beside.evidence} is not used; to use it: --evid {beside.evidence}")
-    if beside.query is not None and maximize is None:
+    if "--query" in usable and beside.query is not None and maximize is None:
         hints.append(f"{beside.query} is not used; to use it: --query {beside.query}")
     return question, tuple(hints)
 
@@ -139,6 +148,27 @@ def limits_of(**options: Any) -> Limits:
         name, _, rest = str(error).partition(" ")
         raise InputError(f"--{OPTIONS.get(name, name)} {rest}") from None
     return limits
+
+
+def names_of(options: list[str] | None) -> list[str] | None:
+    """Names from an option as ``a,b,c`` that may be given several times; None where it was not given."""
+    if not options:
+        return None
+    return [name.strip() for text in options for name in text.split(",") if name.strip()]
+
+
+def _maximized(options: list[str]) -> list[VariableKey] | str:
+    """What ``--max`` names: variables, or all of them."""
+    if "all" not in options:
+        return [*(names_of(options) or ())]
+    if len(options) > 1:
+        raise InputError("--max: 'all' names every variable: give it alone")
+    return "all"
+
+
+def print_question(question: object, stream: TextIO) -> None:
+    """Say which question is answered, in one line: a question, or its text."""
+    say(f"question: {question}", stream, indent=10)
 
 
 def print_notes(notes: Iterable[str]) -> None:

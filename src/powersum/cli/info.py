@@ -18,11 +18,10 @@ from powersum.cli.files import (
 from powersum.cli.fresh import older_answers_aside
 from powersum.cli.progress import announce_compilation
 from powersum.cli.terminal import columns, print_json, wrapped
+from powersum.model.question import Question
 from powersum.model.strict_json import strict_json
 from powersum.report.facts import Facts, ModelSize, describe
 from powersum.report.units import bytes_text
-
-TASKS = {"PR": "log partition function", "MAP": "MAP", "MMAP": "marginal MAP", "power-sum": "power sum"}
 
 
 @asking
@@ -47,17 +46,14 @@ def info_command(
 
         with saving(json) as handle:
             handle.write(f"{text}\n".encode())
-    print(described(asked.model, facts, order, columns(sys.stdout)))
+    print(described(asked.model, question, facts, order, columns(sys.stdout)))
 
 
-def described(model_file: Path, facts: Facts, order_file: Path | None, width: int | None = None) -> str:
+def described(
+    model_file: Path, question: Question, facts: Facts, order_file: Path | None, width: int | None = None
+) -> str:
     """The facts as lines for a person."""
-    question = TASKS[facts.task]
-    if facts.task == "MMAP":
-        question += f" over {facts.max_variables} of {facts.model.variables} variables"
-    if facts.evidence:
-        question += f", {facts.evidence} observed"
-    rows = [("model", str(model_file)), *_size_rows(facts.model), ("question", question)]
+    rows = [("model", str(model_file)), *_size_rows(facts.model), ("question", str(question))]
     if not facts.feasible:
         rows.append(("answer", "nothing has positive probability: log value = -inf"))
     elif facts.reduced.variables == 0:

@@ -7,12 +7,25 @@ from importlib import import_module
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from powersum.cli import silent_ctrl_c
 from powersum.cli.commands import COMMANDS
 from powersum.cli.help import examples
+from powersum.core.errors import InputError
+
+
+class OnceEach(TyperCommand):
+    """A command that refuses an option with one value where it is given twice: the first would be lost."""
+
+    def parse_args(self, ctx: Any, args: Any) -> Any:
+        """Options and arguments as values."""
+        given: list[Any] = self.make_parser(ctx).parse_args(args=list(args))[2] if not ctx.resilient_parsing else []
+        for option in given:
+            if given.count(option) > 1 and not (option.multiple or option.is_flag or option.count):
+                raise InputError(f"{option.opts[0]} is given more than once, and takes one value")
+        return super().parse_args(ctx, args)
 
 
 def loaded(name: str) -> Any:
@@ -22,7 +35,7 @@ def loaded(name: str) -> Any:
         found = getattr(import_module(f"powersum.cli.{where.module}"), where.name)
     if not isinstance(found, typer.Typer):
         alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-        alone.command(name, epilog=examples(*where.examples))(found)
+        alone.command(name, cls=OnceEach, epilog=examples(*where.examples))(found)
         found = alone
     command = get_command(found)
     command.name = name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
@@ -16,18 +17,22 @@ from powersum.cli.files import (
     NamesFile,
     Seed,
     limits_of,
+    names_of,
+    print_notes,
+    print_question,
     read_question,
 )
 from powersum.cli.progress import announce_compilation
+from powersum.model.question import shortened
 
 
 def marginals_command(
     model: ModelFile,
     of: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             metavar="NAMES",
-            help="Variables to show, and to spend the time on where nothing is exact: a,b,c.",
+            help="Variables to show, and to spend the time on where nothing is exact: a,b,c. Repeatable.",
             autocompletion=complete_names,
         ),
     ] = None,
@@ -48,7 +53,7 @@ def marginals_command(
 
     limits = limits_of(time_limit=time_limit, memory=DEFAULT_MEMORY if memory is None else memory, seed=seed)
     announce_compilation(quiet=False)
-    question, _ = read_question(
+    question, hints = read_question(
         model,
         query=None,
         max_names=None,
@@ -57,9 +62,16 @@ def marginals_command(
         names=names,
         likelihoods=likelihood,
         limits=limits,
+        usable=("--evid",),
     )
-    asked = None if of is None else [name.strip() for name in of.split(",") if name.strip()]
+    asked = names_of(of)
+    shown = (
+        None if asked is None else [*dict.fromkeys(question.model.variable(name, argument="--of") for name in asked)]
+    )
+    print_notes(hints)
+    of_what = "" if shown is None else f" of {shortened([question.model.name(v) for v in shown])}"
+    print_question(f"marginals{of_what}{question.given}", sys.stdout)
     found = marginals(
-        question.model, question.all_evidence, of=asked, time_limit=time_limit, memory=limits.bytes, seed=seed
+        question.model, question.all_evidence, of=shown, time_limit=time_limit, memory=limits.bytes, seed=seed
     )
-    print(found.table(asked))
+    print(found.table(shown))

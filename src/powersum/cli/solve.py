@@ -31,6 +31,7 @@ from powersum.cli.files import (
     check_outputs,
     limits_of,
     print_notes,
+    print_question,
 )
 from powersum.cli.fresh import older_answers_aside
 from powersum.cli.progress import announce_compilation, output_stream, progress, two_sided_line
@@ -150,6 +151,7 @@ def solve_command(
     stream = output_stream(json)
     if not quiet:
         print_notes(hints)
+        print_question(question, stream)
     # The flag stays up while files are written: a signal that comes then must not cost the answer.
     with interruptible() as interrupt:
         solver.watch(interrupt)

@@ -258,9 +258,8 @@ class Model:
             variable = self.variable(key, argument="evidence")
             state = self.state(variable, value, argument="evidence")
             if found.setdefault(variable, state) != state:
-                raise InputError(
-                    f"evidence gives variable {self.name(variable)} two states: {found[variable]}, {state}"
-                )
+                both = f"{self.label(variable, found[variable])}, {self.label(variable, state)}"
+                raise InputError(f"evidence gives variable {self.name(variable)} two states: {both}")
         return found
 
     def with_names(self, names: Sequence[str], states: Sequence[Sequence[str]] | None = None) -> Model:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -23,6 +23,12 @@ EvidenceLike = Mapping[Any, Any] | Iterable[Any]
 
 ModelLike = Model | str | os.PathLike[str]
 """A model, or the path of its file."""
+
+TASKS = {"PR": "log partition function", "MAP": "MAP", "MMAP": "marginal MAP", "power-sum": "power sum"}
+"""What people call the tasks."""
+
+SHOWN = 12
+"""Names that a line on a question lists; more are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +153,23 @@ class Question:
         """States of all variables as an answer: names and labels of those asked for, in the order asked."""
         return {self.model.name(v): self.model.label(v, int(states[v])) for v in self.query.answered}
 
+    def __str__(self) -> str:
+        """The question in one line, by names and labels; long lists are shortened."""
+        name, query = self.model.name, self.query
+        text = TASKS[query.task]
+        if query.task == "MMAP":
+            names = shortened([name(v) for v in query.answered])
+            text += f" over {names} ({len(query.answered)} of {self.model.n_variables} variables)"
+        return text + self.given
+
+    @property
+    def given(self) -> str:
+        """All evidence in words, for the end of a line: `` given cough=yes``; nothing where there is none."""
+        name = self.model.name
+        known = [f"{name(v)}={self.model.label(v, s)}" for v, s in self.evidence.states.items()]
+        known += [f"{name(v)}~({shortened([f'{x:g}' for x in row])})" for v, row in self.evidence.likelihoods.items()]
+        return f" given {shortened(known)}" if known else ""
+
     def asked(self) -> Asked:
         """What a result keeps of this question."""
         name = self.model.name
@@ -186,6 +209,12 @@ def function_of(function: Any, argument: str) -> None:
     """Refuse what cannot be called; None is fine."""
     if function is not None and not callable(function):
         raise InputError(f"{argument} is {as_text(function)}: give a function")
+
+
+def shortened(words: Sequence[str]) -> str:
+    """A list of words, of which the last are only counted where there are many."""
+    rest = len(words) - SHOWN
+    return ", ".join(words) if rest <= 0 else f"{', '.join(words[:SHOWN])} and {rest} more"
 
 
 def _query_of(model: Model, maximize: Iterable[VariableKey] | str | None, query: Query | None) -> Query:
