@@ -83,6 +83,7 @@ def test_json_names_itself_and_its_question() -> None:
         "evidence": {},
         "likelihoods": {"coin": [0.25, 0.5]},
         "weights": None,
+        "blocks": None,
     }
     assert data["sizes"]["variables"] == 1
 

@@ -40,7 +40,8 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "tolist"):
         return value.tolist()
     if hasattr(value, "weights"):
-        return [value.weights.tolist(), value.asked]
+        blocks = [] if value.blocks is None else [value.blocks.tolist()]
+        return [value.weights.tolist(), value.asked, *blocks]
     raise TypeError
 
 

@@ -94,7 +94,8 @@ def bound(
         Observed states, by names or numbers; likelihoods, as ``{"cough": {"no": 0.2, "yes": 0.8}}``, where not certain.
         A dictionary, a list of pairs, or a row of a table (pandas Series, named tuple) without its missing values.
     query
-        Any weights, in place of ``maximize``.
+        Any weights, and blocks of sums and maxima that alternate, in place of ``maximize``:
+        :meth:`powersum.Query.along`. The answer then names the outermost block of maxima.
     order
         Elimination order of all variables, first eliminated first, max variables last. Chosen if not given.
     method
@@ -167,6 +168,9 @@ def bound(
     for name in given.keys() & WHOLE_OPTIONS.keys():
         given[name] = whole_number(given[name], name, WHOLE_OPTIONS[name])
     question = Question.of(model, maximize, evidence, query=query, order=order, limits=limits)
+    alternates = question.query.blocks is not None
+    if alternates and (executor is not None or method not in {DEFAULT_METHOD, "tree"}):
+        raise InputError(f"blocks that alternate take method 'tree' without an executor, not {method!r}")
     eliminated = checked_order(question)
     used = {
         "sweeps": limits.sweeps,
@@ -219,7 +223,7 @@ def bound(
                 from powersum.bounds.huge.method import in_parts
 
                 tightener = stack.enter_context(in_parts(problem, chosen, executor, seed=limits.seed, options=given))
-            elif automatic:
+            elif automatic and not alternates:
                 tightener = affordable(
                     problem, chosen, threads=limits.threads, seed=limits.seed, seconds=limits.seconds, **granted
                 )
@@ -251,7 +255,8 @@ def bound(
             seconds = min(1.0, 0.02 * limits.seconds)
             if tightener.exact:
                 repair = None
-            elif as_it_is:
+            elif as_it_is or alternates:
+                # The outermost maxima alone have states: repair needs all max variables.
                 # Its zeros are known to the parts only: the assignment is the decoded one, and may be impossible.
                 repair = decoded
             else:
@@ -335,7 +340,8 @@ def _certificate(
     else:
         proof = by_elimination(ground) if outcome.log_upper > -math.inf else by_cases(ground)
     chosen = question.query.max_variables.tolist()
-    if states is None or log_lower == -math.inf:
+    # With blocks inside the maxima of the answer, its value is no elimination of sums: the bounds alone are proven.
+    if states is None or log_lower == -math.inf or question.query.blocks is not None:
         chosen = []
     return certificate_of(
         question,
@@ -353,7 +359,8 @@ def checked_order(question: Question) -> IntArray | None:
     if question.order is not None:
         from powersum.prepare.ordering import check_order
 
-        check_order(question.order, question.query.weights, question.model.n_variables)
+        query = question.query
+        check_order(question.order, query.weights, question.model.n_variables, query.blocks)
     return question.order
 
 
@@ -364,7 +371,7 @@ def reduced_order(problem: Problem, order: IntArray | None, *, seed: int = 0, ti
     from powersum.prepare.ordering import elimination_order
 
     # Most of a short time is better spent on the bound than on a slightly better order.
-    return elimination_order(problem.model, problem.tau, seed=seed, time_limit=0.2 * time_limit)
+    return elimination_order(problem.model, problem.tau, rank=problem.rank, seed=seed, time_limit=0.2 * time_limit)
 
 
 def _without_search(problem: Problem, started: float, callback: Callback | None) -> Outcome:

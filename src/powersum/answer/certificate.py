@@ -138,8 +138,11 @@ def shortfall(certificate: Certificate, log_lower: float, log_upper: float) -> t
 
 def ground_of(question: Question, problem: Problem) -> Ground:
     """What the steps of a certificate stand on."""
-    # Sums and maxima have one value whatever the order, as max variables are always last.
-    order = question.order if question.query.task == "power-sum" else None
+    # Sums and maxima have one value whatever the order, as max variables are last; blocks have one for any of theirs.
+    query = question.query
+    order = question.order if query.task == "power-sum" else None
+    if order is None and query.blocks is not None:
+        order = np.argsort(query.blocks, kind="stable")
     observed = question.observed
     return Ground(observed.model, question.query.weights, observed.states, order, problem)
 

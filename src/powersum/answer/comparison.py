@@ -209,6 +209,7 @@ def compare(
     function_of(callback, "callback")
     choices = parse_methods(methods)
     question = Question.of(model, maximize, evidence, query=query, order=order, limits=limits)
+    question.no_blocks("compare")
     eliminated = checked_order(question)
     with interruptible() as interrupt:
         problem = simplified(question)

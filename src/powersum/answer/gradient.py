@@ -98,7 +98,9 @@ class Gradient:
                 f"temperature is {temperature}: it must be 0, or {LEAST_WEIGHT_SHARE:g} or more, and finite"
             )
         self._steps = whole_number(steps, "steps", 0)
-        self._ask(Question.of(model, maximize, evidence, query=query, limits=limits))
+        question = Question.of(model, maximize, evidence, query=query, limits=limits)
+        question.no_blocks("bound_and_gradient")
+        self._ask(question)
         problem = self._known.problem
         self._tree: WarmTree | WarmFactors | None = None
         if problem.model.n_variables:

@@ -179,7 +179,9 @@ def by_cases(ground: Ground) -> Proof:
 
 
 def _eliminated(problem: Problem, order: IntArray | None = None) -> Forest:
-    return elimination_forest(problem, elimination_order(problem.model, problem.tau) if order is None else order)
+    return elimination_forest(
+        problem, elimination_order(problem.model, problem.tau, rank=problem.rank) if order is None else order
+    )
 
 
 def _others(whole: Problem, rest: Problem) -> list[Forest]:

@@ -67,5 +67,6 @@ def part_of(problem: Problem, order: IntArray, chosen: BoolArray) -> tuple[Probl
         kept_state_starts=starts_of(np.diff(problem.kept_state_starts)[chosen]),
         kept_states=problem.kept_states[kept],
         component=component.astype(np.int64),
+        blocks=None if problem.blocks is None else problem.blocks[chosen],
         fates=problem.fates.among(np.where(inside, np.cumsum(inside) - 1, -1)),
     ), number[order[chosen[order]]]

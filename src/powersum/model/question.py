@@ -51,6 +51,8 @@ class Asked:
         Likelihoods of all states of a variable, in the order of the states.
     weights
         The weight of each variable for the task ``power-sum``, else None.
+    blocks
+        The number of each variable's block where sums and maxima alternate, else None.
     """
 
     model: str
@@ -61,6 +63,7 @@ class Asked:
     evidence: Mapping[str, StateKey] = field(default_factory=dict)
     likelihoods: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     weights: tuple[float, ...] | None = None
+    blocks: tuple[int, ...] | None = None
 
     @property
     def known(self) -> bool:
@@ -139,15 +142,22 @@ class Question:
         return {**self.evidence.states, **self.evidence.likelihoods}
 
     @property
-    def key(self) -> tuple[bytes, tuple[Any, ...], tuple[Any, ...], tuple[int, ...]]:
+    def key(self) -> tuple[bytes, bytes, tuple[Any, ...], tuple[Any, ...], tuple[int, ...]]:
         """Equal for questions about one model that have the same answer, written in the same order."""
         states, likelihoods = (tuple(sorted(known.items())) for known in self.evidence)
-        return self.query.weights.tobytes(), states, likelihoods, self.query.answered
+        query = self.query
+        return query.weights.tobytes(), query.rank.tobytes(), states, likelihoods, query.answered
 
     def only_sums_and_maxima(self, entry: str) -> None:
-        """Refuse weights other than 0 and 1, for an entry that cannot answer them."""
+        """Refuse other weights and blocks that alternate, for an entry that cannot answer them."""
+        self.no_blocks(entry)
         if self.query.task == "power-sum":
             raise InputError(f"{entry} takes weights 0 and 1 only; bound takes any")
+
+    def no_blocks(self, entry: str) -> None:
+        """Refuse blocks that alternate, for an entry that cannot answer them."""
+        if self.query.blocks is not None:
+            raise InputError(f"{entry} takes maxima outside all sums only; bound takes any blocks")
 
     def answer(self, states: IntArray) -> dict[str, StateKey]:
         """States of all variables as an answer: names and labels of those asked for, in the order asked."""
@@ -182,6 +192,7 @@ class Question:
             evidence={name(v): self.model.label(v, s) for v, s in self.evidence.states.items()},
             likelihoods={name(v): row for v, row in self.evidence.likelihoods.items()},
             weights=tuple(self.query.weights.tolist()) if self.query.task == "power-sum" else None,
+            blocks=None if self.query.blocks is None else tuple(self.query.blocks.tolist()),
         )
 
 
@@ -189,7 +200,10 @@ def asked_again(asked: Asked, model: Model, limits: Limits | None = None) -> Que
     """The question that a result remembers, about the model at hand, which must be the one."""
     if asked.structure != model.structure:
         raise InputError("the result is about another model than the one that is given")
-    query = None if asked.weights is None else Query(np.array(asked.weights))
+    query = None
+    if asked.weights is not None:
+        blocks = None if asked.blocks is None else np.array(asked.blocks, dtype=np.int64)
+        query = Query(np.array(asked.weights), asked=None, blocks=blocks)
     maximize = asked.maximize if query is None else None
     return Question.of(model, maximize, {**asked.evidence, **asked.likelihoods}, query=query, limits=limits)
 

@@ -296,4 +296,7 @@ def _asked(record: Record | None) -> Asked | None:
         evidence=record.states("evidence"),
         likelihoods={name: tuple(record.numbers("likelihoods", name)) for name in record.take("likelihoods", dict)},
         weights=None if record.take("weights", (list, type(None))) is None else tuple(record.numbers("weights")),
+        blocks=tuple(int(block) for block in record.numbers("blocks"))
+        if record.take("blocks", (list, type(None)), None)
+        else None,
     )

@@ -89,5 +89,6 @@ def conditioned(question: Question) -> Conditioned:
         original_tau=tau,
         possible=possible,
         fates=Fates.of(model),
+        blocks=None if question.query.blocks is None else question.query.blocks[variables],
     )
     return Conditioned(problem, every[own], constants, free)

@@ -9,6 +9,7 @@ import numpy as np
 
 from powersum.core.arrays import BoolArray, FloatArray, IntArray, positions_of, starts_of
 from powersum.model.model import Model
+from powersum.model.query import weight_ranks
 from powersum.prepare.fates import Fates
 
 
@@ -44,6 +45,8 @@ class Problem:
         exclude it. The possible states of a removed variable are equally likely, unless it was barren.
     fates
         What became of each factor of the original model.
+    blocks
+        The block of each reduced variable, 0 is eliminated first; None for the order of the weights.
     """
 
     model: Model
@@ -58,6 +61,7 @@ class Problem:
     original_tau: FloatArray
     possible: BoolArray
     fates: Fates
+    blocks: IntArray | None = None
 
     @classmethod
     def whole(cls, model: Model, tau: FloatArray, evidence: Mapping[int, int]) -> Problem:
@@ -82,6 +86,11 @@ class Problem:
             possible=np.ones(int(starts[-1]), dtype=np.bool_),
             fates=Fates.of(model),
         )
+
+    @property
+    def rank(self) -> IntArray:
+        """The number of each reduced variable's block, as :attr:`powersum.model.query.Query.rank` has it."""
+        return weight_ranks(self.tau) if self.blocks is None else self.blocks
 
     @property
     def feasible(self) -> bool:

@@ -16,11 +16,12 @@ from powersum.bounds.buckets.tree_wiring import (
 )
 from powersum.core.arrays import BoolArray, FloatArray, IntArray
 from powersum.core.jit import compiled, inner
+from powersum.model.query import outermost_max
 from powersum.prepare.problem import Problem
 
 
 def decode(passes: Passes, problem: Problem, order: IntArray) -> IntArray:
-    """A state for each max variable, from the last eliminated to the first: the best of the sum of its mini-buckets.
+    """A state for each variable of the answer, the last eliminated first: the best of the sum of its mini-buckets.
 
     Messages of the last forward pass must be there. Variables eliminated later are already set, so that of each
     mini-bucket's table only one column is looked at.
@@ -28,7 +29,7 @@ def decode(passes: Passes, problem: Problem, order: IntArray) -> IntArray:
     layout = passes.layout
     states = np.full(len(order), -1, dtype=np.int64)
     cardinalities = problem.model.cardinalities[order]
-    is_max = problem.tau[order] == 0.0
+    is_max = outermost_max(problem.tau, problem.rank)[order]
     _decode(
         layout.wiring,
         layout.bucket,

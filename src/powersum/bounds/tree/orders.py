@@ -72,7 +72,7 @@ class Orders:
 
         Of a bounded order that is the best its end is drawn anew; plain min-fill is quick enough to draw a whole one.
         """
-        model, tau = self._problem.model, self._problem.tau
+        model, tau, rank = self._problem.model, self._problem.tau, self._problem.rank
         self._drawn += 1
         self._limit = LOG2_LIMITS[self._drawn % len(LOG2_LIMITS)] if self.screened else None
         begin = None
@@ -81,8 +81,8 @@ class Orders:
             self._limit = best.limit
             begin = best.order[: int(self._rng.integers(model.n_variables))]
         if self._limit is None:
-            return elimination_order(model, tau, seed=self._seed + self._drawn, restarts=RESTARTS)
-        return bounded_fill(model, tau, self._limit, seed=int(self._rng.integers(2**31)), begin=begin)
+            return elimination_order(model, tau, rank=rank, seed=self._seed + self._drawn, restarts=RESTARTS)
+        return bounded_fill(model, tau, self._limit, rank=rank, seed=int(self._rng.integers(2**31)), begin=begin)
 
     def judge(self, order: IntArray, log_upper: float) -> None:
         """Note the bound of a small tree along the order that was drawn last, or that was given before any."""

@@ -139,12 +139,12 @@ def rebuilt(saved: Saved, problem: Problem, *, threads: int, memory: float) -> F
 
 
 def _order(saved: Saved, problem: Problem, variable: IntArray) -> IntArray:
-    """The order of the problem's variables; those that are new come first among those of their weight."""
+    """The order of the problem's variables; those that are new come first in their block."""
     known = variable[np.array(saved.order, dtype=np.int64)]
     known = known[known >= 0]
     new = np.setdiff1d(np.arange(len(problem.variables)), known)
     order = np.concatenate([new, known])
-    return np.asarray(order[np.argsort(-problem.tau[order], kind="stable")], dtype=np.int64)
+    return np.asarray(order[np.argsort(problem.rank[order], kind="stable")], dtype=np.int64)
 
 
 def _mini_buckets(

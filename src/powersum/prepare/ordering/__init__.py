@@ -12,6 +12,7 @@ from powersum.core.errors import InputError
 from powersum.core.speed import DEGREE_STEP, ORDERING_STEP
 from powersum.model.graph import adjacency
 from powersum.model.model import Model
+from powersum.model.query import weight_ranks
 from powersum.prepare.ordering.cost import OrderCost, induced_width, order_cost
 from powersum.prepare.ordering.degree import min_degree
 from powersum.prepare.ordering.fill import min_fill
@@ -35,6 +36,7 @@ def elimination_order(
     model: Model,
     tau: FloatArray,
     *,
+    rank: IntArray | None = None,
     seed: int = 0,
     restarts: int | None = None,
     time_limit: float | None = None,
@@ -45,6 +47,8 @@ def elimination_order(
     ----------
     model, tau
         The model and the weight of each variable.
+    rank
+        The number of each variable's block, 0 is eliminated first; without it larger weights come first.
     seed
         Chooses among equally good variables; the same seed gives the same order.
     restarts
@@ -62,7 +66,7 @@ def elimination_order(
         return np.zeros(0, dtype=np.int64)
     seed %= 2**62  # any integer will do
     end = np.inf if time_limit is None else time.monotonic() + time_limit
-    group = np.unique(-np.asarray(tau), return_inverse=True)[1]
+    group = weight_ranks(tau) if rank is None else rank
     best = np.zeros(0, dtype=np.int64)
     if model.n_variables <= MIN_FILL_VARIABLES:
         best = _by_min_fill(model, group, seed, restarts, end)
@@ -126,8 +130,8 @@ def _by_min_degree(model: Model, group: IntArray, seed: int, restarts: int | Non
     return best
 
 
-def check_order(order: IntArray, tau: FloatArray, n_variables: int) -> None:
-    """Refuse an order that leaves out or repeats a variable, or that eliminates a max variable before another.
+def check_order(order: IntArray, tau: FloatArray, n_variables: int, blocks: IntArray | None = None) -> None:
+    """Refuse an order that leaves out or repeats a variable, or that is against the blocks or the maxima of a query.
 
     Raises
     ------
@@ -143,6 +147,14 @@ def check_order(order: IntArray, tau: FloatArray, n_variables: int) -> None:
     repeated = np.bincount(order, minlength=n_variables) > 1
     if repeated.any():
         raise InputError(f"the order names variable {int(np.argmax(repeated))} twice")
+    if blocks is not None:
+        early = np.flatnonzero(np.diff(blocks[order]) < 0)
+        if early.size:
+            late, soon = order[early[0]], order[early[0] + 1]
+            raise InputError(
+                f"the order eliminates variable {late} before variable {soon}, which is in an earlier block"
+            )
+        return
     is_max = np.asarray(tau)[order] == 0.0
     if is_max.any():
         late = np.flatnonzero(~is_max)

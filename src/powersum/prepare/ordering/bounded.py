@@ -14,6 +14,7 @@ from powersum.core import work_time as time
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.speed import BOUNDED_FILL_STEP
 from powersum.model.model import Model
+from powersum.model.query import weight_ranks
 
 
 class _Scopes:
@@ -82,7 +83,13 @@ def members(scope: int) -> list[int]:
 
 
 def bounded_fill(
-    model: Model, tau: FloatArray, log2_limit: float, *, seed: int = 0, begin: IntArray | None = None
+    model: Model,
+    tau: FloatArray,
+    log2_limit: float,
+    *,
+    rank: IntArray | None = None,
+    seed: int = 0,
+    begin: IntArray | None = None,
 ) -> IntArray:
     """An elimination order by min-fill, larger weights first, with tables of at most ``2**log2_limit`` entries.
 
@@ -94,6 +101,8 @@ def bounded_fill(
         The model and the weight of each variable.
     log2_limit
         Where tables are no longer put together.
+    rank
+        The number of each variable's block, 0 is eliminated first; without it larger weights come first.
     seed
         Chooses among equally good variables; the same seed gives the same order.
     begin
@@ -107,8 +116,9 @@ def bounded_fill(
         _eliminate(scopes, met, v, log2_limit)
     steps = len(order)
     begun = set(order)
-    for weight in sorted(set(tau.tolist()), reverse=True):
-        group = [v for v in np.flatnonzero(tau == weight).tolist() if v not in begun]
+    blocks = weight_ranks(tau) if rank is None else rank
+    for block in range(int(blocks.max(initial=-1)) + 1):
+        group = [v for v in np.flatnonzero(blocks == block).tolist() if v not in begun]
         # Ties go to whoever comes first in a sequence drawn anew for each order.
         chance = dict(zip(group, rng.permutation(len(group)).tolist(), strict=True))
         waiting = {v: (_fill(met, v), chance[v]) for v in group}

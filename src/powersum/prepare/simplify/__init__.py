@@ -37,8 +37,8 @@ def simplified(question: Question, *, barren: bool = True) -> Problem:
     factors inside other factors, variables with one state or in no factor are taken out, until nothing changes.
     Contradictions give an infeasible problem with the constant ``-inf``.
 
-    Every step keeps the value under any elimination order that has its max variables last, also for weights other
-    than 0 and 1 (barren variables are left in place then, see :func:`powersum.prepare.simplify.barren.remove_barren`).
+    Every step keeps the value under any elimination order that the query allows, also for weights other than 0 and 1
+    (barren variables are left in place then, see :func:`powersum.prepare.simplify.barren.remove_barren`).
 
     Parameters
     ----------
@@ -48,7 +48,8 @@ def simplified(question: Question, *, barren: bool = True) -> Problem:
         Whether variables whose sum is a constant may go; whoever asks for their marginals wants them to stay.
     """
     model, evidence = question.observed
-    tau = question.query.weights
+    query = question.query
+    tau = query.weights
     possible = states_of_evidence(model, evidence)
     # kept holds the original numbers of the states that are left, variable by variable.
     kept = np.arange(len(possible)) - np.repeat(starts_of(model.cardinalities)[:-1], model.cardinalities)
@@ -74,7 +75,7 @@ def simplified(question: Question, *, barren: bool = True) -> Problem:
         tables = tables.select(~constant)
         if barren:
             whole = tables
-            tables, gone, log_sum, width = remove_barren(whole, tau)
+            tables, gone, log_sum, width = remove_barren(whole, tau, query.blocks)
             fates.note_barren(whole, gone)
             constants.append(log_sum)
             log_width += width
@@ -87,7 +88,7 @@ def simplified(question: Question, *, barren: bool = True) -> Problem:
         first = False
     # Tables are added to each other and barren variables summed out: no more than an elimination does.
     log_error = log_width + elimination_error(model, float(tau.max(initial=1.0)))
-    return _assemble(model, tables, tau, fates, kept, math.fsum(constants), log_error)
+    return _assemble(model, tables, query, fates, kept, math.fsum(constants), log_error)
 
 
 def states_of_evidence(model: Model, evidence: Mapping[int, int]) -> BoolArray:
@@ -125,13 +126,14 @@ def _infeasible(model: Model, tau: FloatArray, evidence: Mapping[int, int], fate
 def _assemble(
     model: Model,
     tables: Tables,
-    tau: FloatArray,
+    query: Query,
     fates: Fates,
     kept: IntArray,
     log_constant: float,
     log_error: float,
 ) -> Problem:
     """Number the remaining variables anew and account for those that are in no factor."""
+    tau = query.weights
     n_variables = len(tau)
     in_factor = np.zeros(n_variables, dtype=np.bool_)
     in_factor[tables.scope_variables] = True
@@ -171,4 +173,5 @@ def _assemble(
         original_tau=tau,
         possible=possible,
         fates=fates,
+        blocks=None if query.blocks is None else query.blocks[variables],
     )

@@ -17,15 +17,18 @@ from powersum.prepare.simplify.tables import Tables
 from powersum.prepare.small import BARREN_TOLERANCE
 
 
-def remove_barren(tables: Tables, tau: FloatArray) -> tuple[Tables, IntArray, float, float]:
+def remove_barren(
+    tables: Tables, tau: FloatArray, blocks: IntArray | None = None
+) -> tuple[Tables, IntArray, float, float]:
     """Sum out variables whose sum is the same for all states of the others in their one factor, again and again.
 
     Taking out the leaves of a network makes leaves of their parents. Where sums differ in the last digits the largest
     is taken, and how far they differ is told.
 
     Pulling a sum inside past the parents is exact when no variable of another weight stands between them in the
-    order. With weights 0 and 1 alone this holds for every order that has its max variables last; with others in the
-    model it would depend on the order, and nothing is done.
+    order. With weights 0 and 1 alone and no blocks this holds for every order that has its max variables last; with
+    other weights it would depend on the order, and nothing is done. With blocks it holds where all others in the factor
+    are of the same block or of a later one: they are eliminated after it, or with it.
 
     Parameters
     ----------
@@ -33,6 +36,8 @@ def remove_barren(tables: Tables, tau: FloatArray) -> tuple[Tables, IntArray, fl
         The factors.
     tau
         Weight of each variable; of variables with one state it does not matter.
+    blocks
+        Number of each variable's block where sums and maxima alternate, 0 is eliminated first.
 
     Returns
     -------
@@ -42,7 +47,7 @@ def remove_barren(tables: Tables, tau: FloatArray) -> tuple[Tables, IntArray, fl
     """
     # Variables in no factor stand in nobody's way.
     free = tau[tables.scope_variables[tables.cardinalities[tables.scope_variables] > 1]]
-    if not np.all((free == 0.0) | (free == 1.0)):
+    if blocks is None and not np.all((free == 0.0) | (free == 1.0)):
         return tables, np.zeros((0, 2), dtype=np.int64), 0.0, 0.0
     places = incidence(len(tau), tables.scope_starts, tables.scope_variables)
     keep, removed, sums, widths = _remove_barren(
@@ -54,6 +59,7 @@ def remove_barren(tables: Tables, tau: FloatArray) -> tuple[Tables, IntArray, fl
         frozen(places.starts, np.int64),
         frozen(places.factors, np.int64),
         frozen(tau, np.float64),
+        frozen(np.zeros(len(tau), dtype=np.int64) if blocks is None else blocks, np.int64),
         BARREN_TOLERANCE,
     )
     return tables.select(keep), removed, math.fsum(sums), math.fsum(widths)
@@ -69,6 +75,7 @@ def _remove_barren(
     incident_starts: IntArray,
     incident_factors: IntArray,
     tau: FloatArray,
+    block: IntArray,
     tolerance: float,
 ) -> tuple[BoolArray, IntArray, FloatArray, FloatArray]:
     n_variables, n_factors = len(cardinalities), len(scope_starts) - 1
@@ -93,6 +100,12 @@ def _remove_barren(
             if keep[incident_factors[at]]:
                 k = incident_factors[at]
         if k < 0:
+            continue
+        earlier = False
+        for place in range(scope_starts[k], scope_starts[k + 1]):
+            u = scope_variables[place]
+            earlier = earlier or (cardinalities[u] > 1 and block[u] < block[v])
+        if earlier:
             continue
         # States of v lie this far apart in the table.
         stride = 1
