@@ -122,14 +122,13 @@ def test_names_of_a_file_of_their_own(tmp_path: Path, capsys: pytest.CaptureFixt
     assert json.loads(capsys.readouterr().out)["assignment"].keys() == {"cancer"}
 
 
-def test_odd_names_go_by_numbers_or_not_at_all(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_odd_names_go_by_places(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "odd.uai"
     ps.write(ODD, file)
     command = words_of(ODD, {"max": ["all", "-max"], "evidence": [["a,b", "x=1"]]}, str(file)).command()
     assert command is not None
-    assert "--evidence 0=0" in command
-    # Variable 1 is called "all", and another one "1": neither name nor number can stand in the list.
-    assert words_of(ODD, {"max": ["-max"]}).command() == "powersum solve m.bif --max 2 --time 60"
+    assert "--evidence '#0=#0'" in command
+    assert words_of(ODD, {"max": ["-max"]}).command() == "powersum solve m.bif --max '#2' --time 60"
     alone = words_of(ODD, {"max": ["all"]}).command()
     assert alone is not None
     assert "'all,'" in alone or "all," in alone

@@ -101,7 +101,7 @@ def test_rows_of_pandas() -> None:
         ([("smoker",)], "evidence is [('smoker',)]: ('smoker',) is no pair of variable and state"),
         (["no"], "evidence is ['no']: 'no' is no pair of variable and state"),
         ({("smoker", "yes")}, "give a dictionary, a list of pairs, or a row of a table"),
-        (Series({"smoker": 1.0}), "evidence: 1.0 is no state of variable smoker: give a string or a whole number"),
+        (Series({"smoker": 1.5}), "evidence: 1.5 is no state of variable smoker: give a string or a whole number"),
         (Series({"smoker": True}), "evidence: True is no state of variable smoker"),
         ([(["smoker"], 1)], "evidence: ['smoker'] is no variable"),
         ({"smoker": float("nan")}, "evidence: nan is no state of variable smoker"),

@@ -15,7 +15,7 @@ from typing import Any
 
 from powersum.answer.stream import engine_of
 from powersum.core.errors import InputError
-from powersum.model.keys import as_text
+from powersum.model.keys import Place, as_text
 from powersum.model.model import Model
 from powersum.model.query import Query
 from powersum.model.result import Result, Status
@@ -111,13 +111,13 @@ def evidence_of_row(model: Model, columns: Columns, row: Sequence[str]) -> dict[
     for place, variable in columns.states:
         cell = row[place].strip()
         if cell:
-            evidence[variable] = cell
+            evidence[Place(variable)] = cell
     for variable, places in columns.likelihoods:
         cells = [row[place].strip() for place in places]
         if not any(cells):
             continue
         try:
-            evidence[variable] = [float(cell) for cell in cells]
+            evidence[Place(variable)] = [float(cell) for cell in cells]
         except ValueError:
             raise InputError(
                 f"the likelihoods of variable {model.name(variable)!r} are {', '.join(map(repr, cells))}:"

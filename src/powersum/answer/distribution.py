@@ -37,8 +37,11 @@ class Distribution(Mapping[StateKey, Interval]):
     log_upper: FloatArray
 
     def __getitem__(self, key: StateKey) -> Interval:
-        state = self.model.state(self.variable, key, argument="state")
-        return Interval(float(self.log_lower[state]), float(self.log_upper[state]))
+        return self.at(self.model.state(self.variable, key, argument="state"))
+
+    def at(self, place: int) -> Interval:
+        """The probability of the state at a place, counted from 0."""
+        return Interval(float(self.log_lower[place]), float(self.log_upper[place]))
 
     def __iter__(self) -> Iterator[StateKey]:
         return (self.model.label(self.variable, state) for state in range(len(self)))
@@ -47,7 +50,7 @@ class Distribution(Mapping[StateKey, Interval]):
         return len(self.log_lower)
 
     def __repr__(self) -> str:
-        inner = ", ".join(f"{label}: {self[state]}" for state, label in enumerate(self))
+        inner = ", ".join(f"{label}: {self.at(state)}" for state, label in enumerate(self))
         return f"<{self.model.name(self.variable)}: {inner}>"
 
 
@@ -75,8 +78,11 @@ class Marginals(Mapping[str, Distribution]):
     exact: bool
 
     def __getitem__(self, key: VariableKey) -> Distribution:
-        variable = self.model.variable(key, argument="variable")
-        return Distribution(self.model, variable, self.log_lower[variable], self.log_upper[variable])
+        return self.at(self.model.variable(key, argument="variable"))
+
+    def at(self, place: int) -> Distribution:
+        """The distribution of the variable at a place, counted from 0."""
+        return Distribution(self.model, place, self.log_lower[place], self.log_upper[place])
 
     def __iter__(self) -> Iterator[str]:
         return (self.model.name(variable) for variable in range(len(self)))
@@ -93,8 +99,8 @@ class Marginals(Mapping[str, Distribution]):
 
         rows = [
             (name, label, share.lower, share.upper)
-            for name, own in ((self.model.name(v), self[v]) for v in range(len(self)))
-            for label, share in ((label, own[state]) for state, label in enumerate(own))
+            for name, own in ((self.model.name(v), self.at(v)) for v in range(len(self)))
+            for label, share in ((label, own.at(state)) for state, label in enumerate(own))
         ]
         frame = pandas.DataFrame(rows, columns=["variable", "state", "lower", "upper"])
         return frame.set_index(["variable", "state"])
@@ -103,12 +109,11 @@ class Marginals(Mapping[str, Distribution]):
         """A line for each state, of all variables or of some, and at most so many."""
         rows = [("variable", "state", "probability")]
         total = 1
-        for key in range(len(self)) if of is None else of:
-            own = self[key]
+        for own in map(self.at, range(len(self))) if of is None else map(self.__getitem__, of):
             total += len(own)
             if most is None or len(rows) <= most:
                 name = self.model.name(own.variable)
-                rows += [(name, str(label), str(own[state])) for state, label in enumerate(own)]
+                rows += [(name, str(label), str(own.at(state))) for state, label in enumerate(own)]
         rows = rows if most is None else rows[: most + 1]
         widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
         lines = [f"{name:<{widths[0]}}  {state:<{widths[1]}}  {share}" for name, state, share in rows]

@@ -16,6 +16,7 @@ from powersum.answer.solver import DEFAULT_TIME, solve
 from powersum.core.clock import working_time
 from powersum.core.machine import budget_of
 from powersum.exact.small import small_elimination
+from powersum.model.keys import Place
 from powersum.model.limits import Limits
 from powersum.model.model import Model, VariableKey
 from powersum.model.query import Query
@@ -128,7 +129,7 @@ class Engine:
         """Load, and where need be compile, what answers quickest, before the questions that will need it."""
         with self._lock:
             self._asked = PATIENCE
-        self.solve([] if self.model.n_variables == 0 else [0])
+        self.solve([] if self.model.n_variables == 0 else [Place(0)])
 
     def log_z(self, evidence: EvidenceLike | None = None) -> Result:
         """The log of the sum over everything: in a Bayesian network, of the probability of the evidence."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from powersum.model.keys import Place
 from powersum.model.question import Question
 
 
@@ -23,9 +24,9 @@ def restricted(question: Question, allowed: Mapping[int, Collection[int]]) -> di
             own = [value if state in kept else 0.0 for state, value in enumerate(likelihoods[variable])]
             if not any(own):
                 return None
-            evidence[variable] = own
+            evidence[Place(variable)] = own
         elif len(kept) == 1:
-            (evidence[variable],) = kept
+            evidence[Place(variable)] = Place(*kept)
         elif len(kept) < size and variable not in states:
-            evidence[variable] = [1.0 if state in kept else 0.0 for state in range(size)]
+            evidence[Place(variable)] = [1.0 if state in kept else 0.0 for state in range(size)]
     return evidence

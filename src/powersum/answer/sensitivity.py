@@ -15,6 +15,7 @@ from powersum.answer.gradient import Gradient
 from powersum.core.arrays import FloatArray
 from powersum.exact.small import small_elimination
 from powersum.model.explanation import Sensitivity
+from powersum.model.keys import Place
 from powersum.model.question import Question
 from powersum.prepare.conditioned import conditioned
 
@@ -81,7 +82,8 @@ def _slopes(question: Question, states: dict[int, int]) -> FloatArray | None:
             table[tuple(fixed.get(v, slice(None)) for v in model.scope(k).tolist())] = joint
         return slopes
     limits = question.limits
-    evidence = {**question.all_evidence, **states}
+    evidence = question.all_evidence
+    evidence.update((Place(v), Place(s)) for v, s in states.items())
     tree = Gradient(model, evidence=evidence, sweeps=0, memory=limits.bytes, threads=limits.threads, seed=limits.seed)
     return tree()[1] if tree.exact else None
 

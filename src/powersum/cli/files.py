@@ -43,7 +43,7 @@ EvidencePairs = Annotated[
     typer.Option(
         "--evidence",
         metavar="PAIRS",
-        help="Observed states, as a=1,b=0. Repeatable.",
+        help="Observed states, as a=1,b=0; a=#0 is the first state. Repeatable.",
         autocompletion=complete_evidence,
     ),
 ]

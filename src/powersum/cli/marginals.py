@@ -23,6 +23,7 @@ from powersum.cli.files import (
     read_question,
 )
 from powersum.cli.progress import announce_compilation
+from powersum.model.keys import Place
 from powersum.model.question import shortened
 
 
@@ -66,7 +67,9 @@ def marginals_command(
     )
     asked = names_of(of)
     shown = (
-        None if asked is None else [*dict.fromkeys(question.model.variable(name, argument="--of") for name in asked)]
+        None
+        if asked is None
+        else [*dict.fromkeys(Place(question.model.variable(name, argument="--of")) for name in asked)]
     )
     print_notes(hints)
     of_what = "" if shown is None else f" of {shortened([question.model.name(v) for v in shown])}"

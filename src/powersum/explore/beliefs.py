@@ -10,6 +10,7 @@ from powersum.answer.marginals import Marginals, impossible, marginals
 from powersum.core.errors import InputError
 from powersum.explore.ancestors import Ancestors
 from powersum.explore.picture import MOST_LABELS
+from powersum.model.keys import Place
 from powersum.model.model import Model
 from powersum.model.question import Question
 
@@ -46,7 +47,7 @@ class Beliefs:
             found = self._engine.marginals(evidence)
             self._wide = not found.exact
             return found
-        return marginals(question.model, evidence, of=variables, time_limit=SECONDS, memory=MEMORY)
+        return marginals(question.model, evidence, of=[Place(v) for v in variables], time_limit=SECONDS, memory=MEMORY)
 
     @staticmethod
     def _of_part(
@@ -54,17 +55,17 @@ class Beliefs:
     ) -> tuple[Marginals, dict[int, int]]:
         """The same from what they depend on, where each variable has another number."""
         part, place = ancestors.of([*variables, *question.all_evidence])
-        of = [place[v] for v in variables]
-        evidence = {place[v]: known for v, known in question.all_evidence.items()}
+        of = [Place(place[v]) for v in variables]
+        evidence = {Place(place[v]): known for v, known in question.all_evidence.items()}
         return marginals(part, evidence, of=of, time_limit=SECONDS, memory=MEMORY), place
 
 
 def _shown(found: Marginals, variable: int) -> list[list[float]]:
-    return [_sides(found, variable, state) for state in range(min(len(found[variable]), MOST_LABELS))]
+    return [_sides(found, variable, state) for state in range(min(len(found.at(variable)), MOST_LABELS))]
 
 
 def _sides(found: Marginals, variable: int, state: int) -> list[float]:
-    share = found[variable][state]
+    share = found.at(variable).at(state)
     if share.exact:
         return [float(share), float(share)]
     return [share.lower, share.upper]

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from powersum.core.errors import InputError
-from powersum.model.keys import as_text, is_whole
+from powersum.model.keys import Place, as_text, is_whole
 from powersum.model.limits import Limits
 from powersum.model.model import Model
 from powersum.model.question import Question
@@ -34,7 +34,14 @@ def question_from(model: Model, data: Any, limits: Limits | None = None) -> Ques
         if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[1], int | str | list):
             raise InputError(f"evidence: {as_text(pair)} is no pair of variable and state, or likelihoods")
     # Without any the question is log Z; an empty list would be one that asks for no states, which is the same.
-    return Question.of(model, maximize or None, evidence, limits=limits)
+    asked = maximize if isinstance(maximize, str) else [by_place(key) for key in maximize]
+    pairs = [[by_place(key), by_place(state)] for key, state in evidence]
+    return Question.of(model, asked or None, pairs, limits=limits)
+
+
+def by_place(key: Any) -> Any:
+    """What the page sends: its whole numbers are places, its text names and labels."""
+    return Place(key) if is_whole(key) else key
 
 
 def number_in(data: Mapping[str, Any], name: str, default: float, least: float, most: float) -> float:
@@ -181,8 +188,8 @@ class Words:
 
 
 def _plain(text: str, find: Any, number: int) -> str | None:
-    """A name that stands for itself in a list such as ``a,b`` or ``a=x,b=y``, else the number, if that is no name."""
-    for word in (text, str(number)):
+    """A name that stands for itself in a list such as ``a,b`` or ``a=x,b=y``, else its place, as ``#0``."""
+    for word in (text, f"#{number}"):
         if word and word == word.strip() and not set(",=") & set(word) and not word.startswith("-"):
             try:
                 if find(word) == number:

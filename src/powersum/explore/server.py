@@ -20,7 +20,7 @@ from powersum.core.errors import InputError
 from powersum.explore.beliefs import Beliefs
 from powersum.explore.guard import HEADERS, MOST_WORKING, Guard, Refusal, Threads, json_of, tell
 from powersum.explore.picture import MOST_BOXES, Pictures
-from powersum.explore.questions import Words, number_in, question_from, whole_in
+from powersum.explore.questions import Words, by_place, number_in, question_from, whole_in
 from powersum.explore.runs import Runs
 from powersum.model.limits import Limits
 from powersum.model.model import Model
@@ -120,7 +120,7 @@ class Explorer:
         return JSONResponse(await self._threads.run(lambda: self._pictures.search(text), WAIT))
 
     async def _variable(self, request: Request) -> Response:
-        return JSONResponse(self._pictures.variable(self.model.variable(request.path_params["id"])))
+        return JSONResponse(self._pictures.variable(self.model.variable(by_place(request.path_params["id"]))))
 
     async def _picture(self, request: Request) -> Response:
         data = await json_of(request)
@@ -144,7 +144,7 @@ class Explorer:
         asked = data.get("of", [])
         if not isinstance(asked, list) or len(asked) > 4 * MOST_BOXES:
             raise Refusal(400, f"of must be a list of at most {4 * MOST_BOXES} variables")
-        variables = [self.model.variable(key, argument="of") for key in asked]
+        variables = [self.model.variable(by_place(key), argument="of") for key in asked]
         return JSONResponse(await self._threads.run(lambda: self._beliefs.of(question, variables), WAIT))
 
     async def _solve(self, request: Request) -> Response:

@@ -10,7 +10,7 @@ from powersum.core.arrays import IntArray, starts_of
 from powersum.core.errors import InputError
 from powersum.formats.files import PathLike, saving, shown
 from powersum.formats.tokens import Numbers, read_numbers, read_text
-from powersum.model.keys import whole
+from powersum.model.keys import Place, whole
 from powersum.model.limits import whole_number
 from powersum.model.model import Model
 
@@ -96,7 +96,7 @@ def _pairs(numbers: Numbers, tokens: IntArray, start: int, model: Model | None) 
             if state >= int(model.cardinalities[variable]):
                 last = int(model.cardinalities[variable]) - 1
                 raise numbers.error(place + 1, f"state {{}} of variable {variable} is out of range 0 to {last}")
-        if evidence.setdefault(variable, state) != state:
+        if evidence.setdefault(Place(variable), Place(state)) != state:
             raise numbers.error(
                 place + 1, f"state {{}} of variable {variable} contradicts state {evidence[variable]} given before"
             )

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from powersum.formats.files import PathLike, saving
 from powersum.formats.lists import read_list, refuse_repeats
-from powersum.model.keys import whole
+from powersum.model.keys import Place, whole
 from powersum.model.model import Model
 
 
@@ -22,7 +22,7 @@ def read_query(path: PathLike, model: Model | None = None) -> list[int]:
     """
     numbers, variables = read_list(path, None if model is None else model.n_variables)
     refuse_repeats(numbers, variables)
-    return [int(v) for v in variables]
+    return [Place(v) for v in variables]
 
 
 def write_query(variables: Iterable[int], path: PathLike) -> None:

@@ -12,6 +12,15 @@ from powersum.core.errors import InputError
 
 _LONGEST = 60
 _NUMBER = re.compile(r"-?[0-9]{1,18}")
+_WHOLE = re.compile(r"(-?[0-9]{1,18})(\.0+)?")
+_PLACE = re.compile(r"#[0-9]{1,18}")
+_LIKE_A_NUMBER = re.compile(r"[<>=≤≥(\[]*\s*[+-]?\.?[0-9]")
+
+
+class Place(int):
+    """A variable or a state by its place, counted from 0; as text ``#0``. It is never read as a name or a label."""
+
+    __slots__ = ()
 
 
 def as_text(value: object) -> str:
@@ -23,6 +32,24 @@ def as_text(value: object) -> str:
 def is_whole(value: object) -> bool:
     """True for whole numbers of Python and NumPy; neither ``True`` nor ``1.0`` is one."""
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def place_of(key: object) -> int | None:
+    """The place that a key names as a place and nothing else: ``Place(3)`` or ``"#3"``."""
+    if isinstance(key, Place):
+        return int(key)
+    return int(key[1:]) if isinstance(key, str) and _PLACE.fullmatch(key) else None
+
+
+def whole_value(text: str) -> int | None:
+    """The whole number that a label stands for: 1 for ``"1"`` and ``"1.0"``."""
+    found = _WHOLE.fullmatch(text)
+    return None if found is None else int(found[1])
+
+
+def numbered(words: Iterable[str]) -> bool:
+    """True where a name or label begins like a number: then digits could be meant as one of them, or as a place."""
+    return any(_LIKE_A_NUMBER.match(word) for word in words)
 
 
 def label_text(key: object) -> str | None:

@@ -11,7 +11,16 @@ import numpy as np
 
 from powersum.core.arrays import FloatArray, IntArray, frozen, starts_of
 from powersum.core.errors import InputError
-from powersum.model.keys import as_text, label_text, number_of, pairs_of, whole
+from powersum.model.keys import (
+    as_text,
+    label_text,
+    number_of,
+    numbered,
+    pairs_of,
+    place_of,
+    whole,
+    whole_value,
+)
 from powersum.model.log_values import check_log_values, log_values_of
 
 if TYPE_CHECKING:
@@ -70,6 +79,7 @@ class Model:
     notes: tuple[str, ...] = ()
     title: str = ""
     _digests: dict[str, str] = field(default_factory=dict, init=False, repr=False)
+    _numbers: dict[str, int] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         for name in ("cardinalities", "scope_starts", "scope_variables", "table_starts"):
@@ -215,32 +225,54 @@ class Model:
 
     def variable(self, key: VariableKey, *, argument: str = "key") -> int:
         """Index of the variable with this name or number; ``argument`` is where a message says that it was given."""
-        if self.names is not None and isinstance(key, str):
-            try:
-                return self.names.index(key)
-            except ValueError:
-                pass
-        index = number_of(key, argument, "variable")
+        if self.names is not None and not self._numbers:
+            self._numbers.update((name, v) for v, name in enumerate(self.names))
+        if isinstance(key, str) and key in self._numbers:
+            return self._numbers[key]
+        index = place_of(key)
         if index is None:
-            raise InputError(f"no variable is called {as_text(key)}{_closest(str(key), self.names or ())}")
+            index = number_of(key, argument, "variable")
+            if index is None or (isinstance(key, str) and numbered(self.names or ())):
+                raise InputError(f"no variable is called {as_text(key)}{_closest(str(key), self.names or ())}")
+            called = None if isinstance(key, str) else self._numbers.get(str(index))
+            if called is not None:
+                if called != index and 0 <= index < self.n_variables:
+                    raise _two_meanings(argument, f"variable {index}", index, str(index))
+                return called
         if not 0 <= index < self.n_variables:
             raise InputError(f"variable {key} is out of range: the model has variables 0 to {self.n_variables - 1}")
         return index
 
     def state(self, variable: int, key: StateKey, *, argument: str = "key") -> int:
-        """Index of the state of ``variable`` with this label or number; ``argument`` as in :meth:`variable`."""
-        label = label_text(key)
-        if self.states is not None and label is not None:
-            try:
-                return self.states[variable].index(label)
-            except ValueError:
-                pass
-        index = number_of(key, argument, f"state of variable {self.name(variable)}")
-        if index is None:
-            labels = self.states[variable] if self.states is not None else ()
-            hint = _closest(str(key), labels) or _all_of(labels)
-            raise InputError(f"variable {self.name(variable)} has no state {as_text(key)}{hint}")
+        """Index of the state of ``variable`` with this label or number; ``argument`` as in :meth:`variable`.
+
+        Where labels begin like numbers, text names labels only, and a place is written ``"#0"``. A whole number that
+        could be a label and the place of another state is refused. ``1.0`` counts as 1 where no label is ``"1.0"``.
+        """
+        labels = self.states[variable] if self.states is not None else ()
+        text = label_text(key)
+        if text is not None and text in labels:
+            return labels.index(text)
         cardinality = int(self.cardinalities[variable])
+        index = place_of(key)
+        if index is None:
+            kind, is_text = f"state of variable {self.name(variable)}", isinstance(key, str)
+            index = None if text is None else whole_value(text)
+            if index is None:
+                # Refuses what is neither text nor a whole number.
+                index = number_of(key, argument, kind)
+            called = [] if index is None else [x for x, label in enumerate(labels) if whole_value(label) == index]
+            # A number with a point counts no places where labels are numbers.
+            if index is None or (text is not None and numbered(labels) and len(called) != 1):
+                if not is_text:
+                    number_of(key, argument, kind)
+                hint = _closest(str(key), labels) or _all_of(labels)
+                raise InputError(f"variable {self.name(variable)} has no state {as_text(key)}{hint}")
+            if called:
+                if not is_text and called != [index] and (len(called) > 1 or 0 <= index < cardinality):
+                    what = f"state {index} of variable {self.name(variable)}"
+                    raise _two_meanings(argument, what, index, labels[called[0]])
+                return called[0]
         if not 0 <= index < cardinality:
             raise InputError(
                 f"state {key} of variable {self.name(variable)} is out of range: it has states 0 to {cardinality - 1}"
@@ -278,7 +310,7 @@ class Model:
         >>> biased = coin.with_log_values([-0.1, -2.4])
         """
         values = frozen(log_values_of(log_values, self.log_values.shape), np.float64)
-        new = {"log_values": values, "notes": (), "_digests": {}}
+        new = {"log_values": values, "notes": (), "_digests": {}, "_numbers": {}}
         other = object.__new__(Model)
         for item in fields(self):
             object.__setattr__(other, item.name, new.get(item.name, getattr(self, item.name)))
@@ -393,6 +425,13 @@ def _check(model: Model) -> None:
         raise InputError(f"{model.n_variables} variables need as many different names")
     if model.states is not None and [len(s) for s in model.states] != cardinalities.tolist():
         raise InputError("the state labels do not fit the numbers of states")
+
+
+def _two_meanings(argument: str, what: str, index: int, word: str) -> InputError:
+    """The error of a whole number that is a name or label and the place of something else."""
+    return InputError(
+        f"{argument}: {what} could be the one called {word!r} or the one at place {index}: write {word!r} or '#{index}'"
+    )
 
 
 def _closest(word: str, words: Sequence[str]) -> str:

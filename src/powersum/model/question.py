@@ -13,7 +13,7 @@ import numpy as np
 from powersum.core.arrays import IntArray
 from powersum.core.errors import InputError
 from powersum.model.evidence import Evidence, Observed, evidence_of
-from powersum.model.keys import as_text, listed
+from powersum.model.keys import Place, as_text, listed
 from powersum.model.limits import Limits
 from powersum.model.model import Model, StateKey, VariableKey
 from powersum.model.query import Query
@@ -117,8 +117,8 @@ class Question:
         evidence
             States and likelihoods, see :func:`powersum.model.evidence.evidence_of`.
         order
-            Names or numbers of all variables, first eliminated first. That max variables come last is checked with the
-            other rules of orders, by :func:`powersum.prepare.ordering.check_order`.
+            Names or numbers of all variables, first eliminated first; an array holds places. That max variables come
+            last is checked with the other rules of orders, by :func:`powersum.prepare.ordering.check_order`.
         limits
             None for none.
         """
@@ -127,7 +127,10 @@ class Question:
         known = evidence_of(model, evidence)
         eliminated = None
         if order is not None:
-            numbers = [model.variable(key, argument="order") for key in listed(order, "order")]
+            # An array is an order by places, as files have it.
+            places = isinstance(order, np.ndarray) and order.dtype.kind in "iu" and order.ndim == 1
+            keys = map(Place, order.tolist()) if places else listed(order, "order")
+            numbers = [model.variable(key, argument="order") for key in keys]
             eliminated = np.array(numbers, dtype=np.int64)
         return cls(model, asked, known, Limits() if limits is None else limits, eliminated)
 
@@ -138,8 +141,9 @@ class Question:
 
     @property
     def all_evidence(self) -> dict[int, Any]:
-        """States and likelihoods together, as the public functions take them."""
-        return {**self.evidence.states, **self.evidence.likelihoods}
+        """States and likelihoods together by places, as the public functions take them."""
+        states, likelihoods = self.evidence
+        return {Place(v): Place(s) for v, s in states.items()} | {Place(v): row for v, row in likelihoods.items()}
 
     @property
     def key(self) -> tuple[bytes, bytes, tuple[Any, ...], tuple[Any, ...], tuple[int, ...]]:

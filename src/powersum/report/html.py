@@ -11,6 +11,7 @@ from string import Template
 from powersum.answer.marginals import Marginals, marginals
 from powersum.core.errors import InputError
 from powersum.model.explanation import Explanation
+from powersum.model.keys import Place
 from powersum.model.model import Model, VariableKey
 from powersum.model.query import Query
 from powersum.model.question import EvidenceLike, Question, asked_again
@@ -165,7 +166,7 @@ def _beliefs(question: Question) -> Marginals | str:
         return marginals(
             question.model,
             question.all_evidence,
-            of=question.query.answered or None,
+            of=[Place(v) for v in question.query.answered] or None,
             time_limit=BELIEF_SECONDS,
             memory=BELIEF_MEMORY,
         )

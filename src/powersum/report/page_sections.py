@@ -182,16 +182,14 @@ def answer(report: Report) -> str:
     if not names:
         return f"<p>{_why_no_states(report)}</p>"
     # A column of unknowns says nothing; the section of the beliefs says why.
-    apart = not isinstance(report.beliefs, str) and any(
-        _known(report.beliefs[report.model.variable(name)]) for name, _ in names[:MOST_ROWS]
-    )
+    apart = not isinstance(report.beliefs, str) and any(_known(report.beliefs[name]) for name, _ in names[:MOST_ROWS])
     rows = []
     for name, state in names[:MOST_ROWS]:
         variable = report.model.variable(name)
         alone = ""
         if apart and not isinstance(report.beliefs, str):
             index = report.model.state(variable, state)
-            alone = _share(report.beliefs[variable][index])
+            alone = _share(report.beliefs.at(variable).at(index))
         observed = " (observed)" if report.roles[variable] == "evidence" else ""
         rows.append(
             f'<tr data-variable="{variable}" tabindex="-1"><th scope="row">{escape(name)}</th>'
@@ -265,7 +263,7 @@ def beliefs(report: Report) -> str:
     """The distribution of each variable given the evidence."""
     if isinstance(report.beliefs, str):
         return f"<p>{escape(report.beliefs)}</p>"
-    known = [v for v in range(report.model.n_variables) if _known(report.beliefs[v])]
+    known = [v for v in range(report.model.n_variables) if _known(report.beliefs.at(v))]
     spent = f"within {report.belief_seconds:g} s"
     if not known:
         return f"<p>Not known: exact distributions do not fit, and {spent} no other could be bounded.</p>"
@@ -277,7 +275,7 @@ def beliefs(report: Report) -> str:
         kind += f" Of {rest} variables nothing is known: the time did not reach them."
     rows = [
         f'<tr data-variable="{v}" tabindex="-1"><th scope="row">{escape(report.model.name(v))}</th>'
-        f'<td class="role">{WORDS[report.roles[v]]}</td><td>{_distribution(report.beliefs[v])}</td></tr>'
+        f'<td class="role">{WORDS[report.roles[v]]}</td><td>{_distribution(report.beliefs.at(v))}</td></tr>'
         for v in known[:MOST_ROWS]
     ]
     table = _table("beliefs", ("variable", "role", "distribution"), rows, len(known))
@@ -286,7 +284,7 @@ def beliefs(report: Report) -> str:
 
 def _known(own: Distribution) -> bool:
     """Whether anything is known of a variable: one state has other sides than 0 and 1."""
-    return any(own[state].lower > 0.0 or own[state].upper < 1.0 for state in range(len(own)))
+    return any(own.at(state).lower > 0.0 or own.at(state).upper < 1.0 for state in range(len(own)))
 
 
 def cost(report: Report) -> str:
@@ -363,7 +361,7 @@ def _share(probability: Interval) -> str:
 
 def _distribution(own: Distribution) -> str:
     """Up to six most probable states with their bars."""
-    ranked = sorted(((own[state], label) for state, label in enumerate(own)), key=lambda pair: -pair[0].upper)
+    ranked = sorted(((own.at(state), label) for state, label in enumerate(own)), key=lambda pair: -pair[0].upper)
     shown = [
         f'<span class="state">{escape(str(label))} {_share(share)}</span>'
         for share, label in ranked[:6]
