@@ -25,13 +25,14 @@ BELOW: dict[str, tuple[str, ...]] = {
     "sums": ("bounds", "assign"),
     "divide": ("search", "sums"),
     "answer": ("divide",),
+    "decisions": ("answer", "formats"),
     "learn": ("answer",),
     "jax": ("answer",),
     "torch": ("answer",),
     "report": ("answer", "formats", "generate"),
     "reproduce": ("report",),
     "explore": ("report",),
-    "cli": ("reproduce", "explore"),
+    "cli": ("reproduce", "explore", "decisions"),
 }
 """The rooms that each room is built on, directly; it may import from them and from all that they are built on."""
 

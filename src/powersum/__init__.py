@@ -16,8 +16,12 @@ if TYPE_CHECKING:
     from powersum.answer.solver import Solver, solve
     from powersum.answer.stream import Answer, solve_each
     from powersum.core.errors import InputError
+    from powersum.decisions.deciding import decide
+    from powersum.decisions.decision import Decision
     from powersum.formats import read, read_evidence, read_names, read_order, read_query, to_uai, write
+    from powersum.formats.diagrams import read_diagram
     from powersum.interop import from_arrays, from_networkx, from_pgmpy, from_pyagrum, to_pyagrum
+    from powersum.model.diagram import Diagram
     from powersum.model.model import Model
     from powersum.model.query import Query
     from powersum.model.result import Residuals, Result, Snapshot, Status
@@ -26,6 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Answer",
+    "Decision",
+    "Diagram",
     "Engine",
     "Gradient",
     "InputError",
@@ -40,6 +46,7 @@ __all__ = [
     "__version__",
     "bound",
     "bound_and_gradient",
+    "decide",
     "from_arrays",
     "from_networkx",
     "from_pgmpy",
@@ -48,6 +55,7 @@ __all__ = [
     "learn",
     "marginals",
     "read",
+    "read_diagram",
     "read_evidence",
     "read_names",
     "read_order",
@@ -72,6 +80,10 @@ _LAZY = MappingProxyType(
         "bound": "powersum.answer.bounding",
         "solve_many": "powersum.answer.many",
         "InputError": "powersum.core.errors",
+        "decide": "powersum.decisions.deciding",
+        "Decision": "powersum.decisions.decision",
+        "Diagram": "powersum.model.diagram",
+        "read_diagram": "powersum.formats.diagrams",
         "Model": "powersum.model.model",
         "Query": "powersum.model.query",
         **dict.fromkeys(("Marginals", "marginals"), "powersum.answer.marginals"),

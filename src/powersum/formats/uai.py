@@ -38,8 +38,8 @@ def read_uai(path: PathLike) -> Model:
     if word.upper() not in _KINDS:
         raise InputError(f"{shown(path)}: token 1: {word} is neither MARKOV nor BAYES")
     numbers = read_numbers(path, text, end, skipped=1)
-    cardinalities, position = _read_cardinalities(numbers)
-    scope_starts, scope_variables, position = _read_scopes(numbers, position, len(cardinalities))
+    cardinalities, position = read_cardinalities(numbers)
+    scope_starts, scope_variables, position = read_scopes(numbers, position, len(cardinalities))
     table_starts, log_values = _read_tables(numbers, position, scope_starts, cardinalities[scope_variables])
     directed = _KINDS[word.upper()]
     scope_variables, note = agrum_scopes(written, directed, scope_starts, scope_variables)
@@ -67,7 +67,7 @@ def write_uai(model: Model, path: PathLike) -> None:
             handle.write(piece.encode("ascii"))
 
 
-def _read_cardinalities(numbers: Numbers) -> tuple[IntArray, int]:
+def read_cardinalities(numbers: Numbers) -> tuple[IntArray, int]:
     """Number of states of each variable, and where the rest begins."""
     n = numbers.whole(0, "the number of variables")
     if n > len(numbers) - 1:
@@ -79,7 +79,7 @@ def _read_cardinalities(numbers: Numbers) -> tuple[IntArray, int]:
     return cardinalities, 1 + n
 
 
-def _read_scopes(numbers: Numbers, position: int, n_variables: int) -> tuple[IntArray, IntArray, int]:
+def read_scopes(numbers: Numbers, position: int, n_variables: int) -> tuple[IntArray, IntArray, int]:
     """Starts and variables of all scopes, and where the rest begins."""
     n_factors = numbers.whole(position, "the number of factors")
     if n_factors > len(numbers) - position - 1:
@@ -133,7 +133,26 @@ def _walk_of(numbers: Numbers) -> Callable[[FloatArray, int, int, IntArray], tup
 def _read_tables(
     numbers: Numbers, begin: int, scope_starts: IntArray, axis_lengths: IntArray
 ) -> tuple[IntArray, FloatArray]:
-    """Starts and logs of all tables; sizes are compared with the tokens that are there before anything is allocated."""
+    """Starts and logs of all tables."""
+    starts, at = table_places(numbers, begin, scope_starts, axis_lengths)
+    entries = numbers.values[at]
+    if entries.size and float(entries.min()) < 0.0:
+        entry = int(np.argmax(entries < 0.0))
+        factor = int(np.searchsorted(starts, entry, side="right")) - 1
+        raise numbers.error(int(at[entry]), f"factor {factor}, entry {entry - int(starts[factor])}: {{}} is negative")
+    logs = log_of_probabilities(entries)
+    tiny = np.fromiter(numbers.tiny.keys(), np.int64, len(numbers.tiny))
+    logs[np.searchsorted(at, tiny)] = np.fromiter(numbers.tiny.values(), np.float64, len(tiny))
+    return starts, logs
+
+
+def table_places(
+    numbers: Numbers, begin: int, scope_starts: IntArray, axis_lengths: IntArray
+) -> tuple[IntArray, IntArray]:
+    """Starts of all tables, and for each entry the number of its token.
+
+    Sizes are compared with the tokens that are there before anything is allocated.
+    """
     n_factors = len(scope_starts) - 1
     total = len(numbers)
     # As doubles: exact as long as a table can be in the file, and infinite rather than wrapped beyond.
@@ -164,19 +183,7 @@ def _read_tables(
     starts = starts_of(sizes.astype(np.int64))
     is_entry = np.ones(total - begin, dtype=np.bool_)
     is_entry[starts[:-1] + np.arange(n_factors)] = False
-    entries = numbers.values[begin:][is_entry]
-    if entries.size and float(entries.min()) < 0.0:
-        entry = int(np.argmax(entries < 0.0))
-        factor = int(np.searchsorted(starts, entry, side="right")) - 1
-        raise numbers.error(
-            begin + entry + factor + 1,
-            f"factor {factor}, entry {entry - int(starts[factor])}: {{}} is negative",
-        )
-    logs = log_of_probabilities(entries)
-    tiny = np.fromiter(numbers.tiny.keys(), np.int64, len(numbers.tiny))
-    # As many sizes as tables come before an entry.
-    logs[tiny - begin - np.searchsorted(places, tiny)] = np.fromiter(numbers.tiny.values(), np.float64, len(tiny))
-    return starts, logs
+    return starts, begin + np.flatnonzero(is_entry)
 
 
 def _pieces(model: Model, words: list[str], which: IntArray) -> Iterator[str]:
