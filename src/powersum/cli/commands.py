@@ -49,6 +49,15 @@ COMMANDS: Mapping[str, Command] = MappingProxyType(
                 "powersum marginals model.uai --of 3,7 --evid model.uai.evid --time 60",
             ),
         ),
+        "decide": Command(
+            "decide",
+            "decide_command",
+            "Find a policy of an influence diagram, and bound all policies.",
+            (
+                "powersum decide wildcatter.uai --json policy.json",
+                "powersum decide pomdp.uai --evidence 0=1,3=0 --time 20 --voi",
+            ),
+        ),
         "batch": Command(
             "batch",
             "batch_command",

@@ -124,7 +124,7 @@ def read_question(
     if evid is not None:
         known += formats.read_evidence(evid, model).items()
     for text in evidence or ():
-        known += _evidence(text)
+        known += evidence_pairs(text)
     known += _likelihoods(likelihoods or [])
     eliminated = None if order is None else formats.read_order(order, model)
     question = Question.of(model, maximize, known, order=eliminated, limits=limits)
@@ -177,7 +177,7 @@ def print_notes(notes: Iterable[str]) -> None:
         say(f"powersum: note: {note}", sys.stderr)
 
 
-def _evidence(text: str) -> list[tuple[VariableKey, Any]]:
+def evidence_pairs(text: str) -> list[tuple[VariableKey, Any]]:
     """Names and states from ``a=1,b=0``."""
     pairs: list[tuple[VariableKey, Any]] = []
     for pair in filter(str.strip, text.split(",")):

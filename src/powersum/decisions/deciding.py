@@ -13,6 +13,7 @@ import numpy as np
 
 from powersum.answer.bounding import bound
 from powersum.answer.solver import solve
+from powersum.bounds.protocol import FAULT
 from powersum.core.errors import InputError
 from powersum.core.interrupt import Interrupt, interruptible
 from powersum.decisions.accumulator import Accumulated, Table
@@ -175,6 +176,9 @@ class _Search:
 
     def decision(self, interrupt: Interrupt, seconds: float) -> Decision:
         """What was found."""
+        if self.lower > self.upper:
+            # Rounding is counted on both sides, so one of them is wrong: no answer is better than a false one.
+            raise RuntimeError(f"the bounds contradict each other: {self.lower!r} to {self.upper!r}. {FAULT}")
         if self._met:
             status, reason = Status.OPTIMAL, "The policy is as good as the bound on all policies."
         elif interrupt.cause is not None:
@@ -194,7 +198,7 @@ class _Search:
                 action[policy[-1].decision] = model.label(rule.variable, int(rule.chosen))
         return Decision(
             utility_lower=self.lower,
-            utility_upper=max(self.upper, self.lower),
+            utility_upper=self.upper,
             status=status,
             policy=tuple(policy),
             reason=reason,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from powersum.core.arrays import IntArray
 from powersum.core.errors import InputError
+from powersum.formats.files import saving
 from powersum.model.model import Model, StateKey
 from powersum.model.result import Status
 from powersum.model.strict_json import strict_json
@@ -128,6 +130,11 @@ class Decision:
     def to_json(self) -> str:
         """:meth:`to_dict` as strict JSON."""
         return strict_json(self.to_dict())
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write :meth:`to_json` to a file."""
+        with saving(path) as handle:
+            handle.write(self.to_json().encode() + b"\n")
 
     def __str__(self) -> str:
         """The utility from both sides and the rules, as a table of what to do when what is seen."""
