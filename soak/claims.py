@@ -18,8 +18,8 @@ ALLOWANCE = 0.0
 CLOSE = 1e-9
 """How close numbers that stand for the same must be, relative to ``1 + |truth|``: bounds may keep a distance."""
 
-SAME = 1e-6
-"""Bounds this close are called equal, and the answer optimal."""
+SAME, ROUNDED, RELATIVE = 1e-6, 1e-4, 1e-8
+"""Bounds this close are called equal, and the answer optimal; further apart, or by a share of it, by rounding alone."""
 
 Wrong = list[str]
 
@@ -92,6 +92,8 @@ def _wrong_status(result: ps.Result, truth: Truth) -> Iterator[str]:
         case ps.Status.OPTIMAL:
             if truth.value == -math.inf:
                 yield "optimal: nothing has positive probability"
+            elif not result.gap <= max(ROUNDED, RELATIVE * abs(result.log_lower)):
+                yield f"optimal: the bounds are {result.gap!r} apart"
             elif not abs(result.log_upper - truth.value) <= SAME + allowed:
                 yield f"optimal: upper is {result.log_upper!r}, the truth {truth.value!r}"
             elif not abs(result.log_lower - truth.value) <= SAME + allowed:

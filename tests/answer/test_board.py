@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from powersum.answer.board import ONE_TERM, Board
+from powersum.answer.board import ONE_TERM, Board, proven
 from powersum.core.arrays import IntArray
 from powersum.model.model import Model
 from powersum.model.query import Query
@@ -128,9 +129,11 @@ def test_nothing_possible() -> None:
 def test_an_exact_answer_always_has_an_upper_bound() -> None:
     """The rounding of a very large model is beyond what a point of a bound may have, yet elimination is a proof."""
     board = Board(3)
-    board.offer_exact(problem_with(-1.0, 2e-6), 0.0, 2e-6, STATES, "Eliminated.")
+    board.offer_exact(problem_with(-1e4, 2e-6), 0.0, 2e-6, STATES, "Eliminated.")
     assert board.proven
-    assert (board.log_lower, board.log_upper) == pytest.approx((-1.0 - 4e-6, -1.0 + 4e-6), abs=1e-12)
+    assert (board.log_lower, board.log_upper) == pytest.approx((-1e4 - 4e-6, -1e4 + 4e-6), abs=1e-11)
+    told = proven(board.reason, board.log_lower, board.log_upper)
+    assert told == "Eliminated. Proven to 8e-06, 8e-10 of the log value: rounding keeps the bounds apart."
 
 
 @pytest.mark.parametrize("log_value", [math.inf, NAN])
@@ -141,12 +144,14 @@ def test_no_value_proves_nothing(log_value: float) -> None:
     assert (board.log_lower, board.log_upper) == (-math.inf, math.inf)
 
 
-def test_a_value_that_rounding_may_have_moved_far_proves_nothing() -> None:
+@pytest.mark.parametrize(("log_value", "log_error"), [(-1.0, 0.5), (-1.0, 1e-4), (-1e5, 1e-3)])
+def test_a_value_that_rounding_may_have_moved_far_proves_nothing(log_value: float, log_error: float) -> None:
     board = Board(3)
-    board.offer_exact(PLAIN, -1.0, 0.5, STATES, "Eliminated.")
+    board.offer_exact(PLAIN, log_value, log_error, STATES, "Eliminated.")
     assert not board.proven
-    assert (board.log_lower, board.log_upper) == (-1.5, -0.5)
+    assert (board.log_lower, board.log_upper) == (log_value - log_error, log_value + log_error)
     assert board.exhausted
+    assert re.fullmatch(r"Eliminated\. Rounding keeps the bounds .* apart: nothing is proven\.", board.reason)
 
 
 def test_an_exact_answer_takes_back_notes() -> None:

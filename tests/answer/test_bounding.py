@@ -132,7 +132,7 @@ def test_target_and_options_are_recorded() -> None:
         ({"maximize": [7]}, "variable 7 is out of range: the model has variables 0 to 2"),
         ({"evidence": {"wet": "yess"}}, "variable wet has no state 'yess', did you mean 'yes'?"),
         ({"evidence": {"wet": 2}}, "state 2 of variable wet is out of range: it has states 0 to 1"),
-        ({"evidence": {"wet": 1, 1: 0}}, "evidence gives variable wet two states: 1, 0"),
+        ({"evidence": {"wet": 1, 1: 0}}, "evidence gives variable wet two states: yes, no"),
         ({"query": ps.Query(np.ones(2))}, "the query has 2 weights, the model 3 variables"),
         ({"query": ps.Query(np.ones(3)), "maximize": [0]}, "give maximize or query, not both"),
         ({"order": [0, 1]}, "the order has 2 variables, the model 3"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Callable, Generator
 from dataclasses import replace
@@ -379,6 +380,32 @@ def test_optimal_on_a_very_large_model_has_both_bounds() -> None:
     assert result.status is Status.OPTIMAL
     assert result.log_lower <= math.log(0.7 * 0.6) <= result.log_upper
     assert result.gap < 1e-4
+
+
+def test_optimal_says_which_tolerance_it_keeps() -> None:
+    """Rounding of 20,000 tables and values near 2e6 keep the bounds more than 1e-6 apart."""
+    tables = 100.0 + 100.0 * np.random.default_rng(0).standard_normal((20_000, 3))
+    model = ps.Model.from_factors([3], [((0,), table) for table in tables], log=True)
+    truth = float(tables.astype(np.longdouble).sum(axis=0).max())
+    for result in (ps.solve(model, "all"), ps.bound(model, "all"), ps.Engine(model).solve("all")):
+        assert result.status is ps.Status.OPTIMAL
+        assert result.log_lower <= truth <= result.log_upper
+        assert 1e-6 < result.gap <= 1e-8 * truth
+        said = re.search(r"Proven to (\S+), (\S+) of the log value: rounding", result.reason)
+        assert said is not None
+        assert float(said[1]) == pytest.approx(result.gap, rel=0.5)
+        assert float(said[2]) == pytest.approx(result.gap / truth, rel=0.5)
+
+
+@pytest.mark.parametrize("call", [ps.solve, ps.bound, lambda model, query: ps.Engine(model).solve(query)])
+def test_an_exact_value_of_large_terms_is_no_proof(call: Callable[..., ps.Result]) -> None:
+    """Terms of 1e12 cancel: what is left of them is known to 1e-3 only."""
+    model = ps.Model.from_factors([2], [((0,), [2.0**40] * 2), ((0,), [0.5 - 2.0**40, -(2.0**40)])], log=True)
+    result = call(model, "all")
+    assert result.status is ps.Status.BOUNDED
+    assert result.log_lower <= 0.5 <= result.log_upper
+    assert result.gap > 1e-4
+    assert "nothing is proven" in result.reason
 
 
 def test_what_is_no_schedule_is_refused_in_one_line() -> None:

@@ -21,13 +21,14 @@ from typing import TYPE_CHECKING, Any
 from powersum.answer.best_parts import Allowed, Found, Part, pieces_of
 from powersum.answer.probability import log_sum_of, probability_of
 from powersum.answer.restriction import restricted
-from powersum.answer.solver import SAME, Solver
+from powersum.answer.solver import Solver
 from powersum.answer.tuning import DEFAULT_SCHEDULE, Schedule
 from powersum.core.clock import working_time
 from powersum.core.errors import InputError
 from powersum.core.interrupt import Interrupt, interruptible
 from powersum.core.work_time import counted_by
 from powersum.divide.proofs import empty_box, proof_of
+from powersum.model.interval import SAME
 from powersum.model.question import Question
 from powersum.model.result import Result, Snapshot, Status
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from powersum.bounds.protocol import FAULT, fault_of
 from powersum.core.arrays import IntArray
+from powersum.model.interval import SAME
 from powersum.model.result import Snapshot
 from powersum.model.rounding import certain
 from powersum.prepare.problem import Problem
@@ -27,9 +28,26 @@ if TYPE_CHECKING:
 IMPOSSIBLE_REASON = "Nothing has positive probability: zeros and evidence exclude every state."
 
 
-def proven(reason: str, gap: float) -> str:
-    """What a result says of a proven answer."""
-    return f"{reason} Proven to {max(gap, 1e-16):.1g}."
+ROUNDED, RELATIVE = 1e-4, 1e-8
+"""How far apart rounding may keep the bounds of an exact answer: in nats, or as a share of the log value."""
+
+
+def same_value(log_lower: float, log_upper: float) -> bool:
+    """Whether the bounds of an exact answer are close enough for ``optimal``."""
+    gap = log_upper - log_lower
+    return math.isfinite(gap) and gap <= max(ROUNDED, RELATIVE * abs(log_lower))
+
+
+def proven(reason: str, log_lower: float, log_upper: float) -> str:
+    """The reason of a proven answer: how far apart its bounds are, as a share too where that is more than 1e-6."""
+    gap = log_upper - log_lower
+    share = f", {gap / max(abs(log_lower), 1.0):.1g} of the log value: rounding keeps the bounds apart"
+    return f"{reason} Proven to {max(gap, 1e-16):.1g}{share if gap > SAME else ''}."
+
+
+def too_inexact(reason: str, log_lower: float, log_upper: float) -> str:
+    """The reason of an exact answer whose bounds rounding keeps too far apart for a proof."""
+    return f"{reason} Rounding keeps the bounds {log_upper - log_lower:.1g} apart: nothing is proven."
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +81,6 @@ EQUAL = 1e-9
 
 FLEETING = ((ONE_TERM,), (FROM_FILE,))
 """What is no longer true when an assignment has been evaluated, and is better."""
-
-MOST_ROUNDING = 1e-4
-"""Share of a value (or of 1) that rounding may have moved while it still counts as exact: the gap tells how far."""
 
 
 def one_number(log_lower: float, log_upper: float) -> bool:
@@ -281,10 +296,10 @@ class Board:
             return
         self._take_upper(log_upper, prover, None)
         self.offer_lower(problem, log_value, log_error, states)
-        if error <= MOST_ROUNDING * max(1.0, abs(log_upper)):
+        if same_value(log_upper - 2.0 * error, log_upper):
             self.prove(reason)
         else:
-            self.give_up(f"{reason} Rounding may have moved the value by {error:.1g}: nothing is proven.")
+            self.give_up(too_inexact(reason, log_upper - 2.0 * error, log_upper))
 
     def impossible(self, prover: Prover | None = None) -> None:
         """Nothing has positive probability, as was proven."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from powersum.answer.board import proven, same_value, too_inexact
 from powersum.assign.repair import repaired
 from powersum.bounds.protocol import Provable, Tightener
 from powersum.bounds.registry import (
@@ -29,6 +30,7 @@ from powersum.core.interrupt import interruptible
 from powersum.core.memory import memory_left, memory_usually_left
 from powersum.core.work_time import counted_by, metered
 from powersum.model.certificate import Certificate
+from powersum.model.interval import SAME
 from powersum.model.limits import Limits, flag, whole_number
 from powersum.model.mapped import mapped_file
 from powersum.model.model import VariableKey
@@ -274,7 +276,14 @@ def bound(
                 else:
                     forest, log_proven = tightener.certified()
     status = _status(problem, outcome)
-    log_lower = outcome.log_upper - 2.0 * log_error if status is Status.OPTIMAL else -math.inf
+    # Too much rounding leaves no upper bound, from which a lower one could be read.
+    read = status is Status.OPTIMAL and outcome.log_upper < math.inf
+    log_lower = outcome.log_upper - 2.0 * log_error if read else -math.inf
+    reason = outcome.reason
+    if status is Status.OPTIMAL and not same_value(log_lower, outcome.log_upper):
+        status, reason = Status.BOUNDED, too_inexact(reason, log_lower, outcome.log_upper)
+    elif status is Status.OPTIMAL and outcome.log_upper - log_lower > SAME:
+        reason = proven(reason, log_lower, outcome.log_upper)
     restored = None if status is Status.INFEASIBLE else problem.restore(states)
     proof = None
     unproven: tuple[str, ...] = ()
@@ -290,7 +299,7 @@ def bound(
         log_lower=log_lower,
         assignment={} if restored is None else question.answer(restored),
         status=status,
-        reason=outcome.reason,
+        reason=reason,
         history=outcome.history,
         method=method,
         options=used,

@@ -12,11 +12,12 @@ import numpy as np
 from powersum.answer.certificate import shorter
 from powersum.answer.cube_memory import Room
 from powersum.answer.restriction import restricted
-from powersum.answer.solver import SAME, Solver
+from powersum.answer.solver import Solver
 from powersum.answer.tuning import Schedule
 from powersum.core.arrays import IntArray
 from powersum.divide.box import Allowed
 from powersum.divide.proofs import NOTHING_PROVEN, BoxProof, empty_box, proof_of
+from powersum.model.interval import SAME
 from powersum.model.model import Model
 from powersum.model.query import Query
 from powersum.model.question import Question

@@ -10,10 +10,10 @@ from powersum.answer.board import IMPOSSIBLE_REASON, Board, proven
 from powersum.answer.certificate import certificate_of, ground_of, shortfall
 from powersum.answer.cube import Asked
 from powersum.answer.cube_tree import Node
-from powersum.answer.solver import SAME
 from powersum.divide.join import Joint
 from powersum.divide.proofs import BoxProof
 from powersum.model.certificate import Certificate
+from powersum.model.interval import SAME
 from powersum.model.question import Question
 from powersum.model.result import Result, Status
 from powersum.prepare.problem import Problem
@@ -104,7 +104,7 @@ def _status(question: Question, board: Board, ending: Ending) -> tuple[Status, s
     if board.log_upper == -math.inf:
         return Status.INFEASIBLE, IMPOSSIBLE_REASON
     if board.gap <= SAME:
-        return Status.OPTIMAL, proven("Every cube is closed.", board.gap)
+        return Status.OPTIMAL, proven("Every cube is closed.", board.log_lower, board.log_upper)
     if ending.interrupted is not None:
         return Status.INTERRUPTED, f"Interrupted by {ending.interrupted}: the best answer until then."
     if ending.gone is not None:

@@ -13,11 +13,11 @@ from dataclasses import replace
 from powersum.answer.cube import Asked
 from powersum.answer.probability import LEAST_SECONDS
 from powersum.answer.shares import UNKNOWN, sum_bounds
-from powersum.answer.solver import SAME
 from powersum.cluster.errors import ClusterError
 from powersum.cluster.executor import HEARTBEAT, Workers
 from powersum.core.clock import working_time
 from powersum.core.interrupt import Interrupt
+from powersum.model.interval import SAME
 
 AGAIN, ENOUGH = 2.0, 4.0
 """It is bounded once more when the run is so many times as long as the last slice for it, and by then longer; and it is

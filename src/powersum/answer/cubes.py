@@ -25,7 +25,7 @@ from powersum.answer.cube_sum import SumBeside, awaited_sum, bound_sum
 from powersum.answer.cube_tree import Node
 from powersum.answer.lending import Lending, Loan
 from powersum.answer.probability import probability_of, reserved, sum_seconds
-from powersum.answer.solver import SAME, Solver
+from powersum.answer.solver import Solver
 from powersum.bounds.tree.rebuilding import Saved
 from powersum.cluster.errors import ClusterError
 from powersum.cluster.executor import HEARTBEAT, ExecutorLike, Shared, Workers, workers_of
@@ -33,6 +33,7 @@ from powersum.core.clock import working_time
 from powersum.core.interrupt import Interrupt
 from powersum.divide.join import join, lifted
 from powersum.divide.proofs import NOTHING_PROVEN, BoxProof
+from powersum.model.interval import SAME
 from powersum.model.result import Result, Snapshot
 from powersum.prepare.problem import Problem
 

@@ -113,7 +113,7 @@ class Engine:
             log_lower=board.log_lower,
             assignment=question.answer(board.states) if known else {},
             status=Status.OPTIMAL if known else Status.INFEASIBLE,
-            reason=proven(board.reason, board.gap) if known else IMPOSSIBLE_REASON,
+            reason=proven(board.reason, board.log_lower, board.log_upper) if known else IMPOSSIBLE_REASON,
             history=tuple(board.history),
             method="solve",
             options=self._options,

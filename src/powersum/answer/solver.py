@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from powersum.answer.board import IMPOSSIBLE_REASON, Board, proven
+from powersum.answer.board import IMPOSSIBLE_REASON, Board, proven, same_value, too_inexact
 from powersum.answer.checkpoint import Checkpoints
 from powersum.answer.probability import reserved, with_probability
 from powersum.answer.small import first_bounds, small_work
@@ -21,6 +21,7 @@ from powersum.core.machine import USUAL, budget_of
 from powersum.core.memory import memory_left, memory_usually_left
 from powersum.core.work_time import counted_by, metered
 from powersum.exact.small import small_elimination
+from powersum.model.interval import SAME
 from powersum.model.keys import as_text
 from powersum.model.limits import Limits, flag, number, path_of, whole_number
 from powersum.model.model import VariableKey
@@ -40,9 +41,6 @@ _OVER = object()
 DEFAULT_TIME = 60.0
 DEFAULT_MEMORY = USUAL
 DEFAULT_EVERY = 30.0
-
-SAME = 1e-6
-"""Bounds this close count as equal: the answer is then optimal. How close they are, the result says."""
 
 
 def solve(
@@ -471,12 +469,15 @@ class Solver:
         board = self._board
         if board.log_upper == -math.inf:
             return Status.INFEASIBLE, IMPOSSIBLE_REASON
-        if board.log_lower > -math.inf and (board.gap <= SAME or board.proven):
-            return Status.OPTIMAL, proven(board.reason, board.gap)
+        known = board.log_lower > -math.inf
+        if known and (board.gap <= SAME or (board.proven and same_value(board.log_lower, board.log_upper))):
+            return Status.OPTIMAL, proven(board.reason, board.log_lower, board.log_upper)
         if self._interrupted is not None or not self._finished:
             return Status.INTERRUPTED, self._interrupted or "Stopped before the end."
         if board.gap <= self._options["gap"]:
             return Status.BOUNDED, f"The gap asked for, {self._options['gap']:g}, was reached."
+        if known and board.proven:
+            return Status.BOUNDED, too_inexact(board.reason, board.log_lower, board.log_upper)
         if board.exhausted:
             return Status.BOUNDED, board.reason
         return Status.BOUNDED, f"{self.question.limits.reached}."
