@@ -13,10 +13,10 @@ import time
 
 import powersum as ps
 from benchmarks.solve import Row, load
-from powersum.answer.best import BestFirst
-from powersum.answer.best_parts import Part
-from powersum.answer.solver import Solver
 from powersum.model.result import Result
+from powersum.run.best import BestFirst
+from powersum.run.best_parts import Part
+from powersum.run.solver import Solver
 
 QUESTIONS = (
     ("grid", "50-12-5.Q0.5.I1", "MMAP"),
@@ -83,7 +83,7 @@ def _timed(
     work: float,
 ) -> tuple[float, int, Result]:
     """Processor time, how many runs there were, and the answer."""
-    from powersum.answer import best
+    from powersum.run import best
 
     runs = 0
 

@@ -14,10 +14,10 @@ from pathlib import Path
 import powersum_check as pc
 from benchmarks.instances import model_file
 from benchmarks.solve import Row, load, rows
-from powersum.answer.solver import solve
 from powersum.generate import grid
 from powersum.model.query import Query
 from powersum.model.result import Result
+from powersum.run.solver import solve
 
 
 def checked(row: Row, weights: tuple[float, ...], evidence: dict[int, int], proof: Path) -> tuple[str, float]:

@@ -20,12 +20,12 @@ import time
 from contextlib import nullcontext
 from typing import Any, NamedTuple
 
-import powersum.answer.cube_sum as cube_sum
-import powersum.answer.cubes as cubes
+import powersum.run.cube_sum as cube_sum
+import powersum.run.cubes as cubes
 from benchmarks.solve import load, rows
-from powersum.answer.solver import solve
 from powersum.cluster.executor import Shared, Workers
 from powersum.model.result import Result, Snapshot, Status
+from powersum.run.solver import solve
 
 PROVEN = ("90-42-5.Q0.5.I4", "pedigree1.Q0.5.I3")
 """Two workers are to prove these in less time than one process."""

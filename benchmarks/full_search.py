@@ -26,10 +26,10 @@ import numpy as np
 
 from benchmarks.instances import DATA
 from benchmarks.solve import Row, load, rows
-from powersum.answer.solver import solve
 from powersum.model.question import Question
 from powersum.prepare.problem import Problem
 from powersum.prepare.simplify import simplified
+from powersum.run.solver import solve
 
 SECONDS = (1.0, 5.0, 20.0)
 FORBIDDEN = 1e5

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 
 import powersum as ps
-from powersum.answer.warm_tree import WarmTree
+from powersum.api.warm_tree import WarmTree
 
 SIZE, IBOUNDS, SWEEPS = 100, (4, None), 20
 STEPS, SMALL = 1000, 12

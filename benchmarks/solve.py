@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from benchmarks.instances import DATA, model_file
-from powersum.answer.solver import solve
 from powersum.formats import read, read_evidence, read_query
 from powersum.model.model import Model
+from powersum.run.solver import solve
 
 # Questions without a reference value that the project also looks at.
 EXTRA = (

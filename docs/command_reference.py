@@ -16,7 +16,7 @@ def reference() -> str:
     """All commands, one section each."""
     from typer.main import get_command
 
-    from powersum.cli.app import app
+    from powersum.app.cli.app import app
 
     return "\n\n".join(_sections(get_command(app), "powersum", 2))
 

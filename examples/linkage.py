@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import powersum as ps
-from powersum.report.curves import save_plot
+from powersum.app.report.curves import save_plot
 
 PICTURE = Path(__file__).parents[1] / "out" / "linkage.png"
 

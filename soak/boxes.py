@@ -73,7 +73,7 @@ def _split(case: Case, problem: Any, seen: list[ps.Snapshot], made: list[Any]) -
         seed=options["seed"],
     )
     made.append(splitting)
-    board = import_module("powersum.answer.board").Board(len(problem.original_tau))
+    board = import_module("powersum.run.board").Board(len(problem.original_tau))
     search = 0.0 if options["certificate"] else options["search"]
     ends, lent = _now() + options["time_limit"], list[Any]()
     for turn in range(TURNS):
@@ -98,7 +98,7 @@ def _split(case: Case, problem: Any, seen: list[ps.Snapshot], made: list[Any]) -
 def _bring_back(splitting: Any, box: Any, search: float, *, in_time: bool) -> None:
     """What another process makes of a box."""
     trees, there = pickle.loads(pickle.dumps((splitting.trees, box)))
-    lending = import_module("powersum.answer.lending")
+    lending = import_module("powersum.run.lending")
     if box.variable >= 0:
         splitting.take_parts(box, lending.split_lent(trees, there, math.inf) if in_time else None)
         return
@@ -113,9 +113,9 @@ def _now() -> float:
 def _unproven(
     model: ps.Model, question: Question, questioned: Any, problem: Any, splitting: Any, truth: Truth
 ) -> Wrong:
-    certificates = import_module("powersum.answer.certificate")
+    certificates = import_module("powersum.run.certificate")
     ground = certificates.ground_of(questioned, problem)
-    proof = import_module("powersum.answer.proofs").by_splitting(ground, splitting)
+    proof = import_module("powersum.run.proofs").by_splitting(ground, splitting)
     certificate = certificates.certificate_of(questioned, ground, proof, log_lower=-math.inf, log_upper=proof.log_upper)
     try:
         _, upper = verified(model, question, certificate)

@@ -125,12 +125,12 @@ def small_slices(
     ``silent``: nothing comes of cubes at all, and the caller has to lend boxes. In half of the cases partners are
     called for whatever is left.
     """
-    cubes = import_module("powersum.answer.cubes")
+    cubes = import_module("powersum.run.cubes")
     names = ("FIRST_SECONDS", "CUBE_SECONDS", "SUM_SECONDS", "LONG_SECONDS", "LEAST_SECONDS", "PARTNER_SECONDS")
     with ExitStack() as stack:
         if seed % 2:
             stack.enter_context(patch.object(cubes, "PARTNER_GAP", -math.inf))
-            stack.enter_context(patch.object(import_module("powersum.answer.cube_partner"), "LEAST_SECONDS", 0.0))
+            stack.enter_context(patch.object(import_module("powersum.run.cube_partner"), "LEAST_SECONDS", 0.0))
         for name in names:
             stack.enter_context(patch.object(cubes, name, seconds))
         if caller_works:
@@ -141,7 +141,7 @@ def small_slices(
 
 
 def _silent(*_: object) -> Any:
-    return import_module("powersum.answer.cube").Report(math.inf, -math.inf, None, None, 0.0)
+    return import_module("powersum.run.cube").Report(math.inf, -math.inf, None, None, 0.0)
 
 
 def _doubtful(bound_cube: Callable[..., Any], doubt: float, seed: int) -> Callable[..., Any]:

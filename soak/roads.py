@@ -44,8 +44,8 @@ BOXES: Mapping[str, Any] = MappingProxyType(
 )
 SHORT_BOXES: Mapping[str, Any] = MappingProxyType(
     {
-        "powersum.answer.cube_road:TIGHTENING": 0.02,
-        "powersum.answer.workers.splits:LEAST_BOXES": 0,
+        "powersum.run.cube_road:TIGHTENING": 0.02,
+        "powersum.run.workers.splits:LEAST_BOXES": 0,
         "powersum.divide.tree_boxes:PASSES": 8,
         "powersum.divide.tree_boxes:FEW_PASSES": 2,
         **FEW_STEPS,
@@ -104,10 +104,10 @@ ROADS: Mapping[str, Road] = MappingProxyType(
         # The short road of small questions is closed, so that compiled elimination has to answer them.
         "compiled": Road(
             patches={
-                "powersum.answer.solver:small_elimination": lambda: _nothing,
-                "powersum.answer.marginals:small_elimination": lambda: _nothing,
-                "powersum.answer.engine:small_elimination": lambda: _nothing,
-                "powersum.answer.engine:PATIENCE": 0,
+                "powersum.run.solver:small_elimination": lambda: _nothing,
+                "powersum.api.marginals:small_elimination": lambda: _nothing,
+                "powersum.api.engine:small_elimination": lambda: _nothing,
+                "powersum.api.engine:PATIENCE": 0,
             }
         ),
         "anytime": Road(NO_ELIMINATION),
@@ -124,7 +124,7 @@ ROADS: Mapping[str, Road] = MappingProxyType(
         "short-boxes": Road(patches=SHORT_BOXES),
         # Boxes are split at once, however little time there is; then they are searched before, too.
         "boxes": Road(BOXES, SHORT_BOXES),
-        "searched-boxes": Road(BOXES, {**SHORT_BOXES, "powersum.answer.workers.splits:SEARCHING": 1.0}),
+        "searched-boxes": Road(BOXES, {**SHORT_BOXES, "powersum.run.workers.splits:SEARCHING": 1.0}),
         "wide-boxes": Road({**BOXES, "held_table": 8.0}, {**SHORT_BOXES, **SOMETIMES_WIDE}),
         "bound-boxes": Road(
             patches={**BOUND_BOXES, "powersum.bounds.tree.fixed_tree:FixedTree.grown": lambda: _nothing}
@@ -158,7 +158,7 @@ def schedule(name: str, trouble: Trouble) -> Any:
     fields = dict(ROADS[name].schedule)
     if not trouble.step:
         fields.update(SHORT_TURNS)
-    return import_module("powersum.answer.tuning").Schedule(**fields)
+    return import_module("powersum.run.tuning").Schedule(**fields)
 
 
 class Injected(Exception):

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+
+from powersum.model.above import ABOVE, above
 
 SOURCE = Path(__file__).resolve().parents[1] / "src"
 PACKAGE = SOURCE / "powersum"
@@ -24,31 +27,26 @@ BELOW: dict[str, tuple[str, ...]] = {
     "search": ("bounds", "assign"),
     "sums": ("bounds", "assign"),
     "divide": ("search", "sums"),
-    "answer": ("divide",),
-    "decisions": ("answer", "formats"),
-    "learn": ("answer",),
-    "jax": ("answer",),
-    "torch": ("answer",),
-    "report": ("answer", "formats", "generate"),
-    "reproduce": ("report",),
-    "explore": ("report",),
-    "cli": ("reproduce", "explore", "decisions"),
+    "run": ("divide",),
+    "api": ("run", "formats"),
+    "decisions": ("api",),
+    "learn": ("api",),
+    "jax": ("api",),
+    "torch": ("api",),
+    "app": ("app/cli",),
+    "app/report": ("api", "generate"),
+    "app/reproduce": ("app/report",),
+    "app/explore": ("app/report",),
+    "app/cli": ("app/reproduce", "app/explore", "decisions"),
 }
 """The rooms that each room is built on, directly; it may import from them and from all that they are built on."""
 
-LAZY_EDGES = {
-    ("model/model.py", "interop"): "Model.from_tables hands over to the reader of tables",
-    ("model/model.py", "report"): "Model.plot and the notebook form draw",
-    ("model/certificate.py", "formats"): "Certificate.save writes a file whole or not at all",
-    ("model/explanation.py", "report"): "Explanation.plot draws",
-    ("model/question.py", "formats"): "a question about a path reads the file",
-    ("model/result.py", "answer"): "Result.explain asks more questions",
-    ("model/result.py", "report"): "Result.plot and the notebook form draw",
-    ("model/result.py", "formats"): "Result.save writes a file whole or not at all, Result.load reads it",
-}
-"""Imports against the direction, inside functions only, each for a method that is there for convenience."""
-
 HALL = {"__init__.py", "__main__.py", "_version.py", "py.typed"}
+
+
+def room_of(parts: Sequence[str]) -> str:
+    """The room of a module, given the folders on the way to it; the rooms of ``app`` are told apart."""
+    return "/".join(parts[: 2 if parts[0] == "app" and len(parts) > 1 else 1])
 
 
 def allowed(room: str) -> set[str]:
@@ -56,17 +54,10 @@ def allowed(room: str) -> set[str]:
     return {room}.union(*(allowed(below) for below in BELOW[room]))
 
 
-def imports_of(path: Path) -> list[tuple[str, bool, int]]:
-    """Modules of the package that a file imports, whether inside a function, and the line."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    inside = {
-        id(node)
-        for function in ast.walk(tree)
-        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
-        for node in ast.walk(function)
-    }
-    found: list[tuple[str, bool, int]] = []
-    for node in ast.walk(tree):
+def imports_of(path: Path) -> list[tuple[str, int]]:
+    """Modules of the package that a file imports, inside functions too, and the line."""
+    found: list[tuple[str, int]] = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if not isinstance(node, ast.Import | ast.ImportFrom):
             continue
         if isinstance(node, ast.Import):
@@ -76,7 +67,7 @@ def imports_of(path: Path) -> list[tuple[str, bool, int]]:
             names = [node.module or ""]
             if node.module == "powersum":
                 names = [f"powersum.{alias.name}" for alias in node.names]
-        found += [(name, id(node) in inside, node.lineno) for name in names if name.split(".")[0] == "powersum"]
+        found += [(name, node.lineno) for name in names if name.split(".")[0] == "powersum"]
     return found
 
 
@@ -86,32 +77,35 @@ FILES = sorted(path for path in PACKAGE.rglob("*.py") if path.parent != PACKAGE)
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
 def test_imports_follow_the_road(path: Path) -> None:
     name = path.relative_to(PACKAGE).as_posix()
-    room = name.split("/")[0]
+    room = room_of(path.parent.relative_to(PACKAGE).parts)
     wrong = []
-    for module, lazy, line in imports_of(path):
-        target = module.split(".")[1] if "." in module else ""
+    for module, line in imports_of(path):
+        target = room_of(module.split(".")[1:]) if "." in module else ""
         if target in allowed(room) or target in {"", "_version", "__version__"}:
-            continue
-        if lazy and (name, target) in LAZY_EDGES:
             continue
         wrong.append(f"{name}:{line} imports {module}")
     assert not wrong
 
 
-def test_every_listed_exception_is_still_needed() -> None:
-    used = {
-        (name, module.split(".")[1])
-        for name in {name for name, _ in LAZY_EDGES}
-        for module, lazy, _ in imports_of(PACKAGE / name)
-        if lazy and "." in module
-    }
-    assert set(LAZY_EDGES) <= used
+@pytest.mark.parametrize("name", ABOVE)
+def test_what_models_and_results_find_above_is_there(name: str) -> None:
+    """The table is the only way up: none of its modules is in the room itself or in one below, and all have users."""
+    target = room_of(ABOVE[name].split(".")[1:])
+    assert target not in allowed("model")
+    assert callable(above(name))
+    users = [
+        path for path in (PACKAGE / "model").glob("*.py") if f'above("{name}")' in path.read_text(encoding="utf-8")
+    ]
+    assert users
 
 
 def test_nothing_else_lies_in_the_hall() -> None:
     lying = {path.name for path in PACKAGE.iterdir() if path.is_file()}
     assert lying == HALL
     rooms = {path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name != "__pycache__"}
+    rooms |= {
+        f"app/{path.name}" for path in (PACKAGE / "app").iterdir() if path.is_dir() and path.name != "__pycache__"
+    }
     assert rooms == set(BELOW)
 
 

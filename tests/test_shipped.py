@@ -17,7 +17,7 @@ import pytest
 from typer.main import get_command
 
 import powersum as ps
-from powersum.cli.app import app, run_app
+from powersum.app.cli.app import app, run_app
 from powersum.formats import write_evidence, write_query
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -151,7 +151,7 @@ def test_the_wheel_has_everything(tmp_path: Path) -> None:
         }
         assert f"{package}/py.typed" in ours
         assert ours <= packed
-    assert {"powersum/report/page.html", "powersum/report/page.css", "powersum/report/page.js"} <= packed
+    assert {"powersum/app/report/page.html", "powersum/app/report/page.css", "powersum/app/report/page.js"} <= packed
     assert not any(name.startswith(("tests", "docs", "soak", "benchmarks")) for name in packed)
 
 

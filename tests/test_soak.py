@@ -27,8 +27,8 @@ from soak.shrink import shrunk
 from soak.workers import Worker
 
 import powersum as ps
-from powersum.answer import cube, cubes
 from powersum.model.certificate import Certificate
+from powersum.run import cube, cubes
 
 N_CASES = 3000
 """Cases of the soak that are part of the tests: about a minute."""

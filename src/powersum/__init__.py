@@ -8,13 +8,13 @@ from powersum._version import __version__
 
 if TYPE_CHECKING:
     from powersum import generate, learn
-    from powersum.answer.bounding import bound
-    from powersum.answer.engine import Engine
-    from powersum.answer.gradient import Gradient, bound_and_gradient
-    from powersum.answer.many import solve_many
-    from powersum.answer.marginals import Marginals, marginals
-    from powersum.answer.solver import Solver, solve
-    from powersum.answer.stream import Answer, solve_each
+    from powersum.api.bounding import bound
+    from powersum.api.engine import Engine
+    from powersum.api.gradient import Gradient, bound_and_gradient
+    from powersum.api.many import solve_many
+    from powersum.api.marginals import Marginals, marginals
+    from powersum.api.stream import Answer, solve_each
+    from powersum.app.report.html import write_report
     from powersum.core.errors import InputError
     from powersum.decisions.deciding import decide
     from powersum.decisions.decision import Decision
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from powersum.model.model import Model
     from powersum.model.query import Query
     from powersum.model.result import Residuals, Result, Snapshot, Status
-    from powersum.report.html import write_report
+    from powersum.run.solver import Solver, solve
 
 
 __all__ = [
@@ -73,12 +73,12 @@ __all__ = [
 # loaded; a module stands for itself, other names for its parts.
 _LAZY = MappingProxyType(
     {
-        "Engine": "powersum.answer.engine",
-        **dict.fromkeys(("Gradient", "bound_and_gradient"), "powersum.answer.gradient"),
+        "Engine": "powersum.api.engine",
+        **dict.fromkeys(("Gradient", "bound_and_gradient"), "powersum.api.gradient"),
         "generate": "powersum.generate",
         "learn": "powersum.learn",
-        "bound": "powersum.answer.bounding",
-        "solve_many": "powersum.answer.many",
+        "bound": "powersum.api.bounding",
+        "solve_many": "powersum.api.many",
         "InputError": "powersum.core.errors",
         "decide": "powersum.decisions.deciding",
         "Decision": "powersum.decisions.decision",
@@ -86,11 +86,11 @@ _LAZY = MappingProxyType(
         "read_diagram": "powersum.formats.diagrams",
         "Model": "powersum.model.model",
         "Query": "powersum.model.query",
-        **dict.fromkeys(("Marginals", "marginals"), "powersum.answer.marginals"),
-        **dict.fromkeys(("Solver", "solve"), "powersum.answer.solver"),
-        **dict.fromkeys(("Answer", "solve_each"), "powersum.answer.stream"),
+        **dict.fromkeys(("Marginals", "marginals"), "powersum.api.marginals"),
+        **dict.fromkeys(("Solver", "solve"), "powersum.run.solver"),
+        **dict.fromkeys(("Answer", "solve_each"), "powersum.api.stream"),
         **dict.fromkeys(("Residuals", "Result", "Snapshot", "Status"), "powersum.model.result"),
-        "write_report": "powersum.report.html",
+        "write_report": "powersum.app.report.html",
         **dict.fromkeys(
             ("read", "read_evidence", "read_names", "read_order", "read_query", "to_uai", "write"), "powersum.formats"
         ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from powersum.cli import main
+from powersum.app.cli import main
 
 if __name__ == "__main__":
     main()

@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import powersum as ps
-from powersum.answer.tuning import Schedule
 from powersum.bounds.affordable import NAMES, affordable, decomposed_bytes
 from powersum.bounds.single import SingleFactors, single_bound
 from powersum.core.arrays import FloatArray
 from powersum.model.query import Query
 from powersum.prepare.ordering import elimination_order
 from powersum.prepare.simplify import simplify
+from powersum.run.tuning import Schedule
 from tests.oracle import exact_value
 from tests.strategies import weighted_models
 

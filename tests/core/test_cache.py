@@ -155,7 +155,7 @@ def test_other_insides_of_numba_have_their_own_way(package: Path, tmp_path: Path
 def test_an_unrelated_source_keeps_the_code(package: Path, tmp_path: Path) -> None:
     there = environment(package, POWERSUM_CACHE_DIR=str(tmp_path / "kept"))
     ask(there)
-    with (package / "powersum/cli/app.py").open("a", encoding="utf-8") as file:
+    with (package / "powersum/app/cli/app.py").open("a", encoding="utf-8") as file:
         file.write("# a remark\n")
     assert ask(there)[0] == "106 1"
 

@@ -26,10 +26,10 @@ from powersum.divide.splitting import Splitting
 from powersum.generate import grid
 from powersum.model.rounding import elimination_error
 from powersum.prepare.ordering import elimination_order
-from tests.answer.proofs import truth, verified
 from tests.cases import Case, bushy_case, case, hard_case
 from tests.clock import Ticks
 from tests.oracle import exact_value
+from tests.run.proofs import truth, verified
 
 ROUNDING = 1e-10
 """The oracle has a rounding of its own."""

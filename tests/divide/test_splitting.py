@@ -13,12 +13,6 @@ import pytest
 
 import powersum as ps
 import powersum_check as pc
-from powersum.answer.certificate import certificate_of, ground_of
-from powersum.answer.lending import search_lent, split_lent
-from powersum.answer.proofs import by_splitting
-from powersum.answer.tuning import Schedule
-from powersum.answer.workers import splits
-from powersum.answer.workers.splits import Splits
 from powersum.assign.evaluator import Evaluator
 from powersum.bounds.tree.covering_tree import CoveringTree
 from powersum.bounds.tree.descent import Curvature
@@ -33,6 +27,12 @@ from powersum.model.question import Question
 from powersum.prepare.fewer_states import with_states
 from powersum.prepare.ordering import elimination_order
 from powersum.prepare.problem import Problem
+from powersum.run.certificate import certificate_of, ground_of
+from powersum.run.lending import search_lent, split_lent
+from powersum.run.proofs import by_splitting
+from powersum.run.tuning import Schedule
+from powersum.run.workers import splits
+from powersum.run.workers.splits import Splits
 from tests.cases import Case, bushy_case, case, hard_case
 from tests.check.helpers import to_check
 from tests.exact.test_count_proof import saved

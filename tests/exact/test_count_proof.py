@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 import powersum as ps
 import powersum_check as pc
-from powersum.answer.certificate import certificate_of, ground_of
-from powersum.answer.proofs import by_conditioning
 from powersum.exact.count_proof import conditioning_arrays
 from powersum.model.certificate import Certificate
 from powersum.model.question import Question
 from powersum.prepare.simplify import simplify
+from powersum.run.certificate import certificate_of, ground_of
+from powersum.run.proofs import by_conditioning
 from tests.check.helpers import to_check
 from tests.exact.test_counting import counted, structured
 from tests.oracle import exact_value

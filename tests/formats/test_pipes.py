@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from powersum.formats.files import load
+from powersum.core.files import load
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="pipes with names are of POSIX")
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from powersum.core.errors import InputError
+from powersum.core.files import COMPRESSED_SUFFIXES
 from powersum.formats import _READERS, _WRITERS, MODEL_SUFFIXES, read, write
-from powersum.formats.files import COMPRESSED_SUFFIXES
 from powersum.model.mapped import mapped_file
 from powersum.model.model import Model
 from tests.formats.helpers import assert_same, random_network, refusal
@@ -75,7 +75,7 @@ def test_a_single_state_is_written_only_where_it_can_be_read(tmp_path: Path, suf
 
 @pytest.mark.parametrize("packed", COMPRESSED_SUFFIXES)
 def test_damaged_compressed_mapped_models_are_refused(tmp_path: Path, model: Model, packed: str) -> None:
-    from powersum.formats.files import saving
+    from powersum.core.files import saving
 
     write(model, tmp_path / "m.psm")
     whole = (tmp_path / "m.psm").read_bytes()

@@ -208,7 +208,7 @@ class TestRefused:
         assert "is empty" in refusal(read, saved(tmp_path, pack(b""), "e" + suffix))
 
     def test_compressed_bomb(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("powersum.formats.files.MAX_BYTES", 1 << 20)
+        monkeypatch.setattr("powersum.core.files.MAX_BYTES", 1 << 20)
         path = saved(tmp_path, gzip.compress(bytes(1 << 22)), "bomb.uai.gz")
         assert "too much" in refusal(read, path)
 
@@ -288,7 +288,7 @@ class TestWriting:
         class FullDisk(io.BytesIO):
             write = full  # type: ignore[assignment]
 
-        monkeypatch.setattr("powersum.formats.files.open", lambda *_: FullDisk(), raising=False)
+        monkeypatch.setattr("powersum.core.files.open", lambda *_: FullDisk(), raising=False)
         message = refusal(lambda p: write(model, p), path)
         assert message == "cannot be written (No space left on device)"
         monkeypatch.undo()

@@ -11,7 +11,7 @@ import pytest
 
 import powersum as ps
 from powersum import InputError, Model, Query
-from powersum.answer.comparison import compare
+from powersum.api.comparison import compare
 from powersum.formats.evidence import write_evidence
 from powersum.formats.order import write_order
 from powersum.formats.query import write_query

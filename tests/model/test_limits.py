@@ -13,7 +13,7 @@ import pytest
 
 import powersum as ps
 from powersum import InputError, Model
-from powersum.answer.comparison import compare
+from powersum.api.comparison import compare
 from powersum.model.limits import Limits, memory_bytes
 from powersum.prepare.simplify import simplify
 

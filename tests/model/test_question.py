@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import powersum as ps
 from powersum import InputError, Model, Query
-from powersum.answer.comparison import compare
+from powersum.api.comparison import compare
 from powersum.model.question import Question
 
 CLINIC = Model.from_tables(

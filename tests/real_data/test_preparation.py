@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from benchmarks.instances import DATA, model_file
 
+from powersum.app.reproduce.instances import FIGURE_3, SUPPLEMENT_C, check_folder, diagnostic, pedigrees
 from powersum.formats import read, read_order, read_query
 from powersum.model.query import Query
 from powersum.prepare.ordering import elimination_order, induced_width
 from powersum.prepare.simplify import simplify
-from powersum.reproduce.instances import FIGURE_3, SUPPLEMENT_C, check_folder, diagnostic, pedigrees
 from tests.data import needs_data
 
 pytestmark = needs_data

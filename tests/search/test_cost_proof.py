@@ -10,12 +10,12 @@ import pytest
 
 import powersum as ps
 import powersum_check as pc
-from powersum.answer.certificate import certificate_of, ground_of
-from powersum.answer.proofs import by_branching
 from powersum.core import work_time as time
 from powersum.model.certificate import Certificate
 from powersum.model.question import Question
 from powersum.prepare.simplify import simplify
+from powersum.run.certificate import certificate_of, ground_of
+from powersum.run.proofs import by_branching
 from powersum.search.costs import Costs, CostSearch
 from tests.check.helpers import to_check
 from tests.check.writer import Draft

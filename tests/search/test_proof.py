@@ -17,8 +17,8 @@ from powersum.prepare.ordering import elimination_order
 from powersum.search.and_or import AndOr
 from powersum.search.proof import SearchProof
 from powersum.search.values import new_values
-from tests.answer.proofs import CLOSE, draft_of, of_max, truth, verified
 from tests.cases import Case, bushy_case, hard_case
+from tests.run.proofs import CLOSE, draft_of, of_max, truth, verified
 from tests.search.test_search import searched
 
 Kind = Callable[..., Case]

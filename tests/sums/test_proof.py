@@ -8,17 +8,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from powersum.answer.proofs import by_sums, by_sums_given
 from powersum.bounds.tree.covering_tree import CoveringTree
 from powersum.bounds.tree.look_up import heuristic_of
 from powersum.core.progress import Progress
 from powersum.model.query import Query
 from powersum.prepare.ordering import elimination_order
+from powersum.run.proofs import by_sums, by_sums_given
 from powersum.sums import partial_sum
 from powersum.sums.partial_sum import PartialSum
-from tests.answer.proofs import CLOSE, draft_of, of_max, truth, verified
 from tests.cases import Case, bushy_case, hard_case
 from tests.oracle import assignment_value
+from tests.run.proofs import CLOSE, draft_of, of_max, truth, verified
 
 SHARES = [0.1, 1e-3, 0.0]
 

@@ -11,21 +11,21 @@ from typing import Any
 
 import numpy as np
 
-from powersum.answer.bounding import bound
-from powersum.answer.solver import solve
+from powersum.api.bounding import bound
 from powersum.bounds.protocol import FAULT
 from powersum.core.errors import InputError
+from powersum.core.files import PathLike
 from powersum.core.interrupt import Interrupt, interruptible
 from powersum.decisions.accumulator import Accumulated, Table
 from powersum.decisions.decision import Decision, PolicyRule
 from powersum.decisions.policies import Improver, Rule, TooWide
 from powersum.decisions.stages import Stages, influenced_by, requisite
 from powersum.formats.diagrams import read_diagram
-from powersum.formats.files import PathLike
 from powersum.model.diagram import Choice, Diagram
 from powersum.model.limits import Limits, flag
 from powersum.model.model import Model
 from powersum.model.result import Status
+from powersum.run.solver import solve
 
 DEFAULT_TIME = 60.0
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from powersum.core.arrays import IntArray
 from powersum.core.errors import InputError
-from powersum.formats.files import saving
+from powersum.core.files import saving
 from powersum.model.model import Model, StateKey
 from powersum.model.result import Status
 from powersum.model.strict_json import strict_json

@@ -231,7 +231,7 @@ class SplitTree:
         return self._tree.bound()
 
     def certified(self) -> tuple[Forest, float]:
-        """The tree's own part of a proof: boxes are proven by :func:`powersum.answer.proofs.by_splitting`."""
+        """The tree's own part of a proof: boxes are proven by :func:`powersum.run.proofs.by_splitting`."""
         return self._tree.certified()
 
     def decode(self) -> IntArray:

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from powersum.core.errors import InputError
-from powersum.formats.files import COMPRESSED_SUFFIXES, PathLike, plain_name, shown
+from powersum.core.files import COMPRESSED_SUFFIXES, PathLike, plain_name, shown
 from powersum.model.model import Model
 
 if TYPE_CHECKING:

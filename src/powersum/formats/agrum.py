@@ -11,8 +11,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from powersum.core.errors import InputError
+from powersum.core.files import PathLike, load, plain_name, saving, shown
 from powersum.formats.agrum_checks import look
-from powersum.formats.files import PathLike, load, plain_name, saving, shown
 from powersum.interop.pyagrum import from_pyagrum, import_pyagrum, to_pyagrum
 from powersum.model.model import Model
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from powersum.core.arrays import FloatArray
 from powersum.core.errors import InputError
+from powersum.core.files import PathLike, shown
 from powersum.formats.decimals import MIN_NORMAL, NOT_NUMERIC, Decimals
-from powersum.formats.files import PathLike, shown
 from powersum.formats.tokens import readable
 from powersum.formats.xml import walk
 from powersum.interop.checks import INFLUENCE_DIAGRAM

@@ -10,8 +10,8 @@ import numpy as np
 
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.errors import InputError
+from powersum.core.files import PathLike, load
 from powersum.formats.decimals import logs_of
-from powersum.formats.files import PathLike, load
 from powersum.formats.network import Network, short
 from powersum.model.model import Model
 

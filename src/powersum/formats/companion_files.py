@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from powersum.formats.files import PathLike, plain_name
+from powersum.core.files import PathLike, plain_name
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from powersum.core.errors import InputError
-from powersum.formats.files import PathLike, load, plain_name, shown
+from powersum.core.files import PathLike, load, plain_name, shown
 from powersum.formats.tokens import first_word, load_text, read_numbers, without_comments
 from powersum.formats.uai import read_cardinalities, read_scopes, table_places
 from powersum.model.diagram import Diagram

@@ -8,7 +8,7 @@ import numpy as np
 
 from powersum.core.arrays import IntArray, starts_of
 from powersum.core.errors import InputError
-from powersum.formats.files import PathLike, saving, shown
+from powersum.core.files import PathLike, saving, shown
 from powersum.formats.tokens import Numbers, read_numbers, read_text
 from powersum.model.keys import Place, whole
 from powersum.model.limits import whole_number

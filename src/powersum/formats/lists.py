@@ -6,7 +6,7 @@ import numpy as np
 
 from powersum.core.arrays import IntArray
 from powersum.core.errors import InputError
-from powersum.formats.files import PathLike, shown
+from powersum.core.files import PathLike, shown
 from powersum.formats.tokens import Numbers, read_numbers, read_text
 
 

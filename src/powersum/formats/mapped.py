@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 from powersum.core.errors import InputError
-from powersum.formats.files import PathLike, load, plain_name, reason, saving, shown
+from powersum.core.files import PathLike, load, plain_name, reason, saving, shown
 from powersum.model.mapped import held_arrays, map_arrays, write_arrays
 from powersum.model.model import Model
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from powersum.core.errors import InputError
-from powersum.formats.files import PathLike, load, shown
+from powersum.core.files import PathLike, load, shown
 from powersum.model.model import Model
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from powersum.core.arrays import FloatArray, starts_of
 from powersum.core.errors import InputError
-from powersum.formats.files import PathLike, shown
+from powersum.core.files import PathLike, shown
 from powersum.interop.distributions import MAX_ENTRIES, sums_to_one, with_sum_note
 from powersum.model.model import Model
 

@@ -8,7 +8,7 @@ from itertools import product
 from xml.sax.saxutils import escape
 
 from powersum.core.errors import InputError
-from powersum.formats.files import PathLike, saving, shown
+from powersum.core.files import PathLike, saving, shown
 from powersum.formats.words import words_of
 from powersum.formats.xmlbif import ORDER
 from powersum.interop.distributions import factor_of_each

@@ -8,7 +8,7 @@ import numpy as np
 
 from powersum.core.arrays import IntArray
 from powersum.core.errors import InputError
-from powersum.formats.files import PathLike, saving, shown
+from powersum.core.files import PathLike, saving, shown
 from powersum.formats.lists import read_list, refuse_repeats
 from powersum.model.keys import whole
 from powersum.model.model import Model

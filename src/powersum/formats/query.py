@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from powersum.formats.files import PathLike, saving
+from powersum.core.files import PathLike, saving
 from powersum.formats.lists import read_list, refuse_repeats
 from powersum.model.keys import Place, whole
 from powersum.model.model import Model

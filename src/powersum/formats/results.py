@@ -12,7 +12,7 @@ import numpy as np
 
 from powersum.core.arrays import FloatArray
 from powersum.core.errors import InputError
-from powersum.formats.files import PathLike, load, reason, shown
+from powersum.core.files import PathLike, load, reason, shown
 from powersum.formats.tokens import readable
 
 TASKS = ("PR", "MAR", "MAP", "MMAP")

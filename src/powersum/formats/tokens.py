@@ -11,8 +11,8 @@ import numpy as np
 
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.errors import InputError
+from powersum.core.files import PathLike, load, shown
 from powersum.formats.decimals import NOT_NUMERIC, Decimals
-from powersum.formats.files import PathLike, load, shown
 
 # Shorter texts are read with Python's own float: loading the compiled scanner would take longer than reading them.
 COMPILED_FROM_BYTES = 4 << 20

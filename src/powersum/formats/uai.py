@@ -9,7 +9,7 @@ import numpy as np
 
 from powersum.core.arrays import FloatArray, IntArray, starts_of
 from powersum.core.errors import InputError
-from powersum.formats.files import PathLike, saving, shown
+from powersum.core.files import PathLike, saving, shown
 from powersum.formats.scopes import walk
 from powersum.formats.tokens import Numbers, first_word, load_text, read_numbers, without_comments
 from powersum.formats.uai_agrum import agrum_scopes

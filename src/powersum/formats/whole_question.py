@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from powersum.core.files import PathLike, plain_name
 from powersum.formats.evidence import write_evidence
-from powersum.formats.files import PathLike, plain_name
 from powersum.formats.query import write_query
 from powersum.formats.uai import write_uai
 from powersum.model.model import Model, VariableKey

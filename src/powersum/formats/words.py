@@ -8,8 +8,8 @@ import numpy as np
 
 from powersum.core.arrays import IntArray
 from powersum.core.errors import InputError
+from powersum.core.files import PathLike, shown
 from powersum.formats.decimals import LARGEST_EXPONENT, MIN_NORMAL, log_of_decimal
-from powersum.formats.files import PathLike, shown
 from powersum.model.model import Model, log_of_probabilities
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from xml.parsers import expat
 
 from powersum.core.errors import InputError
-from powersum.formats.files import PathLike, reason, shown
+from powersum.core.files import PathLike, reason, shown
 
 DEEPEST = 32
 """Elements within elements; the formats have a handful."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from powersum.core.errors import InputError
+from powersum.core.files import PathLike, load
 from powersum.formats.decimals import logs_of
-from powersum.formats.files import PathLike, load
 from powersum.formats.network import Network, short
 from powersum.formats.xml import walk
 from powersum.interop.checks import INFLUENCE_DIAGRAM

@@ -12,8 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from powersum.answer.gradient import Gradient
-from powersum.answer.layer import bounds_and_slopes, check_gradient, check_numbers
+from powersum.api.gradient import Gradient
+from powersum.api.layer import bounds_and_slopes, check_gradient, check_numbers
 
 __all__ = ["differentiable"]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from powersum.answer.gradient import Gradient
+from powersum.api.gradient import Gradient
 from powersum.core.arrays import FloatArray
 from powersum.core.errors import InputError
 from powersum.learn.example import Example

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from powersum.core.files import saving
+
 QUICK = 1
 """How hard arrays are packed: a fifth of the usual time, for files half as large again."""
 
@@ -35,8 +37,6 @@ class Certificate:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the file; it appears under its name once all of it has been written."""
-        from powersum.formats.files import saving
-
         with saving(path) as file, zipfile.ZipFile(file, "w") as archive:
             # Fixed times: equal proofs give equal files.
             archive.writestr(zipfile.ZipInfo("head.json"), json.dumps(self.head, allow_nan=False))

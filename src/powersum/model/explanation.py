@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from powersum.model.above import above
 from powersum.model.interval import Interval
 from powersum.model.model import StateKey
 from powersum.model.strict_json import strict
@@ -142,9 +143,8 @@ class Explanation:
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw what each other state would cost, or how far table entries may move where nothing is maximised."""
-        from powersum.report.explanation import plot_explanation
-
-        return plot_explanation(self, ax)
+        found: Axes = above("plot_explanation")(self, ax)
+        return found
 
 
 def _evidence_row(one: Without) -> tuple[str, ...]:

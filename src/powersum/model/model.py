@@ -11,6 +11,7 @@ import numpy as np
 
 from powersum.core.arrays import FloatArray, IntArray, frozen, starts_of
 from powersum.core.errors import InputError
+from powersum.model.above import above
 from powersum.model.keys import (
     as_text,
     label_text,
@@ -169,9 +170,8 @@ class Model:
         >>> model.names, model.states
         (('rain', 'wet'), (('no', 'yes'), ('dry', 'wet')))
         """
-        from powersum.interop.tables import model_from_tables
-
-        return model_from_tables(tables, states, log=log, directed=directed)
+        found: Model = above("model_from_tables")(tables, states, log=log, directed=directed)
+        return found
 
     @property
     def n_variables(self) -> int:
@@ -335,20 +335,17 @@ class Model:
         ax
             Where to draw; a new figure if not given. Of a large model only what is nearest to the query is drawn.
         """
-        from powersum.report.graph import plot_model
-
-        return plot_model(self, maximize, evidence, assignment=assignment, ax=ax)
+        found: Axes = above("plot_model")(self, maximize, evidence, assignment=assignment, ax=ax)
+        return found
 
     def _repr_html_(self) -> str:
-        from powersum.report.notebook import model_html
-
-        return model_html(self)
+        found: str = above("model_html")(self)
+        return found
 
     def __str__(self) -> str:
         """Size, width and cost: what summing everything out would take. Found anew each time, unlike ``repr``."""
-        from powersum.report.notebook import model_text
-
-        return model_text(self)
+        found: str = above("model_text")(self)
+        return found
 
     def __repr__(self) -> str:
         kind = "Bayesian network" if self.directed else "Markov network"

@@ -12,6 +12,7 @@ import numpy as np
 
 from powersum.core.arrays import IntArray
 from powersum.core.errors import InputError
+from powersum.model.above import above
 from powersum.model.evidence import Evidence, Observed, evidence_of
 from powersum.model.keys import Place, as_text, listed
 from powersum.model.limits import Limits
@@ -218,9 +219,8 @@ def model_of(model: ModelLike) -> Model:
         return model
     if not isinstance(model, (str, os.PathLike)):
         raise InputError(f"model is {as_text(model)}: give a powersum.Model, or the path of a file")
-    from powersum.formats import read
-
-    return read(model)
+    found: Model = above("read")(model)
+    return found
 
 
 def function_of(function: Any, argument: str) -> None:

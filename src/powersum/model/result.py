@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from powersum.core.errors import InputError
+from powersum.core.files import load, saving, shown
+from powersum.model.above import above
 from powersum.model.certificate import Certificate
 from powersum.model.explanation import Explanation
 from powersum.model.interval import Interval
@@ -214,16 +216,12 @@ class Result:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write :meth:`to_json` to a file."""
-        from powersum.formats.files import saving
-
         with saving(path) as handle:
             handle.write((self.to_json() + "\n").encode())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Result:
         """Read what :meth:`save` wrote."""
-        from powersum.formats.files import load, shown
-
         try:
             return cls.from_json(load(path))
         except InputError as error:
@@ -231,9 +229,8 @@ class Result:
             raise InputError(message if message.startswith(shown(path)) else f"{shown(path)}: {message}") from None
 
     def _repr_html_(self) -> str:
-        from powersum.report.notebook import result_html
-
-        return result_html(self)
+        found: str = above("result_html")(self)
+        return found
 
     def explain(self, model: ModelLike, **options: Any) -> Explanation:
         """What this answer rests on; prints as a table.
@@ -267,15 +264,13 @@ class Result:
         rain=no          0.8  0      0                 1.4
         rain=no, wet=1   0.1  0      0                 0.175
         """
-        from powersum.answer.explanation import explain
-
-        return explain(self, model, **options)
+        found: Explanation = above("explain")(self, model, **options)
+        return found
 
     def plot(self, ax: Axes | None = None, *, against: str = "seconds") -> Axes:
         """Draw the bounds against time (``"seconds"``) or sweeps (``"sweep"``); returns the axes."""
-        from powersum.report.curves import plot_history
-
-        return plot_history(self, ax, against=against)
+        found: Axes = above("plot_history")(self, ax, against=against)
+        return found
 
 
 def _refuse(word: str) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 
-from powersum.answer.gradient import Gradient
-from powersum.answer.layer import bounds_and_slopes, check_gradient, check_numbers
+from powersum.api.gradient import Gradient
+from powersum.api.layer import bounds_and_slopes, check_gradient, check_numbers
 
 __all__ = ["differentiable"]
 

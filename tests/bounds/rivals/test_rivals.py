@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from powersum.answer.bounding import bound
+from powersum.api.bounding import bound
 from powersum.bounds.registry import METHODS
 from powersum.bounds.rivals import BASELINES
 from powersum.bounds.rivals.mini_buckets import MiniBuckets

@@ -1,0 +1,414 @@
+"""``bound``: from a model and a question to a guaranteed upper bound, in one call."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from powersum.assign.repair import repaired
+from powersum.bounds.protocol import Provable, Tightener
+from powersum.bounds.registry import (
+    DEFAULT_METHOD,
+    check_counted,
+    check_options,
+    check_provable,
+    method_named,
+    start_method,
+)
+from powersum.bounds.run import Callback, Outcome, run
+from powersum.cluster.executor import ExecutorLike, check_executor
+from powersum.core.clock import loading, working_time
+from powersum.core.errors import InputError
+from powersum.core.interrupt import interruptible
+from powersum.core.memory import memory_left, memory_usually_left
+from powersum.core.work_time import counted_by, metered
+from powersum.model.certificate import Certificate
+from powersum.model.interval import SAME
+from powersum.model.limits import Limits, flag, whole_number
+from powersum.model.mapped import mapped_file
+from powersum.model.model import VariableKey
+from powersum.model.query import Query
+from powersum.model.question import EvidenceLike, ModelLike, Question, function_of
+from powersum.model.result import Result, Snapshot, Status
+from powersum.model.rounding import certain
+from powersum.run.board import proven, same_value, too_inexact
+
+if TYPE_CHECKING:
+    from powersum.core.arrays import IntArray
+    from powersum.divide.splitting import Splitting
+    from powersum.prepare.problem import Problem
+    from powersum.prepare.proof import Forest
+
+# The tail of block descent is long: ten sweeps that gain less than this will hardly be followed by better ones.
+DEFAULT_CHANGE = 1e-6
+# For calls that say neither how many sweeps nor how long.
+DEFAULT_SWEEPS = 500
+# Options of methods that are whole numbers, and the least they may be.
+WHOLE_OPTIONS = MappingProxyType({"ibound": 0, "inner_steps": 1})
+
+TREE_BYTES = 0.6
+"""Share of the memory for a tree whose boxes are split later."""
+
+PARTED_LACKS = ("ibound", "memory", "wiring")
+"""Options of ``gdd`` that it does not have in parts."""
+
+
+def bound(
+    model: ModelLike,
+    maximize: Iterable[VariableKey] | str | None = None,
+    evidence: EvidenceLike | None = None,
+    *,
+    query: Query | None = None,
+    order: Sequence[VariableKey] | IntArray | None = None,
+    method: str = DEFAULT_METHOD,
+    sweeps: int | None = None,
+    time_limit: float | None = None,
+    target: float | None = None,
+    change: float | None = None,
+    threads: int = 1,
+    seed: int = 0,
+    work: float | None = None,
+    certificate: bool = False,
+    callback: Callback | None = None,
+    executor: ExecutorLike = None,
+    **options: Any,
+) -> Result:
+    """Bound the largest sum, the partition function or the most probable state from above.
+
+    The value bounded is ``max over x_B of sum over x_A`` of the product of all factors, where B are the variables in
+    ``maximize`` and A all others. The bound holds whenever the call ends: a limit costs tightness, never validity.
+    Ctrl-C and SIGTERM end it early and return the best bound so far.
+
+    Parameters
+    ----------
+    model
+        The model, which is not changed, or the path of its file.
+    maximize
+        Names or numbers of the variables to maximise; ``"all"`` for MAP, ``None`` for the log partition function. The
+        answer has them in this order.
+    evidence
+        Observed states, by names or numbers; likelihoods, as ``{"cough": {"no": 0.2, "yes": 0.8}}``, where not certain.
+        A dictionary, a list of pairs, or a row of a table (pandas Series, named tuple) without its missing values.
+    query
+        Any weights, and blocks of sums and maxima that alternate, in place of ``maximize``:
+        :meth:`powersum.Query.along`. The answer then names the outermost block of maxima.
+    order
+        Elimination order of all variables, first eliminated first, max variables last. Chosen if not given.
+    method
+        How the bound is tightened; see ``powersum.bounds.registry.METHODS``. ``auto`` is the tree and, with a limit of
+        time or work, boxes of max variables that it is tightened for, once growing it pays less.
+    sweeps, time_limit, target, change
+        When to stop: after so many sweeps; after so many seconds; once the bound is at or below ``target``; once ten
+        sweeps together gain less than ``change · max(1, |bound|)``. With neither ``sweeps`` nor ``time_limit`` there
+        are 500 sweeps, or fewer once ten of them gain less than a millionth.
+    threads, seed
+        Number of threads, which does not change the result, and the seed of what is drawn at random.
+    work
+        In place of ``time_limit``: so much work, in seconds that it takes on a machine of usual speed. The result is
+        then the same however fast or busy the machine is. For the methods ``auto``, ``tree`` and ``gdd``.
+    certificate
+        Whether the result shall have a ``certificate``, which ``powersum-check`` verifies; not every method can.
+    callback
+        Called with a :class:`~powersum.model.result.Snapshot` after every sweep.
+    executor
+        With method ``gdd``, workers that each take a part of the model: a number of processes, a
+        :class:`concurrent.futures.Executor`, or a ``dask.distributed.Client``. A model from a ``.psm`` file is then
+        neither read as a whole nor simplified, unless there is evidence.
+    **options
+        Options of the method, such as ``start="share"`` of ``gdd`` or ``memory="2G"`` of ``tree``; ``None`` means the
+        method's default.
+
+    Returns
+    -------
+    Result
+        With ``log_upper``, a decoded ``assignment`` of the maximised variables, the ``status`` and the ``history``.
+
+    Examples
+    --------
+    >>> import powersum as ps
+    >>> rain = ps.Model.from_factors([2, 2], [((0,), [0.8, 0.2]), ((0, 1), [[0.9, 0.1], [0.3, 0.7]])],
+    ...                              names=["rain", "wet"], states=[["no", "yes"], ["no", "yes"]])
+    >>> result = ps.bound(rain, maximize=["rain"], evidence={"wet": "yes"})
+    >>> dict(result.assignment)
+    {'rain': 'yes'}
+    """
+    started = working_time()
+    if sweeps is None and time_limit is None and work is None:
+        sweeps = DEFAULT_SWEEPS
+        change = DEFAULT_CHANGE if change is None else change
+    given = {name: value for name, value in options.items() if value is not None}
+    limits = Limits(
+        sweeps=sweeps,
+        time_limit=time_limit,
+        target=target,
+        change=change,
+        memory=given.get("memory"),
+        threads=threads,
+        seed=seed,
+        work=work,
+    )
+    function_of(callback, "callback")
+    automatic = method == DEFAULT_METHOD
+    method = method_named(method)
+    if work is not None:
+        check_counted(method)
+    check_options(method, given)
+    if flag(certificate, "certificate"):
+        check_provable(method)
+    memory = None
+    if limits.memory is not None:
+        memory = int(memory_left(limits.bytes) if work is None else memory_usually_left(limits.bytes))
+        given["memory"] = int(limits.bytes)
+    if executor is not None:
+        _check_parted(method, executor, given, certificate=certificate, counted=work is not None)
+    for name in given.keys() & WHOLE_OPTIONS.keys():
+        given[name] = whole_number(given[name], name, WHOLE_OPTIONS[name])
+    question = Question.of(model, maximize, evidence, query=query, order=order, limits=limits)
+    alternates = question.query.blocks is not None
+    if alternates and (executor is not None or method not in {DEFAULT_METHOD, "tree"}):
+        raise InputError(f"blocks that alternate take method 'tree' without an executor, not {method!r}")
+    eliminated = checked_order(question)
+    used = {
+        "sweeps": limits.sweeps,
+        "time_limit": limits.time_limit,
+        "work": limits.work,
+        "target": limits.target,
+        "change": limits.change,
+        "threads": limits.threads,
+        "seed": limits.seed,
+        "order": "automatic" if order is None else "given",
+        **given,
+    }
+    with interruptible() as interrupt, counted_by(limits.meter()), ExitStack() as stack:
+        if metered():
+            started = working_time()
+        # Compiled modules are imported where they are used, so that ``import powersum`` stays quick.
+        with loading():
+            from powersum.bounds.affordable import NAMES, affordable
+            from powersum.bounds.tree.covering_tree import CoveringTree
+            from powersum.divide.split_tree import SplitTree, is_splittable
+            from powersum.prepare.ordering import order_cost
+            from powersum.prepare.problem import Problem
+            from powersum.prepare.simplify import simplified
+            from powersum.prepare.sizes import order_sizes, question_sizes
+
+        as_it_is = executor is not None and not question.all_evidence and mapped_file(question.model) is not None
+        if as_it_is:
+            problem = Problem.whole(question.model, question.query.weights, {})
+        else:
+            problem = simplified(question)
+        sizes = question_sizes(question, problem)
+        log_error = problem.log_error
+        forest, log_proven, splitting = None, math.inf, None
+        if not problem.feasible or problem.model.n_variables == 0:
+            outcome, states, residuals = _without_search(problem, started, callback), np.empty(0, dtype=np.int64), None
+        else:
+            if as_it_is and eliminated is None:
+                # Any order will do, and to look for a good one would be to hold the graph of the whole.
+                chosen = np.argsort(problem.tau == 0, kind="stable")
+            else:
+                chosen = reduced_order(problem, eliminated, seed=limits.seed, time_limit=limits.seconds)
+                cost = order_cost(problem.model, chosen)
+                sizes.update(order_sizes(cost.width, cost.log2_total))
+            # A method is given the bytes that it may take itself.
+            splits = automatic and executor is None and "ibound" not in given and is_splittable(problem)
+            share = TREE_BYTES if splits and limits.seconds < math.inf else 1.0
+            granted = given if memory is None else {**given, "memory": int(share * memory)}
+            tightener: Tightener
+            if executor is not None:
+                from powersum.bounds.huge.method import in_parts
+
+                tightener = stack.enter_context(in_parts(problem, chosen, executor, seed=limits.seed, options=given))
+            elif automatic and not alternates:
+                tightener = affordable(
+                    problem, chosen, threads=limits.threads, seed=limits.seed, seconds=limits.seconds, **granted
+                )
+                method = NAMES[type(tightener)]
+                if splits and isinstance(tightener, CoveringTree):
+                    boxes = {} if memory is None else {"memory": (1.0 - share) * memory}
+                    tightener = SplitTree(
+                        problem, tightener, threads=limits.threads, seed=limits.seed, provable=certificate, **boxes
+                    )
+            else:
+                tightener = start_method(
+                    method, problem, chosen, threads=limits.threads, seed=limits.seed, options=granted
+                )
+            if certificate and not isinstance(tightener, Provable):
+                raise InputError("there is too little memory for a bound that a certificate can express")
+            outcome = run(
+                tightener,
+                limits,
+                log_constant=problem.log_constant,
+                log_error=problem.log_error,
+                started=started,
+                interrupt=interrupt,
+                callback=callback,
+            )
+            residuals = tightener.residuals()
+            sizes.update(tightener.sizes())
+            # An exact method decodes an optimum, which needs no repair.
+            decoded = tightener.decode()
+            seconds = min(1.0, 0.02 * limits.seconds)
+            if tightener.exact:
+                repair = None
+            elif as_it_is or alternates:
+                # The outermost maxima alone have states: repair needs all max variables.
+                # Its zeros are known to the parts only: the assignment is the decoded one, and may be impossible.
+                repair = decoded
+            else:
+                repair = repaired(problem, decoded, seconds=seconds, seed=limits.seed)
+            if tightener.exact:
+                log_error += tightener.log_error
+                outcome = replace(outcome, exact=True, reason="One table holds every bucket: the value is exact.")
+            elif repair is None:
+                outcome = _impossible(outcome, started, callback)
+            states = decoded if repair is None else repair
+            if certificate and outcome.log_upper > -math.inf:
+                assert isinstance(tightener, Provable)
+                if isinstance(tightener, SplitTree) and tightener.by_boxes:
+                    splitting = tightener.splitting
+                else:
+                    forest, log_proven = tightener.certified()
+    status = _status(problem, outcome)
+    # Too much rounding leaves no upper bound, from which a lower one could be read.
+    read = status is Status.OPTIMAL and outcome.log_upper < math.inf
+    log_lower = outcome.log_upper - 2.0 * log_error if read else -math.inf
+    reason = outcome.reason
+    if status is Status.OPTIMAL and not same_value(log_lower, outcome.log_upper):
+        status, reason = Status.BOUNDED, too_inexact(reason, log_lower, outcome.log_upper)
+    elif status is Status.OPTIMAL and outcome.log_upper - log_lower > SAME:
+        reason = proven(reason, log_lower, outcome.log_upper)
+    restored = None if status is Status.INFEASIBLE else problem.restore(states)
+    proof = None
+    unproven: tuple[str, ...] = ()
+    if certificate:
+        from powersum.run.certificate import shortfall
+
+        proof = _certificate(question, problem, outcome, log_lower, restored, forest, log_proven, splitting)
+        unproven = shortfall(proof, log_lower, outcome.log_upper)
+    from powersum import __version__
+
+    return Result(
+        log_upper=outcome.log_upper,
+        log_lower=log_lower,
+        assignment={} if restored is None else question.answer(restored),
+        status=status,
+        reason=reason,
+        history=outcome.history,
+        method=method,
+        options=used,
+        sizes=sizes,
+        version=__version__,
+        residuals=residuals,
+        notes=unproven,
+        question=question.asked(),
+        certificate=proof,
+    )
+
+
+def _check_parted(
+    method: str, executor: ExecutorLike, given: Mapping[str, Any], *, certificate: bool, counted: bool
+) -> None:
+    """Refuse what a bound in parts cannot have."""
+    check_executor(executor)
+    if method != "gdd":
+        raise InputError(f"an executor works on method gdd, not on {method}: give method='gdd'")
+    for name, wanted in (("certificate", certificate), ("work", counted), *((n, n in given) for n in PARTED_LACKS)):
+        if wanted:
+            raise InputError(f"{name} is not there for a bound in parts: give it without an executor")
+
+
+def _certificate(
+    question: Question,
+    problem: Problem,
+    outcome: Outcome,
+    log_lower: float,
+    states: IntArray | None,
+    forest: Forest | None,
+    log_proven: float,
+    splitting: Splitting | None,
+) -> Certificate:
+    """The proof of a bound; of both, where it is the value."""
+    from powersum.prepare.proof import Proof
+    from powersum.run.certificate import certificate_of, ground_of
+    from powersum.run.proofs import by_cases, by_contradiction, by_elimination, by_splitting
+
+    ground = ground_of(question, problem)
+    if not problem.feasible:
+        proof = by_contradiction(ground)
+    elif splitting is not None:
+        proof = by_splitting(ground, splitting)
+    elif forest is not None:
+        proof = Proof([ground.tree([forest])], log_proven + problem.log_constant)
+    else:
+        proof = by_elimination(ground) if outcome.log_upper > -math.inf else by_cases(ground)
+    chosen = question.query.max_variables.tolist()
+    # With blocks inside the maxima of the answer, its value is no elimination of sums: the bounds alone are proven.
+    if states is None or log_lower == -math.inf or question.query.blocks is not None:
+        chosen = []
+    return certificate_of(
+        question,
+        ground,
+        proof,
+        log_lower=log_lower,
+        log_upper=outcome.log_upper,
+        states=states if chosen else None,
+        assignment={v: int(states[v]) for v in chosen} if states is not None else None,
+    )
+
+
+def checked_order(question: Question) -> IntArray | None:
+    """A user's order, checked to name each variable once and to eliminate max variables last."""
+    if question.order is not None:
+        from powersum.prepare.ordering import check_order
+
+        query = question.query
+        check_order(question.order, query.weights, question.model.n_variables, query.blocks)
+    return question.order
+
+
+def reduced_order(problem: Problem, order: IntArray | None, *, seed: int = 0, time_limit: float = math.inf) -> IntArray:
+    """The order of the reduced variables: from one of the original variables, or chosen."""
+    if order is not None:
+        return problem.reduced_order(order)
+    from powersum.prepare.ordering import elimination_order
+
+    # Most of a short time is better spent on the bound than on a slightly better order.
+    return elimination_order(problem.model, problem.tau, rank=problem.rank, seed=seed, time_limit=0.2 * time_limit)
+
+
+def _without_search(problem: Problem, started: float, callback: Callback | None) -> Outcome:
+    """The outcome where simplification left nothing to bound."""
+    log_upper = certain(problem.log_constant, problem.log_error)
+    snapshot = Snapshot(working_time() - started, 0, log_upper)
+    if callback is not None:
+        callback(snapshot)
+    reason = (
+        "Simplification alone gave the exact value."
+        if problem.feasible
+        else "Nothing has positive probability: the zeros of the model and the evidence exclude every state."
+    )
+    return Outcome(log_upper, (snapshot,), reason, interrupted=False)
+
+
+def _impossible(outcome: Outcome, started: float, callback: Callback | None) -> Outcome:
+    """The outcome once a search has shown that the zeros leave no configuration at all."""
+    snapshot = Snapshot(working_time() - started, outcome.history[-1].sweep, -math.inf)
+    if callback is not None:
+        callback(snapshot)
+    reason = "Nothing has positive probability: a search through the zeros of the model found no way around them."
+    return Outcome(-math.inf, (*outcome.history, snapshot), reason, interrupted=False)
+
+
+def _status(problem: Problem, outcome: Outcome) -> Status:
+    if outcome.log_upper == -math.inf:
+        return Status.INFEASIBLE
+    if problem.model.n_variables == 0 or outcome.exact:
+        return Status.OPTIMAL
+    return Status.INTERRUPTED if outcome.interrupted else Status.BOUNDED

@@ -1,0 +1,170 @@
+"""``Engine``: one model, many questions, each answered in as little as its own numbers take."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from powersum.api.distribution import Marginals
+from powersum.api.marginals import marginals
+from powersum.core.clock import working_time
+from powersum.core.machine import budget_of
+from powersum.exact.small import small_elimination
+from powersum.model.keys import Place
+from powersum.model.limits import Limits
+from powersum.model.model import Model, VariableKey
+from powersum.model.query import Query
+from powersum.model.question import EvidenceLike, ModelLike, Question, model_of
+from powersum.model.result import Result, Status
+from powersum.run.board import IMPOSSIBLE_REASON, proven
+from powersum.run.probability import share_of
+from powersum.run.solver import DEFAULT_TIME, solve
+
+if TYPE_CHECKING:
+    from powersum.api.planner import Planner
+
+PATIENCE = 20
+"""Small questions that are answered in plain NumPy before it pays to load, or even to compile, what answers quicker."""
+
+
+MOST_VARIABLES = 10_000
+"""Of larger models the search for an order alone takes longer than all that an engine saves."""
+
+
+MOST_PLANNERS = 4
+"""Sets of variables with likelihoods for which plans are kept."""
+
+
+class Engine:
+    """Answers many questions about one model; what they have in common is prepared once.
+
+    Orders and wiring are kept by which variables are observed, maximised or have likelihoods, so that evidence in other
+    states costs one elimination; what a question does not depend on is left out of it. Marginals keep those messages
+    below which no observed state was changed. Questions that are too wide for exact elimination go to
+    :func:`powersum.solve` and :func:`powersum.marginals`. Any number of threads may ask at the same time.
+
+    Parameters
+    ----------
+    model
+        The model or the path of its file; it is not changed.
+    time_limit, memory, threads, seed
+        For each question, as in :func:`powersum.solve`.
+
+    Examples
+    --------
+    >>> import powersum as ps
+    >>> engine = ps.Engine(ps.Model.from_tables({"rain": [0.8, 0.2], ("rain", "wet"): [[0.9, 0.1], [0.3, 0.7]]}))
+    >>> [engine.solve(["rain"], {"wet": state}).assignment["rain"] for state in (0, 1)]
+    [0, 1]
+    >>> [round(p, 3) for p in engine.marginals({"wet": 1}).beliefs[0].tolist()]
+    [0.364, 0.636]
+    """
+
+    def __init__(
+        self,
+        model: ModelLike,
+        *,
+        time_limit: float | None = DEFAULT_TIME,
+        memory: float | str | None = None,
+        threads: int = 1,
+        seed: int = 0,
+    ) -> None:
+        self.model: Model = model_of(model)
+        self._limits = Limits(time_limit=time_limit, memory=budget_of(memory), threads=threads, seed=seed)
+        self._options: dict[str, Any] = {
+            name: getattr(self._limits, name) for name in ("time_limit", "memory", "gap", "threads", "seed", "work")
+        }
+        self._lock = threading.Lock()
+        self._asked = 0
+        self._made: OrderedDict[tuple[int, ...], Planner] = OrderedDict()
+        """By the variables that questions give likelihoods of."""
+
+    def solve(
+        self,
+        maximize: Iterable[VariableKey] | str | None = None,
+        evidence: EvidenceLike | None = None,
+        *,
+        query: Query | None = None,
+    ) -> Result:
+        """The same answer as :func:`powersum.solve` gives; parameters as there."""
+        question = Question.of(self.model, maximize, evidence, query=query, limits=self._limits)
+        question.only_sums_and_maxima("Engine.solve")
+        return self.at_once(question) or solve(
+            self.model, evidence=question.all_evidence, query=question.query, **self._options
+        )
+
+    def at_once(self, question: Question) -> Result | None:
+        """The answer where a plan gives it: not for the first few small questions, nor for wide ones."""
+        begun = working_time()
+        planner = self._planner(question)
+        found = None if planner is None else planner.solve(question)
+        if found is None:
+            return None
+        from powersum import __version__
+
+        board, log_sum, sizes = found
+        board.snapshot(working_time() - begun)
+        known = board.log_lower > -math.inf
+        return Result(
+            log_upper=board.log_upper,
+            log_lower=board.log_lower,
+            assignment=question.answer(board.states) if known else {},
+            status=Status.OPTIMAL if known else Status.INFEASIBLE,
+            reason=proven(board.reason, board.log_lower, board.log_upper) if known else IMPOSSIBLE_REASON,
+            history=tuple(board.history),
+            method="solve",
+            options=self._options,
+            sizes=sizes,
+            version=__version__,
+            question=question.asked(),
+            probability=share_of((board.log_lower, board.log_upper), log_sum)
+            if known and question.query.answered
+            else None,
+        )
+
+    def prepare(self) -> None:
+        """Load, and where need be compile, what answers quickest, before the questions that will need it."""
+        with self._lock:
+            self._asked = PATIENCE
+        self.solve([] if self.model.n_variables == 0 else [Place(0)])
+
+    def log_z(self, evidence: EvidenceLike | None = None) -> Result:
+        """The log of the sum over everything: in a Bayesian network, of the probability of the evidence."""
+        return self.solve(None, evidence)
+
+    def marginals(self, evidence: EvidenceLike | None = None) -> Marginals:
+        """The same as :func:`powersum.marginals` gives; an error, too, where the evidence is impossible."""
+        question = Question.of(self.model, None, evidence, limits=self._limits)
+        planner = self._planner(question)
+        found = None if planner is None else planner.marginals(question)
+        if found is not None:
+            return found
+        options = {name: value for name, value in self._options.items() if name not in ("gap", "work")}
+        return marginals(self.model, question.all_evidence, **options)
+
+    def _planner(self, question: Question) -> Planner | None:
+        """What answers a question by compiled code; None where others do."""
+        if self.model.n_variables > MOST_VARIABLES:
+            return None
+        soft = tuple(question.evidence.likelihoods)
+        with self._lock:
+            made = self._made.get(soft)
+            if made is not None:
+                self._made.move_to_end(soft)
+                return made
+            self._asked += 1
+            patient = self._asked <= PATIENCE
+        if patient and small_elimination(*question.observed, question.query.weights) is not None:
+            return None
+        # Compiled modules are imported where they are used: a few small questions never load them.
+        from powersum.api.planner import Planner
+
+        with self._lock:
+            if soft not in self._made:
+                self._made[soft] = Planner(question.observed.model, self._limits, n_likelihoods=len(soft))
+            if len(self._made) > MOST_PLANNERS:
+                self._made.popitem(last=False)
+            return self._made[soft]

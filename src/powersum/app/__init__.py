@@ -1,0 +1,1 @@
+"""Everything that talks to a person: command line, reports, the explorer, the figures of the paper."""

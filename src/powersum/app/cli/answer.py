@@ -1,0 +1,96 @@
+"""What every answer ends with: its files, and its last lines."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+import typer
+
+from powersum.app.cli.terminal import print_json, say, value_text
+from powersum.model.result import Result, Status
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+INTERRUPTED = 130
+"""Exit code of a run that Ctrl-C or SIGTERM ended, whose best answer so far was printed and written."""
+
+# More states than this are not printed: the JSON has them all.
+SHOWN_STATES = 12
+
+
+def write_answer(result: Result, json: str | None, plot: Path | None, certificate: Path | None) -> None:
+    """The answer as JSON, to a file or to stdout, as a picture, and its proof; what goes to stdout comes last."""
+    if certificate is not None and result.certificate is not None:
+        result.certificate.save(certificate)
+    if json is not None and json != "-":
+        result.save(json)
+    if plot is not None:
+        from powersum.app.report.curves import save_plot
+
+        save_plot(result, plot)
+    if json == "-":
+        print_json(result.to_json())
+
+
+def print_written(paths: Iterable[str | Path | None], stream: TextIO) -> None:
+    """Name the files that were written."""
+    for path in paths:
+        if path is not None and str(path) != "-":
+            say(f"wrote {path}", stream)
+
+
+def print_probability(console: Console, result: Result) -> None:
+    """How probable the assignment is, if that is known: what most people ask first."""
+    if result.probability is not None:
+        given = " given the evidence" if result.question is not None and result.question.known else ""
+        console.print(f"[bold]probability: {result.probability}[/bold]{given}")
+
+
+def print_status(console: Console, result: Result) -> None:
+    """Status, why, and notes."""
+    from rich.markup import escape
+
+    console.print(f"{result.status}: {escape(result.reason)} ({result.seconds:.2f} s)")
+    for note in result.notes:
+        console.print(f"note: {escape(note)}")
+
+
+def print_best(console: Console, result: Result) -> None:
+    """One line for each of several answers, and one for what comes after them."""
+    from rich.markup import escape
+
+    for number, one in enumerate(result.best, 1):
+        pairs = " ".join(f"{name}={state}" for name, state in list(one.assignment.items())[:SHOWN_STATES])
+        rest = " …" if len(one.assignment) > SHOWN_STATES else ""
+        share = "" if one.probability is None else f"{one.probability}  "
+        sure = "" if one.status is Status.OPTIMAL else "  not proven"
+        console.print(f"{number}. {share}log value {value_text(one.log_lower)}{sure}  {escape(pairs)}{rest}")
+    if result.best and result.log_upper_next is not None:
+        end = (
+            "there are no more"
+            if result.log_upper_next == -math.inf
+            else f"at most {value_text(result.log_upper_next)}"
+        )
+        console.print(f"next: {end}")
+
+
+def print_assignment(console: Console, result: Result, title: str) -> None:
+    """The first states of the assignment, if there is one."""
+    from rich.markup import escape
+
+    if not result.assignment:
+        return
+    pairs = [f"{name}={state}" for name, state in list(result.assignment.items())[:SHOWN_STATES]]
+    rest = len(result.assignment) - len(pairs)
+    more = f" … and {rest} more (--json has all)" if rest else ""
+    console.print(f"{title}: {escape(' '.join(pairs))}{more}")
+
+
+def exit_if_interrupted(result: Result) -> None:
+    """Tell whoever started the run that it was broken off: no script may take its answer for a finished one."""
+    if result.status is Status.INTERRUPTED:
+        raise typer.Exit(INTERRUPTED)

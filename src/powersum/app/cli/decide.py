@@ -1,0 +1,91 @@
+"""``powersum decide``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from powersum.app.cli.answer import INTERRUPTED, print_written
+from powersum.app.cli.files import (
+    EvidencePairs,
+    JsonOutput,
+    Memory,
+    NamesFile,
+    Seed,
+    Threads,
+    check_outputs,
+    evidence_pairs,
+    limits_of,
+    print_question,
+)
+from powersum.app.cli.fresh import older_answers_aside
+from powersum.app.cli.progress import announce_compilation, output_stream
+from powersum.app.cli.terminal import print_json, say
+from powersum.core.interrupt import interruptible
+from powersum.model.model import VariableKey
+from powersum.model.result import Status
+
+
+def decide_command(
+    diagram: Annotated[
+        Path,
+        typer.Argument(metavar="DIAGRAM", help="The influence diagram: .uai with .id and .pvo beside it."),
+    ],
+    evidence: EvidencePairs = None,
+    names: NamesFile = None,
+    time_limit: Annotated[float, typer.Option("--time", metavar="S", help="Stop after S seconds.")] = 60.0,
+    value_of_information: Annotated[
+        bool, typer.Option("--voi", help="Find what each unseen variable would be worth; shares the time.")
+    ] = False,
+    memory: Memory = None,
+    threads: Threads = 1,
+    seed: Seed = 0,
+    json: JsonOutput = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but the two bounds.")] = False,
+) -> None:
+    """Find what to do when what is seen: a policy with its certified expected utility, and a bound on all policies.
+
+    Utilities are in the units of the diagram. Ctrl-C ends the run early with what is known; the exit code is then 130.
+    """
+    limits = limits_of(time_limit=time_limit, memory=memory, threads=threads, seed=seed)
+    check_outputs([json], [diagram, names])
+    announce_compilation(quiet=quiet)
+    from powersum.decisions.deciding import decide
+    from powersum.formats import read_names
+    from powersum.formats.diagrams import read_diagram
+
+    with older_answers_aside([json]):
+        read = read_diagram(diagram)
+        if names is not None:
+            read = replace(read, model=read_names(names, read.model))
+        pairs: list[tuple[VariableKey, Any]] = [pair for text in evidence or () for pair in evidence_pairs(text)]
+        known = read.model.evidence(pairs)
+    stream = output_stream(json)
+    if not quiet:
+        given = ", ".join(f"{read.model.name(v)} = {read.model.label(v, state)}" for v, state in known.items())
+        say(f"{diagram}: {repr(read)[len('<powersum.Diagram: ') : -1]}", stream)
+        print_question(f"best policy given {given}" if given else "best policy", stream)
+    with interruptible():
+        decision = decide(
+            read,
+            pairs,
+            time_limit=time_limit,
+            memory=limits.bytes if limits.memory is not None else None,
+            threads=threads,
+            seed=seed,
+            value_of_information=value_of_information,
+        )
+        if json == "-":
+            print_json(decision.to_json())
+        elif json is not None:
+            decision.save(json)
+        if not quiet:
+            say(str(decision), stream)
+            print_written((json,), stream)
+        elif json != "-":
+            print(decision.utility_lower, decision.utility_upper)
+    if decision.status is Status.INTERRUPTED:
+        raise typer.Exit(INTERRUPTED)

@@ -1,0 +1,57 @@
+"""``powersum explore``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from powersum.app.cli.asking import Asked, asking
+from powersum.app.cli.files import limits_of, print_notes
+from powersum.app.cli.progress import announce_compilation
+from powersum.core.errors import InputError
+
+
+@asking
+def explore_command(
+    asked: Asked,
+    time_limit: Annotated[
+        float, typer.Option("--time", metavar="S", help="Seconds to look for an answer; the page can change it.")
+    ] = 20.0,
+    port: Annotated[
+        int, typer.Option(metavar="N", min=0, max=65535, help="Port of the page's address; 0 takes a free one.")
+    ] = 0,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")] = True,
+) -> None:
+    """Open a page to explore a model: click on what is observed and maximised, and see beliefs and answers change.
+
+    The page is served from this machine to this machine only, and to nobody without the token in its address. Options
+    give the question to begin with. Ctrl-C ends it.
+    """
+    limits_of(time_limit=time_limit)
+    try:
+        # An extra: the page's server is not installed with everything else.
+        from powersum.app.explore.serve import serve
+    except ModuleNotFoundError as error:
+        if error.name not in ("starlette", "uvicorn"):
+            raise
+        raise InputError(
+            f"explore needs {error.name}, which is not installed: pip install 'powersum[explore]', "
+            "in a clone '.[explore]'"
+        ) from None
+    from powersum.app.explore.questions import Words
+
+    announce_compilation(quiet=False)
+    question, hints = asked.read()
+    print_notes(hints)
+    serve(
+        question.model,
+        str(asked.model),
+        names=None if asked.names is None else str(asked.names),
+        fragment=Words(question, str(asked.model)).link(),
+        port=port,
+        browser=browser,
+        seconds=time_limit,
+        # The address on a line of its own, and whole, however narrow the terminal is.
+        announce=lambda address: print(f"exploring {asked.model} (Ctrl-C ends it):\n{address}", flush=True),
+    )

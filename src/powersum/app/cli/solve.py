@@ -1,0 +1,227 @@
+"""``powersum solve``."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated, TextIO
+
+import typer
+
+from powersum.app.cli.answer import (
+    exit_if_interrupted,
+    print_assignment,
+    print_best,
+    print_probability,
+    print_status,
+    print_written,
+    write_answer,
+)
+from powersum.app.cli.asking import Asked, asking
+from powersum.app.cli.files import (
+    CertificateOutput,
+    JsonOutput,
+    Memory,
+    PlotOutput,
+    ReportOutput,
+    Seed,
+    Work,
+    check_outputs,
+    limits_of,
+    print_notes,
+    print_question,
+)
+from powersum.app.cli.fresh import older_answers_aside
+from powersum.app.cli.progress import announce_compilation, output_stream, progress, two_sided_line
+from powersum.app.cli.result_file import AnswerWriter
+from powersum.app.cli.terminal import console_on, log10_text, value_text
+from powersum.app.cli.workers import Cluster, WorkerNumber, executor_of, refuse_both
+from powersum.core.errors import InputError
+from powersum.core.interrupt import interruptible
+from powersum.core.machine import budget_of
+from powersum.core.work_time import counted_by
+from powersum.model.question import Question
+from powersum.model.result import Result, Status
+from powersum.run.probability import with_probability
+from powersum.run.solver import DEFAULT_EVERY, DEFAULT_TIME, Solver
+
+
+@asking
+def solve_command(
+    context: typer.Context,
+    asked: Asked,
+    time_limit: Annotated[
+        float | None,
+        typer.Option(
+            "--time",
+            metavar="S",
+            help="Return the best answer after S seconds, 60 unless given; reading does not count.",
+        ),
+    ] = None,
+    work: Work = None,
+    memory: Memory = None,
+    gap: Annotated[float, typer.Option(metavar="X", help="Stop once upper and lower bound are this close.")] = 0.0,
+    best: Annotated[
+        int, typer.Option(metavar="K", min=1, help="Find the K best assignments in order, and a bound on the next.")
+    ] = 1,
+    distinct: Annotated[
+        int,
+        typer.Option(metavar="D", min=1, help="With --best: each differs in at least D variables from those before."),
+    ] = 1,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Say what the answer rests on; takes up to --time once more.")
+    ] = False,
+    threads: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Threads: from two on, local search has one of its own.")
+    ] = 1,
+    seed: Seed = 0,
+    json: JsonOutput = None,
+    uai: Annotated[
+        Path | None, typer.Option(metavar="OUT", help="Write the competition's result file, each improvement at once.")
+    ] = None,
+    plot: PlotOutput = None,
+    report: ReportOutput = None,
+    certificate: CertificateOutput = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="RUN.zip", help="Write what is known there while solving: a killed run goes on with --resume."
+        ),
+    ] = None,
+    every: Annotated[
+        float, typer.Option(metavar="S", help="With --checkpoint: seconds between two of them.")
+    ] = DEFAULT_EVERY,
+    resume: Annotated[
+        Path | None,
+        typer.Option(metavar="RUN.zip", help="Go on from a checkpoint, of this or of another question on the model."),
+    ] = None,
+    workers: WorkerNumber = None,
+    cluster: Cluster = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but the two bounds.")] = False,
+) -> None:
+    """Find the best states of the query variables with their certified value, and an upper bound on every other.
+
+    Without a query it gives log Z from both sides, with --max all the MAP state. Values are natural logarithms. Ctrl-C
+    ends the run early and keeps the best answer so far; the exit code is then 130.
+    """
+    # What is wrong with the options is told before a large model is read.
+    if time_limit is None and work is None:
+        time_limit = DEFAULT_TIME
+    limits = limits_of(
+        time_limit=time_limit,
+        memory=budget_of(memory, measured=work is None),
+        gap=gap,
+        threads=threads,
+        seed=seed,
+        work=work,
+    )
+    if best > 1 and uai is not None:
+        raise InputError("give --best or --uai, not both: the competition's file has one answer")
+    if best > 1 and (checkpoint is not None or resume is not None):
+        raise InputError("give --best or a checkpoint, not both: a checkpoint is about one answer")
+    # A small question is answered at once, by nobody else: what is wrong is told all the same.
+    refuse_both(workers, cluster)
+    if workers is not None or cluster is not None:
+        options: dict[str, object] = {"--best": best > 1, "--uai": uai}
+        options |= {"--checkpoint": checkpoint, "--resume": resume, "--work": work}
+        for name, given in options.items():
+            if given:
+                raise InputError(f"give {name} or --workers and --cluster, not both: cubes have no state")
+    # A run may go on in the file that it resumes.
+    check_outputs([json, uai, plot, report, certificate, checkpoint], asked.files, picture=plot)
+    check_outputs([json, uai, plot, report, certificate], [resume], picture=plot)
+    announce_compilation(quiet=quiet)
+    with older_answers_aside([json, uai, plot, report, certificate]):
+        question, hints = asked.read(limits=limits)
+        solver = Solver(
+            question.model,
+            evidence=question.all_evidence,
+            query=question.query,
+            time_limit=time_limit,
+            memory=limits.bytes,
+            gap=gap,
+            threads=threads,
+            seed=seed,
+            work=work,
+            certificate=certificate is not None,
+            checkpoint=checkpoint,
+            every=every,
+            resume=resume,
+        )
+    stream = output_stream(json)
+    if not quiet:
+        print_notes(hints)
+        print_question(question, stream)
+    # The flag stays up while files are written: a signal that comes then must not cost the answer.
+    with interruptible() as interrupt:
+        solver.watch(interrupt)
+        if best > 1:
+            from powersum.run.best import best_of
+
+            with progress(quiet=quiet, stream=stream, line=two_sided_line, seconds=limits.seconds) as show:
+                result = best_of(
+                    question, k=best, distinct=distinct, certificate=certificate is not None, callback=show
+                )
+        elif (workers is not None or cluster is not None) and not solver.small:
+            from powersum.run.cubes import solve_by_cubes
+
+            with (
+                executor_of(workers, cluster) as executor,
+                progress(quiet=quiet, stream=stream, line=two_sided_line) as show,
+            ):
+                result = solve_by_cubes(solver, executor, callback=show, memory_given=memory is not None)
+        else:
+            solver.spare_for_probability()
+            result = _solved(solver, question, uai, quiet=quiet, stream=stream)
+        write_answer(result, json, plot, certificate)
+        told = None
+        if not quiet:
+            _print_answer(result, stream)
+        if explain and result.assignment and (report is not None or not quiet):
+            with counted_by(limits.meter()):
+                told = result.explain(
+                    question.model, time_limit=limits.seconds, memory=limits.bytes, threads=threads, seed=seed
+                )
+        if report is not None:
+            from powersum.app.cli.report import write_page
+
+            write_page(report, result, question, context.obj, told)
+        if not quiet:
+            if told is not None:
+                print(f"\n{told}", file=stream)
+            print_written((json, uai, plot, report, certificate), stream)
+        elif json != "-":
+            # Adding zero takes the sign from a zero.
+            print(result.log_lower + 0.0, result.log_upper + 0.0)
+    exit_if_interrupted(result)
+
+
+def _solved(solver: Solver, question: Question, uai: Path | None, *, quiet: bool, stream: TextIO) -> Result:
+    """Run the solver to its end, with every improvement on the screen and in the competition's file."""
+    seconds = question.limits.seconds
+    with (
+        ExitStack() as open_files,
+        progress(quiet=quiet, stream=stream, line=two_sided_line, seconds=seconds) as show,
+    ):
+        writer = None if uai is None else open_files.enter_context(AnswerWriter(uai, question.query))
+        for snapshot in solver:
+            # First to the file: what a person has seen must survive a kill.
+            if writer is not None:
+                writer.improved(solver)
+            if show is not None:
+                show(snapshot)
+    return with_probability(solver)
+
+
+def _print_answer(result: Result, stream: TextIO) -> None:
+    """The answer in a few lines."""
+    console = console_on(stream)
+    print_probability(console, result)
+    lower, upper = value_text(result.log_lower), value_text(result.log_upper)
+    if result.status in (Status.OPTIMAL, Status.INFEASIBLE):
+        console.print(f"[bold]log value = {lower}[/bold]{log10_text(result.log_lower, '=')}")
+    else:
+        console.print(f"[bold]{lower} ≤ log value ≤ {upper}[/bold]   gap {result.gap:.4g}")
+    print_status(console, result)
+    print_assignment(console, result, "best states" if result.status is not Status.OPTIMAL else "optimal states")
+    print_best(console, result)

@@ -1,0 +1,71 @@
+"""How probable each state is given what is observed, for the variables that are drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from powersum.api.engine import MOST_VARIABLES, Engine
+from powersum.api.marginals import Marginals, impossible, marginals
+from powersum.app.explore.ancestors import Ancestors
+from powersum.app.explore.picture import MOST_LABELS
+from powersum.core.errors import InputError
+from powersum.model.keys import Place
+from powersum.model.model import Model
+from powersum.model.question import Question
+
+SECONDS, MEMORY = 4.0, 1e9
+"""What beliefs may take where they are not exact: nobody waits longer after a click."""
+
+
+class Beliefs:
+    """Distributions of single variables; an engine answers what is narrow, and of a large network a part is enough."""
+
+    def __init__(self, model: Model) -> None:
+        self._ancestors = Ancestors(model) if model.n_variables > MOST_VARIABLES else None
+        self._engine = Engine(model, time_limit=SECONDS, memory=MEMORY)
+        self._wide = False
+
+    def of(self, question: Question, variables: Sequence[int]) -> dict[str, Any]:
+        """For each variable both sides of the probability of each state, or that the evidence is impossible."""
+        place = {v: v for v in variables}
+        try:
+            if self._ancestors is not None and self._ancestors.apply:
+                found, place = self._of_part(self._ancestors, question, variables)
+            else:
+                found = self._found(question, variables)
+        except InputError as error:
+            if str(error) != str(impossible(question)):
+                raise
+            return {"impossible": str(error)}
+        shown = {v: _shown(found, place[v]) for v in variables}
+        return {"exact": found.exact, "beliefs": shown}
+
+    def _found(self, question: Question, variables: Sequence[int]) -> Marginals:
+        evidence = question.all_evidence
+        if not self._wide:
+            found = self._engine.marginals(evidence)
+            self._wide = not found.exact
+            return found
+        return marginals(question.model, evidence, of=[Place(v) for v in variables], time_limit=SECONDS, memory=MEMORY)
+
+    @staticmethod
+    def _of_part(
+        ancestors: Ancestors, question: Question, variables: Sequence[int]
+    ) -> tuple[Marginals, dict[int, int]]:
+        """The same from what they depend on, where each variable has another number."""
+        part, place = ancestors.of([*variables, *question.all_evidence])
+        of = [Place(place[v]) for v in variables]
+        evidence = {Place(place[v]): known for v, known in question.all_evidence.items()}
+        return marginals(part, evidence, of=of, time_limit=SECONDS, memory=MEMORY), place
+
+
+def _shown(found: Marginals, variable: int) -> list[list[float]]:
+    return [_sides(found, variable, state) for state in range(min(len(found.at(variable)), MOST_LABELS))]
+
+
+def _sides(found: Marginals, variable: int, state: int) -> list[float]:
+    share = found.at(variable).at(state)
+    if share.exact:
+        return [float(share), float(share)]
+    return [share.lower, share.upper]

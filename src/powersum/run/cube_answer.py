@@ -1,0 +1,116 @@
+"""The answer of many workers: bounds, assignment and status, and one certificate of all their proofs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from powersum.divide.join import Joint
+from powersum.divide.proofs import BoxProof
+from powersum.model.certificate import Certificate
+from powersum.model.interval import SAME
+from powersum.model.question import Question
+from powersum.model.result import Result, Status
+from powersum.prepare.problem import Problem
+from powersum.prepare.proof import Proof
+from powersum.run.board import IMPOSSIBLE_REASON, Board, proven
+from powersum.run.certificate import certificate_of, ground_of, shortfall
+from powersum.run.cube import Asked
+from powersum.run.cube_tree import Node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """How the work has ended.
+
+    Parameters
+    ----------
+    root, whole
+        The whole question, with all its cubes, and as a problem.
+    best_proof
+        What proves the best value, where something is maximised.
+    workers
+        How many there were, whoever asked among them if that worked, too.
+    interrupted
+        What has interrupted the work; None where nothing has.
+    gone
+        Why the workers are gone; None where they are there.
+    out_of_time
+        Whether the time limit was reached.
+    """
+
+    root: Node
+    whole: Problem
+    best_proof: BoxProof
+    workers: int
+    interrupted: str | None
+    gone: str | None
+    out_of_time: bool
+
+
+def answer_of(question: Question, asked: Asked, board: Board, ending: Ending) -> Result:
+    """The answer, as the board has it at the end."""
+    from powersum import __version__
+
+    limits = question.limits
+    status, reason = _status(question, board, ending)
+    options: dict[str, Any] = {name: getattr(limits, name) for name in ("time_limit", "gap", "threads", "seed")}
+    options["memory"] = asked.room.for_process
+    known = board.log_lower > -math.inf
+    certificate = _certificate(question, board, ending) if asked.certificate else None
+    notes = board.last_notes
+    if certificate is not None:
+        notes += shortfall(certificate, board.log_lower, board.log_upper)
+    return Result(
+        log_upper=board.log_upper,
+        log_lower=board.log_lower,
+        assignment=question.answer(board.states) if known else {},
+        status=status,
+        reason=reason,
+        history=tuple(board.history),
+        method="solve",
+        options={**options, "workers": ending.workers},
+        sizes={"cubes": ending.root.n_leaves},
+        version=__version__,
+        notes=notes,
+        question=question.asked(),
+        certificate=certificate,
+    )
+
+
+def _certificate(question: Question, board: Board, ending: Ending) -> Certificate:
+    """The proofs of all cubes as one."""
+    sums = question.query.task == "PR"
+    joint = Joint(ending.root, sums=sums)
+    if sums:
+        log_lower = joint.lower()
+    else:
+        log_lower = ending.best_proof.log_lower
+        joint.steps.put(ending.best_proof)
+    found = not sums and log_lower > -math.inf
+    return certificate_of(
+        question,
+        ground_of(question, ending.whole),
+        Proof(joint.steps, joint.log_upper),
+        log_lower=min(board.log_lower, log_lower),
+        log_upper=board.log_upper,
+        assignment={v: int(board.states[v]) for v in question.query.max_variables.tolist()} if found else None,
+    )
+
+
+def _status(question: Question, board: Board, ending: Ending) -> tuple[Status, str]:
+    limits = question.limits
+    if board.log_upper == -math.inf:
+        return Status.INFEASIBLE, IMPOSSIBLE_REASON
+    if board.gap <= SAME:
+        return Status.OPTIMAL, proven("Every cube is closed.", board.log_lower, board.log_upper)
+    if ending.interrupted is not None:
+        return Status.INTERRUPTED, f"Interrupted by {ending.interrupted}: the best answer until then."
+    if ending.gone is not None:
+        return Status.INTERRUPTED, f"Broken off, for {ending.gone}: the best answer until then."
+    if board.gap <= limits.gap:
+        return Status.BOUNDED, f"The gap asked for, {limits.gap:g}, was reached."
+    if not ending.out_of_time:
+        return Status.BOUNDED, "Nothing is left to split."
+    return Status.BOUNDED, f"The time limit of {limits.seconds:g} s was reached."

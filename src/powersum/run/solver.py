@@ -1,0 +1,483 @@
+"""``solve``: an assignment, its certified value, an upper bound, and the gap between them closed while time lasts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator, Iterable, Iterator
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+from powersum.cluster.executor import ExecutorLike, refuse_beside
+from powersum.core.arrays import IntArray
+from powersum.core.clock import Clock
+from powersum.core.errors import InputError
+from powersum.core.interrupt import Interrupt, interruptible
+from powersum.core.machine import USUAL, budget_of
+from powersum.core.memory import memory_left, memory_usually_left
+from powersum.core.work_time import counted_by, metered
+from powersum.exact.small import small_elimination
+from powersum.model.interval import SAME
+from powersum.model.keys import as_text
+from powersum.model.limits import Limits, flag, number, path_of, whole_number
+from powersum.model.model import VariableKey
+from powersum.model.query import Query
+from powersum.model.question import EvidenceLike, ModelLike, Question, function_of
+from powersum.model.result import Result, Snapshot, Status
+from powersum.run.board import IMPOSSIBLE_REASON, Board, proven, same_value, too_inexact
+from powersum.run.checkpoint import Checkpoints
+from powersum.run.probability import reserved, with_probability
+from powersum.run.small import first_bounds, small_work
+from powersum.run.tuning import DEFAULT_SCHEDULE, Schedule
+
+if TYPE_CHECKING:
+    from powersum.bounds.tree.rebuilding import Saved
+    from powersum.exact.small import SmallElimination
+    from powersum.run.inheritance import Legacy
+    from powersum.run.workers.task import Lender
+
+_OVER = object()
+"""What stands for the end of the work."""
+
+DEFAULT_TIME = 60.0
+DEFAULT_MEMORY = USUAL
+DEFAULT_EVERY = 30.0
+
+
+def solve(
+    model: ModelLike,
+    maximize: Iterable[VariableKey] | str | None = None,
+    evidence: EvidenceLike | None = None,
+    *,
+    query: Query | None = None,
+    k: int = 1,
+    distinct: int = 1,
+    time_limit: float | None = DEFAULT_TIME,
+    memory: float | str | None = None,
+    gap: float = 0.0,
+    threads: int = 1,
+    seed: int = 0,
+    work: float | None = None,
+    certificate: bool = False,
+    checkpoint: str | PathLike[str] | None = None,
+    every: float = DEFAULT_EVERY,
+    resume: str | PathLike[str] | None = None,
+    executor: ExecutorLike = None,
+    callback: Callable[[Snapshot], None] | None = None,
+    schedule: Schedule = DEFAULT_SCHEDULE,
+) -> Result:
+    """Find the best states of the maximised variables, with a proof or with bounds on both sides.
+
+    Parameters
+    ----------
+    model
+        The model, which is not changed, or the path of its file.
+    maximize
+        Names or numbers of the variables to maximise; ``"all"`` for MAP, ``None`` for the log partition function. The
+        answer has them in this order.
+    evidence
+        Observed states, by names or numbers; likelihoods, as ``{"cough": {"no": 0.2, "yes": 0.8}}``, where not certain.
+        A dictionary, a list of pairs, or a row of a table (pandas Series, named tuple) without its missing values.
+    query
+        Weights 0 and 1, in place of ``maximize``.
+    k
+        How many of the best assignments to find, in order: ``result.best``, and ``result.log_upper_next`` bounds what
+        comes after them.
+    distinct
+        Each of them is the best that differs in at least so many variables from all before it.
+    time_limit
+        Seconds after which to return the best so far; ``None`` for no limit. Compilation on first use does not count.
+    memory
+        Bytes that the process may hold, or a size such as ``"2G"``; what it holds already is taken off. By default half
+        of what is free on the machine, at least 2 GB where there is so much, for all processes of an executor together.
+    gap
+        Stop once upper and lower bound are this close (natural logs).
+    threads
+        With more than one, local search has a thread of its own, and the others tighten the bound.
+    seed
+        Seed of all that is drawn at random.
+    work
+        In place of ``time_limit``: so much work, in seconds that it takes on a machine of usual speed. The same seed
+        then gives the same digits however fast or busy the machine is, and for any number of threads.
+    certificate
+        Whether the result shall have a ``certificate``, which ``powersum-check`` verifies; with ``k`` of all of them.
+        Takes a little more memory, and time after the end.
+    checkpoint, every
+        A file to write what is known to every so many seconds, whole each time, from the first bound on: a run that is
+        killed goes on from there. It is a certificate, and the result then has one.
+    resume
+        A checkpoint to go on from: the assignment, the tree and what was proven, all of it computed anew. It may be
+        about another question on the same model, with other evidence or other variables to maximise.
+    executor
+        Who works on cubes of the question: a number of processes (this one is among them), an ``Executor``, or a
+        ``dask.distributed.Client``; ``memory`` is for each process. See ``docs/cluster.md``.
+    callback
+        Called with a :class:`~powersum.model.result.Snapshot` whenever a bound has moved.
+    schedule
+        How time is shared out among the kinds of work, for experiments; no schedule can make a bound wrong.
+
+    Returns
+    -------
+    Result
+        ``log_lower`` is the value of ``assignment``, or where summing is too wide a lower bound on it; ``log_upper``
+        holds for every assignment. Status ``optimal``, ``bounded``, ``infeasible`` or ``interrupted``. ``probability``
+        is that of the assignment given the evidence, from both sides; up to a twenty-fifth of the time is kept for it.
+
+    Examples
+    --------
+    >>> import powersum as ps
+    >>> from powersum.run.solver import solve
+    >>> rain = ps.Model.from_factors([2, 2], [((0,), [0.8, 0.2]), ((0, 1), [[0.9, 0.1], [0.3, 0.7]])],
+    ...                              names=["rain", "wet"], states=[["no", "yes"], ["no", "yes"]])
+    >>> result = solve(rain, maximize=["rain"], evidence={"wet": "yes"})
+    >>> result.status.value, dict(result.assignment)
+    ('optimal', {'rain': 'yes'})
+    >>> print(result.probability)
+    63.6 %
+    """
+    function_of(callback, "callback")
+    k, distinct = whole_number(k, "k", 1), whole_number(distinct, "distinct", 1)
+    checkpoints = checkpoint is not None or resume is not None
+    refuse_beside(executor, k=k > 1, checkpoint=checkpoints, work=work is not None)
+    solver = Solver(
+        model,
+        maximize,
+        evidence,
+        query=query,
+        time_limit=time_limit,
+        memory=memory,
+        gap=gap,
+        threads=threads,
+        seed=seed,
+        work=work,
+        certificate=certificate,
+        checkpoint=checkpoint,
+        every=every,
+        resume=resume,
+        schedule=schedule,
+    )
+    with interruptible() as interrupt:
+        if k > 1:
+            if checkpoints:
+                raise InputError("give k or a checkpoint, not both: a checkpoint is about one answer")
+            from powersum.run.best import best_of
+
+            return best_of(
+                solver.question,
+                k=k,
+                distinct=distinct,
+                certificate=solver.certified,
+                schedule=schedule,
+                callback=callback,
+            )
+        solver.watch(interrupt)
+        # One process is this one.
+        if executor is not None and executor != 1 and solver.small is None:
+            from powersum.run.cubes import solve_by_cubes
+
+            return solve_by_cubes(solver, executor, callback=callback, memory_given=memory is not None)
+        solver.spare_for_probability()
+        for snapshot in solver:
+            if callback is not None:
+                callback(snapshot)
+        return with_probability(solver)
+
+
+class Solver:
+    """The same as an iterator of snapshots: stop whenever you like, go on later, ask for the :meth:`result` any time.
+
+    Parameters are those of :func:`solve`. The time limit counts only the time spent inside the iteration.
+
+    Examples
+    --------
+    >>> import powersum as ps
+    >>> from powersum.run.solver import Solver
+    >>> coin = ps.Model.from_factors([2], [((0,), [0.3, 0.7])])
+    >>> [round(snapshot.log_lower, 4) for snapshot in Solver(coin, maximize="all")][-1]
+    -0.3567
+    """
+
+    def __init__(
+        self,
+        model: ModelLike,
+        maximize: Iterable[VariableKey] | str | None = None,
+        evidence: EvidenceLike | None = None,
+        *,
+        query: Query | None = None,
+        time_limit: float | None = DEFAULT_TIME,
+        memory: float | str | None = None,
+        gap: float = 0.0,
+        threads: int = 1,
+        seed: int = 0,
+        work: float | None = None,
+        certificate: bool = False,
+        checkpoint: str | PathLike[str] | None = None,
+        every: float = DEFAULT_EVERY,
+        resume: str | PathLike[str] | None = None,
+        schedule: Schedule = DEFAULT_SCHEDULE,
+    ) -> None:
+        if work is not None and time_limit == DEFAULT_TIME:
+            time_limit = None
+        budget = budget_of(memory, measured=work is None and not metered())
+        limits = Limits(time_limit=time_limit, memory=budget, gap=gap, threads=threads, seed=seed, work=work)
+        self.question = Question.of(model, maximize, evidence, query=query, limits=limits)
+        self.question.only_sums_and_maxima("solve")
+        if not isinstance(schedule, Schedule):
+            raise InputError(f"schedule is {as_text(schedule)}: give a powersum.run.tuning.Schedule")
+        every = number(every, "every")
+        if not every >= 0.0:
+            raise InputError(f"every is {every:g}: it must be 0 or more")
+        self._checkpoints = None if checkpoint is None else Checkpoints(path_of(checkpoint, "checkpoint"), every)
+        self._certified = flag(certificate, "certificate") or checkpoint is not None
+        # Proofs are told by the compiled road.
+        self._small = None
+        if not self._certified and resume is None:
+            self._small = small_elimination(*self.question.observed, self.question.query.weights)
+        if self._small is not None and self._small.entries * schedule.elimination_cost >= schedule.quick:
+            self._small = None
+        self._resumed: Legacy | None = None
+        if resume is not None:
+            from powersum.run.resume import Resumed
+
+            self._resumed = Resumed(path_of(resume, "resume"), self.question)
+        self.meter = limits.meter()
+        self._options: dict[str, Any] = {
+            name: getattr(limits, name) for name in ("time_limit", "work", "memory", "gap", "threads", "seed")
+        }
+        self.schedule = schedule
+        self._clock = Clock(limits.seconds, meter=self.meter)
+        self._board = Board(self.question.model.n_variables)
+        self._board.resuming = self._resumed is not None
+        # The quick bound has no proof, and would end runs that others could prove.
+        self._looked = self._small is not None or self._certified or not schedule.look_first
+        self._work: Generator[None] | None = None
+        self._finished = False
+        self._interrupted: str | None = None
+        self.flag: Interrupt | None = None
+        self._lender: Lender | None = None
+        self.tree_left: Saved | None = None
+
+    def __iter__(self) -> Iterator[Snapshot]:
+        """Snapshots, one whenever a bound has moved and one at the end."""
+        while not self._finished:
+            snapshot = self._advance()
+            if snapshot is not None:
+                yield snapshot
+            if self.flag is not None and self.flag.cause is not None and not self._finished:
+                self.interrupt(f"Interrupted by {self.flag.cause}: the best answer until then.")
+                yield self._board.history[-1]
+
+    def turn(self) -> bool:
+        """One turn of work, for whoever has something else to do in between; False once the work has ended."""
+        if not self._finished:
+            self._advance()
+        return not self._finished
+
+    def watch(self, flag: Interrupt) -> None:
+        """End after the present slice of work once the flag of :func:`~powersum.core.interrupt.interruptible` is up."""
+        self.flag = flag
+
+    def spare_for_probability(self) -> None:
+        """Leave a little of the time limit for how probable the answer is, if the question has such an answer."""
+        if self.question.query.task != "PR":
+            self._clock.limit -= reserved(self._clock.limit)
+
+    @property
+    def certified(self) -> bool:
+        """True where a certificate is wanted."""
+        return self._certified
+
+    @property
+    def n_above(self) -> int:
+        """How many of the first steps of the certificate prove the upper bound; the last of them is about all of it."""
+        return len(self._board.proof().steps)
+
+    @property
+    def small(self) -> SmallElimination | None:
+        """What has the answer at once in plain NumPy; None where the question is too large for that."""
+        return self._small
+
+    def aim_above(self, log_floor: float) -> None:
+        """Look only for what is better than a value that is known elsewhere; ``log_upper`` may stop there."""
+        self._board.log_floor = log_floor
+
+    def begin_with(self, legacy: Legacy) -> None:
+        """Begin with what a run on a larger question has left; small questions have no use for it."""
+        self._resumed = legacy
+
+    def keep_tree(self) -> None:
+        """Leave the best tree behind when the run is over: ``tree_left``, None where there was none."""
+        self._board.keeps_tree = True
+
+    def lend_by(self, lender: Lender) -> None:
+        """Have others work on boxes that are split; to be told before the work begins."""
+        self._lender = lender
+
+    def hear(self, states: IntArray) -> None:
+        """States of all original variables in an assignment found elsewhere: it is evaluated, and gone on from."""
+        self._board.heard = states
+
+    @property
+    def stage(self) -> int:
+        """How many stages of work have ended; what was tightened in them is not gone on with."""
+        return self._board.stage
+
+    def interrupt(self, reason: str) -> None:
+        """End here; ``reason`` is the sentence that the result gives for it."""
+        if self._finished:
+            return
+        self._interrupted = reason
+        self._finish()
+        # Bounds may not have moved for long; the last snapshot tells how long they were worked on.
+        self._board.snapshot(self._clock.spent, always=True)
+
+    def _finish(self) -> None:
+        """End the work and let go of trees, tables and threads: the answer needs none of them."""
+        self._finished = True
+        with counted_by(self.meter):
+            if self._work is not None:
+                self._work.close()
+                self._work = None
+            if self._board.tree_left is not None:
+                self.tree_left, self._board.tree_left = self._board.tree_left(), None
+            # What is reported has been computed from scratch, at a point that is given up by that.
+            self._board.confirm()
+
+    def _advance(self) -> Snapshot | None:
+        """One turn of work; the snapshot if a bound moved."""
+        board, clock, schedule = self._board, self._clock, self.schedule
+        try:
+            if self._looked and self._work is None:
+                self._work = self._begun()
+            with clock.running():
+                over = False
+                if self._work is None:
+                    self._looked = True
+                    first_bounds(self.question, board)
+                else:
+                    over = next(self._work, _OVER) is _OVER
+                if not over and self._checkpoints is not None:
+                    self._checkpoints.keep(self.question, board, clock)
+        except BaseException as error:
+            # Whatever it was, what is on the board holds. An exception without words is told by its name.
+            words = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            self._interrupted = f"Broken off by {words.rstrip('.')}."
+            self._finish()
+            if not board.contradicted:
+                board.snapshot(clock.spent, always=True)
+            raise
+        if over:
+            self._finish()
+            return None
+        if board.log_upper == math.inf:
+            # Preparation is not complete: a little later there will be an answer that is worth the wait.
+            if clock.spent < clock.limit + schedule.grace + schedule.grace_share * clock.limit:
+                return None
+            self._finish()
+        elif (
+            board.proven
+            # First bounds that meet have no proof yet, and no option has been looked at: that is up to the work.
+            or (board.incumbent is not None and board.gap <= max(self._options["gap"], SAME))
+            or (clock.spent >= clock.limit and not board.resuming)
+        ):
+            self._finish()
+        return board.snapshot(clock.spent, always=self._finished)
+
+    def _begun(self) -> Generator[None]:
+        """The work on the question. Not by the clock, for a process loads compiled modules with its first hard one."""
+        if self._small is not None:
+            return small_work(self._small, self.question, self._board)
+        # Imported here, so that ``import powersum`` and the first bound are quick; but before the memory is looked at,
+        # for it takes a good part of what the process holds.
+        from powersum.run.work import work
+
+        limits, resumed = self.question.limits, self._resumed
+        self._resumed = None
+        measured = self.meter is None and not metered()
+        left = memory_left(limits.bytes) if measured else memory_usually_left(limits.bytes)
+        return work(
+            self.question,
+            board=self._board,
+            clock=self._clock,
+            schedule=self.schedule,
+            memory=min(left, self.schedule.most_bytes),
+            threads=self._options["threads"],
+            seed=self._options["seed"],
+            certificate=self._certified,
+            resumed=resumed,
+            lender=self._lender,
+        )
+
+    @property
+    def log_lower(self) -> float:
+        """The certified value of the best assignment so far; ``-inf`` before there is one."""
+        return self._board.log_lower
+
+    @property
+    def log_upper(self) -> float:
+        """The upper bound on every assignment so far."""
+        return self._board.log_upper
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the bounds must know."""
+        return self._board.notes
+
+    def states(self) -> IntArray:
+        """States of all original variables in the best assignment so far; -1 where a variable has none."""
+        return self._board.states
+
+    def result(self) -> Result:
+        """The answer as it stands; the exception again if bounds contradicted each other."""
+        from powersum import __version__
+
+        board = self._board
+        board.refuse()
+        certificate = None
+        with counted_by(self.meter):
+            board.confirm()
+            notes = board.last_notes
+            if board.history:
+                # An exception while the end was being proven leaves what had moved just before without a snapshot.
+                board.snapshot(self._clock.spent)
+            if board.ground is not None:
+                from powersum.run.certificate import certificate_on, shortfall
+
+                certificate = certificate_on(board, self.question, board.proof())
+                notes += shortfall(certificate, board.log_lower, board.log_upper)
+        if certificate is not None and self._checkpoints is not None:
+            if self._finished:
+                self._checkpoints.write(certificate)
+            notes += self._checkpoints.notes
+        status, reason = self._status()
+        return Result(
+            log_upper=board.log_upper,
+            log_lower=board.log_lower,
+            assignment={} if board.log_lower == -math.inf else self.question.answer(board.states),
+            status=status,
+            reason=reason,
+            history=tuple(board.history),
+            method="solve",
+            options=self._options,
+            sizes=dict(board.sizes),
+            version=__version__,
+            notes=notes,
+            question=self.question.asked(),
+            certificate=certificate,
+        )
+
+    def _status(self) -> tuple[Status, str]:
+        board = self._board
+        if board.log_upper == -math.inf:
+            return Status.INFEASIBLE, IMPOSSIBLE_REASON
+        known = board.log_lower > -math.inf
+        if known and (board.gap <= SAME or (board.proven and same_value(board.log_lower, board.log_upper))):
+            return Status.OPTIMAL, proven(board.reason, board.log_lower, board.log_upper)
+        if self._interrupted is not None or not self._finished:
+            return Status.INTERRUPTED, self._interrupted or "Stopped before the end."
+        if board.gap <= self._options["gap"]:
+            return Status.BOUNDED, f"The gap asked for, {self._options['gap']:g}, was reached."
+        if known and board.proven:
+            return Status.BOUNDED, too_inexact(board.reason, board.log_lower, board.log_upper)
+        if board.exhausted:
+            return Status.BOUNDED, board.reason
+        return Status.BOUNDED, f"{self.question.limits.reached}."

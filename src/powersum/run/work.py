@@ -1,0 +1,249 @@
+"""All the work on one question, in turns: preparation, exact elimination where it fits, else a crew of workers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator
+from dataclasses import replace
+from functools import partial
+from weakref import WeakMethod, proxy
+
+import numpy as np
+
+from powersum.assign.evaluator import Evaluator
+from powersum.assign.wide_search import bytes_with, sum_tree_for
+from powersum.bounds.affordable import HUGE
+from powersum.bounds.single import SingleFactors, single_seconds
+from powersum.bounds.tree.fixed_tree import FixedTree
+from powersum.bounds.tree.race import Outlook
+from powersum.core.arrays import IntArray
+from powersum.core.clock import Clock
+from powersum.core.progress import Progress
+from powersum.core.work_time import metered
+from powersum.model.factors import configuration_value
+from powersum.model.question import Question
+from powersum.prepare.ordering import elimination_order
+from powersum.prepare.simplify import simplified
+from powersum.prepare.sizes import order_sizes, question_sizes
+from powersum.run.board import Board
+from powersum.run.certificate import ground_of
+from powersum.run.inheritance import Legacy
+from powersum.run.memory_shares import MemoryShares
+from powersum.run.proofs import by_contradiction, by_elimination
+from powersum.run.scheduler import Crew, Scheduler, Spell, exhaust
+from powersum.run.tuning import Schedule
+from powersum.run.workers.branch_and_bound import BranchAndBound
+from powersum.run.workers.components import Components
+from powersum.run.workers.conditioning import Conditioning
+from powersum.run.workers.elimination import ExactElimination
+from powersum.run.workers.first_assignment import FirstAssignment
+from powersum.run.workers.full_search import FullSearch
+from powersum.run.workers.local_search import LocalSearch
+from powersum.run.workers.order_search import OrderSearch
+from powersum.run.workers.partial_sums import PartialSums
+from powersum.run.workers.search import Search
+from powersum.run.workers.splits import Splits
+from powersum.run.workers.task import Lender, StageWorker, Task
+from powersum.run.workers.tightening import Tightening
+from powersum.run.workers.variational import VariationalSums
+from powersum.search.costs import Costs
+
+QUICK_SHARE = 0.05
+"""Share of the time that first bounds may take."""
+
+
+def work(
+    question: Question,
+    *,
+    board: Board,
+    clock: Clock,
+    schedule: Schedule,
+    memory: float,
+    threads: int,
+    seed: int,
+    certificate: bool = False,
+    resumed: Legacy | None = None,
+    lender: Lender | None = None,
+) -> Generator[None]:
+    """Work on a question; at each pause the board says what is known, with ``certificate`` also how it is proven.
+
+    ``resumed`` is what an earlier run has left, and ``lender`` knows others who have time for boxes.
+    """
+    problem = simplified(question)
+    board.sizes = question_sizes(question, problem)
+    if certificate:
+        board.ground = ground_of(question, problem)
+    if not problem.feasible:
+        board.impossible(by_contradiction)
+        yield
+        return
+    if problem.model.n_variables == 0:
+        nothing = np.zeros(0, dtype=np.int64)
+        board.offer_exact(problem, 0.0, 0.0, nothing, "Simplification alone gave the exact value.", by_elimination)
+        yield
+        return
+    # These bounds have no proof: where one is wanted, only what would have no bound at all for long gets them.
+    huge = problem.model.n_variables >= HUGE
+    quick = not certificate and single_seconds(problem.model) <= QUICK_SHARE * clock.limit
+    if board.log_upper == math.inf and (huge or quick):
+        # Of large models a bound with a point takes long; these are there at once.
+        single = SingleFactors(problem)
+        board.offer_upper(problem, single.log_upper, 0.0, single.bound)
+        if not certificate:
+            states = single.configuration()
+            board.offer_first(problem, configuration_value(problem.model, states), single.log_error, states)
+    # Each part of the preparation takes long on a very large model: between them is a look at the outside.
+    yield
+    order = elimination_order(problem.model, problem.tau, seed=seed, time_limit=min(0.2, 0.05 * clock.limit))
+    yield
+    shares = MemoryShares(memory)
+    elimination = ExactElimination(problem, order, board, cost=schedule.elimination_cost)
+    board.sizes.update(order_sizes(elimination.width, elimination.log2_entries))
+    fits = elimination.bytes <= shares.elimination
+    if fits and elimination.seconds < schedule.quick:
+        yield from exhaust(elimination, clock, schedule.slice)
+        return
+    entries = schedule.quick / schedule.elimination_cost
+    components = Components(problem, order, board, entries=entries, size=shares.components)
+    yield from exhaust(components, clock, schedule.slice)
+    if board.proven:
+        return
+    # With threads, local search runs beside the rest, one thread of its own.
+    # Not where work is counted: what it finds in its own time would depend on the machine.
+    beside = threads > 1 and not metered() and bool((components.problem.tau == 0.0).any())
+    shares = replace(shares, beside=beside)
+    if components.problem.model.n_variables <= schedule.most_variables:
+        shares = replace(shares, full=shares.full_search(Costs.bytes_needed(components.problem.model)))
+    task = Task(components.problem, components.order, board, clock, schedule, shares, threads, seed, resumed, lender)
+    if resumed is not None and resumed.proves_more:
+        resumed.verify(board, task.problem)
+        yield
+    full, conditioning = FullSearch(task), Conditioning(task)
+    settled = False
+    if full.maximises_all:
+        settled = yield from first_try(full, _first_full(clock, schedule), task)
+    elif conditioning.sums_all:
+        # Where tables will do, it must be quicker than they.
+        late = elimination.seconds if fits else math.inf
+        seconds = min(schedule.early_conditioning, schedule.early_conditioning_share * clock.limit, late)
+        on = partial(conditioning.promising, schedule.hopeful_conditioning, late)
+        settled = yield from first_try(conditioning, seconds, task, on)
+    if settled:
+        return
+
+    def try_late(order: IntArray) -> None:
+        narrower = ExactElimination(task.problem, order, board, cost=schedule.elimination_cost)
+        if narrower.bytes <= shares.elimination and narrower.seconds < scheduler.late_seconds:
+            scheduler.late, scheduler.late_seconds = narrower, narrower.seconds
+
+    crew = crew_of(task, full, conditioning, try_late)
+    scheduler = Scheduler(crew, board, clock, schedule, elimination)
+    if fits:
+        scheduler.late_seconds = elimination.seconds
+    yield
+    yield from scheduler.turns()
+
+
+def first_try(
+    worker: StageWorker, seconds: float, task: Task, nearly_done: Callable[[], bool] = lambda: False
+) -> Generator[None, None, bool]:
+    """Easy questions are settled before the first tree is built: a worker that may do so has so many seconds.
+
+    It goes on beyond them as long as ``nearly_done`` says so. Returns whether the answer is proven.
+    """
+    clock = task.clock
+    ends = clock.spent + seconds
+    progress = Progress.MORE if worker.begin(ends) else Progress.DONE
+    while progress is Progress.MORE and (clock.spent < ends or nearly_done()):
+        progress = worker.run(clock.deadline(task.schedule.slice))
+        yield
+    worker.end()
+    return task.board.proven
+
+
+def _first_full(clock: Clock, schedule: Schedule) -> float:
+    """Seconds for a first search of full configurations."""
+    return min(schedule.first_full, schedule.first_full_share * clock.limit)
+
+
+def _first_orders(clock: Clock, schedule: Schedule) -> float:
+    """Seconds for narrower orders before the first stage; none where nobody knows how long the run will be."""
+    return min(schedule.first_orders, schedule.first_orders_share * clock.limit) if clock.limit < math.inf else 0.0
+
+
+def _held_by_others(outlook: Outlook) -> Outlook:
+    """An outlook whose searcher it does not hold: who holds each other keeps memory until it is collected."""
+    method = WeakMethod(outlook)
+
+    def asked(tree: FixedTree, seconds: float) -> float:
+        found = method()
+        return 0.0 if found is None else found(tree, seconds)
+
+    return asked
+
+
+def crew_of(
+    task: Task, full: FullSearch, conditioning: Conditioning, narrower: Callable[[IntArray], None] = lambda order: None
+) -> Crew:
+    """The workers on a task. A new one is a file in ``workers`` and a line among the spells.
+
+    ``narrower`` is called with each narrower order that is found.
+    """
+    schedule = task.schedule
+    messages = sum_tree_for(task.problem, memory=task.shares.most_wide, seed=task.seed)
+    if messages is not None:
+        task = replace(task, shares=replace(task.shares, wide=bytes_with(messages)))
+    evaluator = Evaluator(task.problem, memory=task.shares.evaluation)
+    full.local = local = LocalSearch(task, evaluator, messages)
+    tightening = Tightening(task, local)
+    sums = PartialSums(task, tightening, local)
+    along = BranchAndBound(task, evaluator, tightening, local)
+    splits = Splits(task, evaluator, tightening, local)
+    search = Search(task, along, splits)
+    tightening.outlook = _held_by_others(along.outlook)
+    # Who holds each other keeps memory until it is collected.
+    tightening.boxes = proxy(splits)
+    conditioning.sums = sums
+
+    def take(order: IntArray) -> None:
+        tightening.order = order
+        narrower(order)
+
+    return Crew(
+        first=FirstAssignment(task, evaluator, tightening, local, sums),
+        tightening=tightening,
+        companion=local,
+        spells=(
+            Spell(
+                conditioning,
+                (schedule.conditioning_share,) * 2,
+                first=schedule.first_conditioning,
+                accompanied=False,
+                nearly_done=conditioning.nearly_done,
+            ),
+            Spell(
+                full,
+                (schedule.full_share,) * 2,
+                first=_first_full(task.clock, schedule),
+                accompanied=False,
+                modest=True,
+            ),
+            Spell(sums, (schedule.sum_share, schedule.sum_share), first=schedule.first_sum, accompanied=False),
+            Spell(
+                VariationalSums(task, local, sums, full),
+                (schedule.variational_share,) * 2,
+                first=schedule.first_variational,
+                accompanied=False,
+                modest=True,
+            ),
+            Spell(search, (schedule.hopeful_search, schedule.hopeless_search), tries=True),
+            # After the search, which ends the run where the bound is near: orders are for trees to come.
+            Spell(
+                OrderSearch(task, take),
+                (schedule.order_share,) * 2,
+                first=_first_orders(task.clock, schedule),
+                accompanied=False,
+                modest=True,
+            ),
+        ),
+    )

@@ -1,0 +1,67 @@
+"""Exact elimination: at once where it is quick, or late, when nothing else has proven the answer by then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from powersum.core import work_time as time
+from powersum.core.arrays import IntArray
+from powersum.core.progress import Progress
+from powersum.exact.elimination import Elimination, Exact
+from powersum.model.rounding import elimination_error
+from powersum.prepare.problem import Problem
+from powersum.run.board import Board
+from powersum.run.proofs import by_elimination
+
+
+class ExactElimination:
+    """Elimination of a whole problem along one order.
+
+    Parameters
+    ----------
+    problem, order
+        The simplified problem and an elimination order of its variables.
+    board
+        Where the answer goes.
+    cost
+        Seconds for each entry of a table, at worst.
+
+    Attributes
+    ----------
+    width, log2_entries
+        Induced width of the order, and the entries of all its tables.
+    bytes, seconds
+        What it takes, at worst.
+    """
+
+    def __init__(self, problem: Problem, order: IntArray, board: Board, *, cost: float) -> None:
+        self._problem, self._order, self._board = problem, order, board
+        self._elimination = Elimination(problem.model, order, problem.tau)
+        self._slices: Iterator[Exact | None] | None = None
+        self.width = self._elimination.width
+        self.log2_entries = self._elimination.log2_entries
+        self.bytes = self._elimination.bytes
+        self.seconds = self._elimination.work * cost
+
+    def run(self, deadline: float) -> Progress:
+        """Go on until the deadline, some table entries at a time; the memory is taken at the first call."""
+        if self._slices is None:
+            self._slices = self._elimination.slices()
+        while True:
+            exact = next(self._slices)
+            if exact is not None:
+                break
+            if time.monotonic() >= deadline:
+                return Progress.MORE
+        error = elimination_error(self._problem.model)
+        reason = f"Exact elimination, of constrained width {self.width}."
+        self._board.offer_exact(
+            self._problem,
+            exact.log_value,
+            error,
+            exact.states,
+            reason,
+            lambda ground: by_elimination(ground, self._order, exact.log_value + self._problem.log_constant),
+        )
+        self._slices = None
+        return Progress.DONE

@@ -1,0 +1,228 @@
+"""Marginals against brute force."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import time
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import powersum as ps
+from powersum.bounds.tree import CoveringTree
+from powersum.core.interrupt import interruptible
+from powersum.exact import small
+from powersum.run import shares
+from powersum.run.tuning import Schedule
+from tests.cases import case, hard_case
+from tests.clock import Ticks
+from tests.oracle import joint_log_table
+from tests.strategies import random_model
+
+WIDE = Schedule(elimination_cost=1e3, ibound=1)
+"""Nothing is eliminated, and trees are not exact."""
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0.0, 0.3, 0.5]), st.booleans())
+def test_exact_on_small_models(seed: int, zeros: float, observe: bool) -> None:
+    rng = np.random.default_rng(seed)
+    model = random_model(rng, n_variables=6, n_factors=7, zeros=zeros)
+    evidence = {2: int(rng.integers(0, model.cardinalities[2]))} if observe else {}
+    joint = joint_log_table(model, evidence)
+    top = joint.max()
+    if top == -math.inf:
+        with pytest.raises(ps.InputError, match="probability 0"):
+            ps.marginals(model, evidence)
+        return
+    joint = np.exp(joint - top)
+    found = ps.marginals(model, evidence)
+    assert found.exact
+    for v in range(6):
+        others = tuple(a for a in range(6) if a != v)
+        np.testing.assert_allclose(found.beliefs[v], joint.sum(axis=others) / joint.sum(), atol=1e-9)
+
+
+SAME, OTHER = np.eye(3), 1.0 - np.eye(3)
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_impossible_without_being_inconsistent(exact: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """x0 = x1 = x2 ≠ x0: every state of every variable and of every pair seems possible."""
+    if not exact:
+        # A tree that splits a variable, as where memory is short.
+        monkeypatch.setattr("powersum.bounds.tree.CoveringTree", partial(CoveringTree, ibound=1))
+    triangle = [((0, 1), SAME), ((1, 2), SAME), ((0, 2), OTHER)]
+    model = ps.Model.from_factors([3, 3, 3, 2], [*triangle, ((3,), [0.4, 0.6])])
+    for evidence in ({}, {3: 1}):
+        with pytest.raises(ps.InputError, match="probability 0"):
+            ps.marginals(model, evidence)
+    # With the last table the other way there are configurations.
+    possible = ps.Model.from_factors([3, 3, 3, 2], [*triangle[:2], ((0, 2), SAME), ((3,), [0.4, 0.6])])
+    found = ps.marginals(possible)
+    assert found.exact is exact
+    assert found.beliefs[0].tolist() == pytest.approx([1 / 3] * 3)
+
+
+def test_one_simplification_for_all_that_it_removes(monkeypatch: pytest.MonkeyPatch) -> None:
+    from powersum.prepare import simplify as package
+
+    calls = []
+
+    def counted(*arguments: Any, **options: Any) -> Any:
+        calls.append(arguments)
+        return simplified(*arguments, **options)
+
+    simplified = package.simplified
+    monkeypatch.setattr(package, "simplified", counted)
+    # Observed, isolated, or with one state left, in turns; nothing remains.
+    n = 60
+    model = ps.Model.from_factors([3] * n, [((v,), [1.0, 1.0, 0.0]) for v in range(n)])
+    found = ps.marginals(model, {v: v % 2 for v in range(0, n, 3)} | {v: [1.0, 0.0, 1.0] for v in range(1, n, 3)})
+    assert found.exact
+    assert len(calls) == 1
+    for v in range(n):
+        wanted = ([1 - v % 2, v % 2, 0], [1, 0, 0], [0.5, 0.5, 0])[v % 3]
+        assert found.beliefs[v].tolist() == wanted
+
+
+def test_barren_variables_have_marginals() -> None:
+    tables = [((0,), [0.3, 0.7]), ((0, 1), [[0.9, 0.1], [0.5, 0.5]])]
+    model = ps.Model.from_factors([2, 2], tables, directed=True)
+    np.testing.assert_allclose(ps.marginals(model).beliefs[1], [0.62, 0.38])
+
+
+def test_approximate_ones_are_said_to_be() -> None:
+    model = ps.generate.grid(40, 40, seed=3).model
+    found = ps.marginals(model, time_limit=0.5, memory=60e6)
+    assert not found.exact
+    assert all(belief.sum() == pytest.approx(1.0) for belief in found.beliefs)
+
+
+def test_a_signal_ends_the_tightening() -> None:
+    model, _ = ps.generate.grid(30, 30, seed=1)
+    with interruptible() as flag:
+        flag.cause = "Ctrl-C"
+        # Without the flag this would take ten minutes.
+        found = ps.marginals(model, time_limit=600.0, memory=2e8)
+    assert not found.exact
+    assert all(belief.sum() == pytest.approx(1.0) for belief in found.beliefs)
+
+
+@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("most_entries", [-1, 1_000_000], ids=["long road", "short road"])
+def test_every_interval_holds_and_is_narrow_where_exact(
+    seed: int, most_entries: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(small, "MOST_ENTRIES", most_entries)
+    model, _, evidence = case(seed)
+    joint = joint_log_table(model, evidence)
+    if joint.max() == -math.inf:
+        return
+    table = np.exp(joint - joint.max())
+    found = ps.marginals(model, evidence)
+    engine = ps.Engine(model).marginals(evidence)
+    for v in range(model.n_variables):
+        for side in ("log_lower", "log_upper"):
+            np.testing.assert_allclose(
+                np.exp(getattr(engine, side)[v]), np.exp(getattr(found, side)[v]), rtol=1e-9, atol=1e-280
+            )
+        truth = table.sum(axis=tuple(a for a in range(model.n_variables) if a != v)) / table.sum()
+        for state, share in enumerate(truth.tolist()):
+            interval = found[v][state]
+            assert interval.lower <= share * (1.0 + 1e-12)
+            assert interval.upper >= share * (1.0 - 1e-12)
+            assert interval.upper - interval.lower < 1e-8
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("likely", [False, True])
+def test_intervals_hold_where_nothing_is_exact(seed: int, likely: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trees that are never exact, and sums that are never eliminated: every side still holds."""
+    monkeypatch.setattr(time, "monotonic", Ticks(1e-3))
+    monkeypatch.setattr("powersum.bounds.tree.CoveringTree", partial(CoveringTree, ibound=1))
+    monkeypatch.setattr(
+        shares.sum_bounds, "__kwdefaults__", {**(shares.sum_bounds.__kwdefaults__ or {}), "schedule": WIDE}
+    )
+    model, _, _ = hard_case(seed)
+    tilt = np.linspace(0.2, 0.9, int(model.cardinalities[4]))
+    found = ps.marginals(model, {4: tilt.tolist()} if likely else {}, of=[4, 7], time_limit=3.0)
+    assert not found.exact
+    joint = joint_log_table(model) + (np.log(tilt).reshape([-1 if v == 4 else 1 for v in range(11)]) if likely else 0.0)
+    joint = np.exp(joint - joint.max())
+    for v in range(model.n_variables):
+        truth = joint.sum(axis=tuple(a for a in range(model.n_variables) if a != v)) / joint.sum()
+        for state, share in enumerate(truth.tolist()):
+            assert found[v][state].lower <= share * (1.0 + 1e-12)
+            assert found[v][state].upper >= share * (1.0 - 1e-12)
+    # What was not asked for is not known; what was is known better than that.
+    assert str(found[0][0]) == "unknown"
+    assert sum(found[v][state].upper - found[v][state].lower < 1.0 for v in (4, 7) for state in found[v]) >= 1
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 5))
+def test_shares_between_bounds(seed: int, n: int) -> None:
+    rng = np.random.default_rng(seed)
+    parts = rng.normal(0.0, 5.0, n)
+    parts[rng.random(n) < 0.2] = -math.inf
+    if (parts == -math.inf).all():
+        return
+    lower = np.where(rng.random(n) < 0.3, -math.inf, parts - rng.choice([0.0, 0.1, 3.0], n))
+    upper = np.where(rng.random(n) < 0.3, math.inf, parts + rng.choice([0.0, 0.1, 3.0], n))
+    log_sum = float(np.logaddexp.reduce(parts))
+    whole = (log_sum - rng.choice([1e-9, 2.0, math.inf]), log_sum + rng.choice([1e-9, 2.0, math.inf]))
+    least, most = shares.shares_between(lower, upper, whole)
+    truth = parts - log_sum
+    assert (least <= truth + 1e-12).all()
+    assert (most >= truth - 1e-12).all()
+
+
+RAIN = ps.Model.from_tables({"rain": {"no": 0.8, "yes": 0.2}, ("rain", "wet"): [[0.9, 0.1], [0.3, 0.7]]})
+
+
+def test_by_names_as_a_table_and_for_pandas() -> None:
+    found = ps.marginals(RAIN, {"wet": 1})
+    assert float(found["rain"]["yes"]) == pytest.approx(7 / 11)
+    assert list(found) == ["rain", "wet"]
+    assert list(found["rain"]) == ["no", "yes"]
+    assert repr(found["rain"]) == "<rain: no: 36.4 %, yes: 63.6 %>"
+    assert str(found).splitlines()[:3] == [
+        "variable  state  probability",
+        "rain      no     36.4 %",
+        "rain      yes    63.6 %",
+    ]
+    with pytest.raises(ps.InputError, match="did you mean 'rain'"):
+        found["rian"]
+    with pytest.raises(ps.InputError, match="of is 'rain'"):
+        ps.marginals(RAIN, of="rain")
+
+
+def test_a_data_frame() -> None:
+    found = ps.marginals(RAIN, {"wet": 1})
+    if importlib.util.find_spec("pandas") is None:
+        with pytest.raises(ps.InputError, match="needs pandas"):
+            found.to_pandas()
+        return
+    frame = found.to_pandas()
+    assert frame.loc[("rain", "yes"), "lower"] <= 7 / 11 <= frame.loc[("rain", "yes"), "upper"]
+
+
+def test_a_long_table_is_cut() -> None:
+    model, _ = ps.generate.grid(6, 6, seed=1)
+    assert str(ps.marginals(model)).splitlines()[-1] == "… and 12 more states"
+
+
+def test_little_memory_is_no_reason_to_refuse() -> None:
+    model = ps.generate.grid(14, 14, seed=5).model
+    truth = ps.marginals(model)
+    assert truth.exact
+    found = ps.marginals(model, of=[0], memory=1000, time_limit=1.0)
+    assert not found.exact
+    assert found.beliefs[0].sum() == pytest.approx(1.0)
+    assert (found.log_lower[0] <= np.log(truth.beliefs[0]) + 1e-9).all()
+    assert (np.log(truth.beliefs[0]) <= found.log_upper[0] + 1e-9).all()

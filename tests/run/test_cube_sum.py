@@ -1,0 +1,133 @@
+"""The sum beside the proof: whoever bounds it, the probability of the answer lies within what is said."""
+
+from __future__ import annotations
+
+import concurrent.futures as cf
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import powersum as ps
+from powersum.cluster.errors import ClusterError
+from powersum.cluster.executor import Workers
+from powersum.core.interrupt import Interrupt
+from powersum.run import cube_sum, cubes
+from powersum.run.cube import Asked
+from powersum.run.cube_sum import SumBeside, bound_sum
+from powersum.run.cubes import Conquest
+from powersum.run.shares import UNKNOWN
+from powersum.run.solver import Solver
+from tests.oracle import exact_value
+from tests.run.test_cubes import ROOM, SLOW, Oracle, question_of, truth
+
+NEAR = replace(SLOW, nearly=math.inf)
+"""Every gap is near."""
+
+
+def log_sum(model: ps.Model, evidence: dict[int, int]) -> float:
+    return exact_value(model, np.ones(model.n_variables), evidence=evidence)
+
+
+@pytest.mark.parametrize("seed", range(1, 24, 2))
+def test_bounds_of_a_worker_hold(seed: int) -> None:
+    model, _, evidence = question_of(seed)
+    asked = Asked(model, ps.Query.of(model, None), evidence, ROOM, SLOW, 1, 0)
+    low, high = bound_sum(asked, 0.2)
+    value = log_sum(model, evidence)
+    assert low - 1e-12 <= value <= high + 1e-12
+
+
+@pytest.mark.parametrize("road", [False, True])
+@pytest.mark.parametrize("seed", range(1, 18))
+def test_probabilities_hold(seed: int, road: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, maximize, evidence = question_of(seed)
+    asked = list[float]()
+
+    def counted(asked_: Asked, seconds: float, interrupt: Interrupt | None = None) -> tuple[float, float]:
+        asked.append(seconds)
+        return bound_sum(asked_, seconds, interrupt)
+
+    monkeypatch.setattr(cubes, "bound_cube", Oracle(seed))
+    monkeypatch.setattr(cubes, "bound_sum", counted)
+    monkeypatch.setattr(cube_sum, "bound_sum", counted)
+    monkeypatch.setattr(cubes, "FIRST_SECONDS", 0.0)
+    monkeypatch.setattr(cubes, "others_of", lambda executor: (executor, road))
+    solver = Solver(model, maximize or None, dict(evidence), time_limit=600.0, schedule=NEAR)
+    with cf.ThreadPoolExecutor(2) as pool:
+        result = cubes.solve_by_cubes(solver, pool)
+    value = truth(model, maximize, evidence)
+    if not maximize or value == -math.inf:
+        assert result.probability is None
+        assert not asked or maximize
+        return
+    assert asked
+    assert result.probability is not None
+    probability = math.exp(value - log_sum(model, evidence))
+    assert result.probability.lower - 1e-9 <= probability <= result.probability.upper + 1e-9
+
+
+def test_the_sum_is_bounded_again_only_when_the_run_is_twice_as_long() -> None:
+    beside = SumBeside(wanted=True)
+    assert beside.due(0.1, 50.0)
+    assert beside.begin(0.1, 50.0) == 1.0
+    assert beside.running
+    assert not beside.due(9.0, 50.0)
+    beside.take((-9.0, 3.0))
+    assert not beside.due(1.9, 50.0)
+    assert beside.due(2.0, 50.0)
+    assert not beside.due(2.0, 0.0)
+    assert beside.enough(4.0)
+    assert not beside.enough(4.1)
+    assert beside.begin(4.0, 3.0) == 3.0
+    # What has ended before still counts.
+    assert beside.enough(4.0)
+    assert not beside.enough(4.1)
+    # Each bound counts by itself.
+    beside.take((-11.0, 2.0))
+    assert beside.log_bounds == (-9.0, 2.0)
+    assert beside.enough(12.0)
+    assert not beside.enough(12.1)
+    beside.take((2.0 - 1e-9, 2.0))
+    assert beside.enough(math.inf)
+    assert not beside.due(100.0, 50.0)
+    assert not SumBeside(wanted=False).due(1.0, 50.0)
+
+
+class Silent(Workers):
+    """Workers whose sum never comes back, or who are gone."""
+
+    def __init__(self, *, gone: bool = False) -> None:
+        self._gone = gone
+
+    @property
+    def size(self) -> int:
+        return 1
+
+    def finished(self, timeout: float = 0.0) -> list[tuple[Any, Any]]:
+        if self._gone:
+            raise ClusterError("nobody is there")
+        self.waited = timeout
+        return []
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_nobody_waits_for_ever_for_a_sum(gone: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, maximize, evidence = question_of(1)
+    solver = Solver(model, maximize, dict(evidence), time_limit=600.0, schedule=SLOW)
+    for _ in solver:
+        pass
+    result = solver.result()
+    clock = iter(range(1000))
+    monkeypatch.setattr(cube_sum, "working_time", lambda: float(next(clock)))
+    conquest = Conquest(solver, Silent(gone=gone), seconds=600.0)
+    conquest._sum.begin(1.0, 9.0)
+    found = conquest.log_sum(result, left=20.0)
+    assert found is not None
+    # Where nobody can be asked, this process bounds the sum; where somebody is at it, time runs out.
+    value = log_sum(model, evidence)
+    assert found[0] - 1e-12 <= value <= found[1] + 1e-12
+    if not gone:
+        assert found == UNKNOWN
