@@ -2,7 +2,7 @@
 
 Growing a tree takes ever more time for ever less. Once a doubling of its entries gains no more than twice as many boxes
 would, the time goes into these (:mod:`powersum.divide.splitting`): each has the tree tightened for it alone. On
-pedigrees ten seconds of boxes are worth more than minutes of growth (docs/notes-tree.md).
+pedigrees ten seconds of boxes are worth more than minutes of growth (dev/tree.md).
 """
 
 from __future__ import annotations

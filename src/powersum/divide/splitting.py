@@ -3,7 +3,7 @@
 Branch and bound reads all its costs off one tree, whose shifts are a compromise for all assignments at once. Setting
 ten variables and tightening the same tree for that box takes off more than minutes of such a search: most of the
 distance to the optimum is in sums that mini-buckets relax, and no choice of max variables mends these
-(docs/notes-solve.md).
+(dev/solve.md).
 
 A box has its own point on the structure that all of them share, and begins with that of the box around it
 (:mod:`powersum.bounds.tree.remnant`). The largest bound of all boxes is a bound on the whole, at any moment. Each is

@@ -1,7 +1,7 @@
 """A trial of trees by what their boxes take off the bound: of trees that look alike, the better half goes on.
 
 Trees of one bound differ by a nat in what a minute of boxes takes off it, and by what nothing but boxes shows: after
-some forty of them the ranks are mostly those of the end (docs/notes-solve.md). What the best has done meanwhile is not
+some forty of them the ranks are mostly those of the end (dev/solve.md). What the best has done meanwhile is not
 lost, for it goes on from there.
 """
 

@@ -234,7 +234,7 @@ class CoveringTree:
 
         Judged by how far the bound has fallen from the small trees that orders were judged by to the tree that grows;
         None where there were none. What a doubling takes off the bound of a pedigree falls as the root of the entries
-        grows (docs/notes-solve.md). One step of growth would tell the same, but is more than half of it chance.
+        grows (dev/solve.md). One step of growth would tell the same, but is more than half of it chance.
         """
         if self.growing is None or self._screened_at is None:
             return None

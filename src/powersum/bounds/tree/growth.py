@@ -3,7 +3,7 @@
 There are two ways, and they help each other: mini-buckets of one variable are merged
 (:mod:`powersum.bounds.tree.merging`), or extended by what the others know (:mod:`powersum.bounds.tree.extending`), so
 that shifts between them can depend on it. By turns they take three nats more off the bound of pedigree19.Q0.5.I4 at
-five million entries than merges alone (docs/notes-tree.md). Where extensions have gained little, they have their turn
+five million entries than merges alone (dev/tree.md). Where extensions have gained little, they have their turn
 less often; where little is maximised merges alone are better.
 """
 
@@ -35,7 +35,7 @@ LEAST_MAX = 0.25
 def many_are_maximised(tau: FloatArray) -> bool:
     """Whether much of what makes a bound loose is likely to depend on max variables, rather than on sums alone.
 
-    Then extensions help a tree, and boxes take more off its bound than further growth would (docs/notes-tree.md).
+    Then extensions help a tree, and boxes take more off its bound than further growth would (dev/tree.md).
     """
     return bool((tau == 0.0).mean() >= LEAST_MAX) if len(tau) else False
 
