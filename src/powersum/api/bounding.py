@@ -40,6 +40,7 @@ from powersum.model.rounding import certain
 from powersum.run.board import proven, same_value, too_inexact
 
 if TYPE_CHECKING:
+    from powersum.bounds.corner import Corner
     from powersum.core.arrays import IntArray
     from powersum.divide.splitting import Splitting
     from powersum.prepare.problem import Problem
@@ -191,6 +192,7 @@ def bound(
         # Compiled modules are imported where they are used, so that ``import powersum`` stays quick.
         with loading():
             from powersum.bounds.affordable import NAMES, affordable
+            from powersum.bounds.corner import corner_of
             from powersum.bounds.tree.covering_tree import CoveringTree
             from powersum.divide.split_tree import SplitTree, is_splittable
             from powersum.prepare.ordering import order_cost
@@ -205,7 +207,7 @@ def bound(
             problem = simplified(question)
         sizes = question_sizes(question, problem)
         log_error = problem.log_error
-        forest, log_proven, splitting = None, math.inf, None
+        forest, log_proven, splitting, reader = None, math.inf, None, None
         if not problem.feasible or problem.model.n_variables == 0:
             outcome, states, residuals = _without_search(problem, started, callback), np.empty(0, dtype=np.int64), None
         else:
@@ -216,6 +218,8 @@ def bound(
                 chosen = reduced_order(problem, eliminated, seed=limits.seed, time_limit=limits.seconds)
                 cost = order_cost(problem.model, chosen)
                 sizes.update(order_sizes(cost.width, cost.log2_total))
+            # No method reports more than what a reader of the model sees.
+            reader = None if as_it_is else corner_of(question, problem, limits.seconds)
             # A method is given the bytes that it may take itself.
             splits = automatic and executor is None and "ibound" not in given and is_splittable(problem)
             share = TREE_BYTES if splits and limits.seconds < math.inf else 1.0
@@ -246,6 +250,7 @@ def bound(
                 limits,
                 log_constant=problem.log_constant,
                 log_error=problem.log_error,
+                log_known=math.inf if reader is None else reader.above(problem),
                 started=started,
                 interrupt=interrupt,
                 callback=callback,
@@ -290,7 +295,7 @@ def bound(
     if certificate:
         from powersum.run.certificate import shortfall
 
-        proof = _certificate(question, problem, outcome, log_lower, restored, forest, log_proven, splitting)
+        proof = _certificate(question, problem, outcome, log_lower, restored, forest, log_proven, splitting, reader)
         unproven = shortfall(proof, log_lower, outcome.log_upper)
     from powersum import __version__
 
@@ -333,11 +338,12 @@ def _certificate(
     forest: Forest | None,
     log_proven: float,
     splitting: Splitting | None,
+    reader: Corner | None,
 ) -> Certificate:
     """The proof of a bound; of both, where it is the value."""
     from powersum.prepare.proof import Proof
     from powersum.run.certificate import certificate_of, ground_of
-    from powersum.run.proofs import by_cases, by_contradiction, by_elimination, by_splitting
+    from powersum.run.proofs import by_cases, by_contradiction, by_corner, by_elimination, by_splitting
 
     ground = ground_of(question, problem)
     if not problem.feasible:
@@ -348,6 +354,8 @@ def _certificate(
         proof = Proof([ground.tree([forest])], log_proven + problem.log_constant)
     else:
         proof = by_elimination(ground) if outcome.log_upper > -math.inf else by_cases(ground)
+    if reader is not None and not outcome.exact and reader.log_upper + problem.log_constant < proof.log_upper:
+        proof = by_corner(ground, reader)
     chosen = question.query.max_variables.tolist()
     # With blocks inside the maxima of the answer, its value is no elimination of sums: the bounds alone are proven.
     if states is None or log_lower == -math.inf or question.query.blocks is not None:

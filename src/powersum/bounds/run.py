@@ -37,6 +37,7 @@ def run(
     *,
     log_constant: float = 0.0,
     log_error: float = 0.0,
+    log_known: float = math.inf,
     started: float | None = None,
     interrupt: Interrupt | None = None,
     callback: Callback | None = None,
@@ -55,6 +56,8 @@ def run(
         What simplification took out of the problem; added to every value.
     log_error
         Its rounding; every value is rounded up by it.
+    log_known
+        A bound that is known already, with all that in it: no value is above it.
     started
         :func:`~powersum.core.clock.working_time` at the start of the whole call; now, if not given.
     interrupt
@@ -70,19 +73,20 @@ def run(
     started = working_time() if started is None else started
     end = started + limits.seconds
     history: list[Snapshot] = []
+    values: list[float] = []
     more = True
     longest = 0.0
     while True:
         value = certain(tightener.log_upper + log_constant, log_error)
-        if history:
-            value = min(value, history[-1].log_upper)
+        values.append(min(value, values[-1]) if values else value)
+        value = min(value, history[-1].log_upper if history else log_known)
         history.append(Snapshot(working_time() - started, len(history), value))
         if callback is not None:
             callback(history[-1])
         if len(history) > 1:
             longest = max(longest, history[-1].seconds - history[-2].seconds)
         # A method may end before its time because not even one more sweep fits.
-        stop = _stop(history, limits, more=more, late=working_time() + longest >= end, interrupt=interrupt)
+        stop = _stop(history, values, limits, more=more, late=working_time() + longest >= end, interrupt=interrupt)
         if stop is not None:
             break
         more = tightener.step(deadline_at(end))
@@ -97,9 +101,9 @@ class _Stop(NamedTuple):
 
 
 def _stop(
-    history: list[Snapshot], limits: Limits, *, more: bool, late: bool, interrupt: Interrupt | None
+    history: list[Snapshot], values: list[float], limits: Limits, *, more: bool, late: bool, interrupt: Interrupt | None
 ) -> _Stop | None:
-    """Why the run is over; None if it goes on."""
+    """Why the run is over; None if it goes on. ``values`` are the best of the method itself."""
     now = history[-1]
     if now.log_upper == -math.inf:
         return _Stop("Nothing has positive probability.")
@@ -114,7 +118,7 @@ def _stop(
     if limits.seconds < math.inf and (now.seconds >= limits.seconds or not more):
         return _Stop(f"{limits.reached} after {_sweeps(now.sweep)}.")
     if limits.change is not None and len(history) > PATIENCE:
-        gain = history[-1 - PATIENCE].log_upper - now.log_upper
+        gain = values[-1 - PATIENCE] - values[-1]
         if gain < limits.change * max(1.0, abs(now.log_upper)):
             return _Stop(f"The last {PATIENCE} of {_sweeps(now.sweep)} gained only {gain:.2g}.")
     return None

@@ -30,6 +30,9 @@ TREE_NODE = 0.5e-6
 TREE_BOX = 1e-5
 """For each mini-bucket of a covering tree that is made anew for fewer states."""
 
+CORNER_TABLE, CORNER_ENTRY = 3e-6, 60e-9
+"""For each table, and for each of its entries, of the corner bound."""
+
 VALUE_SHARE = 0.4
 """What a pass for the bound alone, in double precision, takes as a share of one with gradients in single precision."""
 

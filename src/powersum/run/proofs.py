@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from powersum.bounds.corner import Corner
 from powersum.bounds.tree.fixed_tree import FixedTree
 from powersum.bounds.tree.proof import tree_forest
 from powersum.core import work_time as time
@@ -65,6 +66,11 @@ def by_tree(ground: Ground, tree: FixedTree, problem: Problem, *, evaluate: bool
 def by_forest(ground: Ground, forest: Forest, log_upper: float, problem: Problem) -> Proof:
     """Another bound of mini-buckets on a problem that easy components may have been taken out of."""
     return Proof([ground.tree([forest, *_others(ground.problem, problem)])], log_upper + problem.log_constant)
+
+
+def by_corner(ground: Ground, found: Corner) -> Proof:
+    """The corner bound on the problem of the ground."""
+    return Proof([ground.tree([found.forest(ground.problem)])], found.log_upper + ground.problem.log_constant)
 
 
 def by_search(ground: Ground, search: AndOr, problem: Problem, seconds: float, memory: float) -> Proof:

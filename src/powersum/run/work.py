@@ -13,6 +13,7 @@ import numpy as np
 from powersum.assign.evaluator import Evaluator
 from powersum.assign.wide_search import bytes_with, sum_tree_for
 from powersum.bounds.affordable import HUGE
+from powersum.bounds.corner import corner_of
 from powersum.bounds.single import SingleFactors, single_seconds
 from powersum.bounds.tree.fixed_tree import FixedTree
 from powersum.bounds.tree.race import Outlook
@@ -29,7 +30,7 @@ from powersum.run.board import Board
 from powersum.run.certificate import ground_of
 from powersum.run.inheritance import Legacy
 from powersum.run.memory_shares import MemoryShares
-from powersum.run.proofs import by_contradiction, by_elimination
+from powersum.run.proofs import by_contradiction, by_corner, by_elimination
 from powersum.run.scheduler import Crew, Scheduler, Spell, exhaust
 from powersum.run.tuning import Schedule
 from powersum.run.workers.branch_and_bound import BranchAndBound
@@ -82,16 +83,21 @@ def work(
         board.offer_exact(problem, 0.0, 0.0, nothing, "Simplification alone gave the exact value.", by_elimination)
         yield
         return
+    unbounded = board.log_upper == math.inf
     # These bounds have no proof: where one is wanted, only what would have no bound at all for long gets them.
     huge = problem.model.n_variables >= HUGE
     quick = not certificate and single_seconds(problem.model) <= QUICK_SHARE * clock.limit
-    if board.log_upper == math.inf and (huge or quick):
+    if unbounded and (huge or quick):
         # Of large models a bound with a point takes long; these are there at once.
         single = SingleFactors(problem)
         board.offer_upper(problem, single.log_upper, 0.0, single.bound)
         if not certificate:
             states = single.configuration()
             board.offer_first(problem, configuration_value(problem.model, states), single.log_error, states)
+    # No bound that is reported is above what a reader of the model sees, whoever finds another one.
+    reader = corner_of(question, problem, clock.limit)
+    if reader is not None:
+        board.offer_upper(problem, reader.log_upper, 0.0, None, partial(by_corner, found=reader))
     # Each part of the preparation takes long on a very large model: between them is a look at the outside.
     yield
     order = elimination_order(problem.model, problem.tau, seed=seed, time_limit=min(0.2, 0.05 * clock.limit))
