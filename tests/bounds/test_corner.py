@@ -11,9 +11,6 @@ import pytest
 
 import powersum as ps
 import powersum_check as pc
-from powersum.run.certificate import certificate_of, ground_of
-from powersum.run.proofs import by_corner
-from powersum.run.tuning import Schedule
 from powersum.bounds.corner import Corner, corner, corner_of
 from powersum.bounds.registry import METHODS
 from powersum.model.model import Model
@@ -21,6 +18,9 @@ from powersum.model.query import Query
 from powersum.model.question import Question
 from powersum.prepare.problem import Problem
 from powersum.prepare.simplify import simplified
+from powersum.run.certificate import certificate_of, ground_of
+from powersum.run.proofs import by_corner
+from powersum.run.tuning import Schedule
 from tests.check.helpers import random_draft, to_check, truth
 
 WIDE = Schedule(elimination_cost=1e3, look_first=False)
