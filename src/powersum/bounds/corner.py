@@ -100,27 +100,33 @@ def corner_of(question: Question, problem: Problem, seconds: float = math.inf) -
     needed = CORNER_TABLE * problem.model.n_factors + CORNER_ENTRY * len(problem.model.log_values)
     if needed > SHARE * seconds:
         return None
-    # Sums and maxima have one value whatever the order, as max variables are always last.
-    return corner(problem, question.observed.model, question.order if question.query.task == "power-sum" else None)
+    return corner(problem, rank_of(question), question.observed.model)
 
 
-def corner(problem: Problem, model: Model | None = None, order: IntArray | None = None) -> Corner:
+def rank_of(question: Question) -> IntArray:
+    """For each original variable its place in the elimination: those of one place may go in any order."""
+    # Sums and maxima have one value whatever the order within the blocks; other weights may have an order of their own.
+    order = question.order if question.query.task == "power-sum" else None
+    return question.query.rank if order is None else ranks(question.query.weights, order)
+
+
+def corner(problem: Problem, rank: IntArray, model: Model | None = None) -> Corner:
     """The corner bound on a problem.
 
     Parameters
     ----------
     problem
         The simplified problem.
+    rank
+        What :func:`rank_of` says of the question.
     model
         The model that it was made of, likelihoods included: simplification multiplies tables by each other, and some
         conditional tables can only be told from before. None where it is not at hand.
-    order
-        The order of elimination where it is part of the question: of original variables, for weights not 0 and 1.
     """
-    ways = [_oriented(problem, None, order)]
+    ways = [_oriented(problem, rank)]
     if model is not None:
         # Where tables were multiplied the model's own tell more; where constraints were, those of the problem may.
-        ways.append(_oriented(problem, model, order))
+        ways.append(_oriented(problem, rank, model))
         if all(np.array_equal(a, b) for a, b in zip(*ways, strict=True)):
             ways.pop()
     return min((_along(problem, *way) for way in ways), key=lambda one: one.log_upper)
@@ -156,7 +162,7 @@ def _along(problem: Problem, known: IntArray, own: IntArray) -> Corner:
     )
 
 
-def _oriented(problem: Problem, model: Model | None, order: IntArray | None) -> tuple[IntArray, IntArray]:
+def _oriented(problem: Problem, places: IntArray, model: Model | None = None) -> tuple[IntArray, IntArray]:
     """The variables in the order in which they become known, and the table of each of which it is the child, or -1.
 
     Tables that tell children are those of the model, then those of the problem. Variables of the model that have gone
@@ -182,8 +188,8 @@ def _oriented(problem: Problem, model: Model | None, order: IntArray | None) -> 
         starts = starts_of(np.concatenate([lengths, np.diff(starts)]))
         children = np.concatenate([first[kept], children])
         tables = np.concatenate([problem.fates.table_of, tables])
-    rank = np.unique(ranks(problem.original_tau, order)[variables], return_inverse=True)[1].astype(np.int64)
-    places = incidence(len(variables), starts, scope)
+    rank = np.unique(places[variables], return_inverse=True)[1].astype(np.int64)
+    tables_of = incidence(len(variables), starts, scope)
     known, own = _orient(
         rank,
         np.asarray(starts, np.int64),
@@ -191,8 +197,8 @@ def _oriented(problem: Problem, model: Model | None, order: IntArray | None) -> 
         children,
         np.asarray(tables, np.int64),
         len(tables) - reduced.n_factors,
-        np.asarray(places.starts, np.int64),
-        np.asarray(places.factors, np.int64),
+        np.asarray(tables_of.starts, np.int64),
+        np.asarray(tables_of.factors, np.int64),
     )
     return known[known < n_variables], own[:n_variables]
 
