@@ -1,0 +1,267 @@
+"""Diagrams by elimination: bounds on all policies, the value of a policy, the best rule given all others."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import numpy as np
+
+from powersum.core.arrays import FloatArray, IntArray
+from powersum.decisions.pairs import TINY, NotDone, Pairs, U
+from powersum.decisions.plan import Plan, planned
+from powersum.decisions.stages import Stages
+from powersum.model.diagram import Diagram
+
+SLACK = 1e-18
+"""What underflow may take of a value, in units of the largest utility."""
+
+TRIES = 12
+"""Elimination orders that are tried."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rule:
+    """What a decision does in each case that it sees.
+
+    Parameters
+    ----------
+    variable
+        The decision.
+    view
+        The variables that it goes by.
+    chosen
+        Its state for all states of these, one axis a variable.
+    """
+
+    variable: int
+    view: tuple[int, ...]
+    chosen: IntArray
+
+    def table(self, states: int) -> FloatArray:
+        """The distribution of the decision, its own axis last."""
+        return np.asarray(np.arange(states) == self.chosen[..., None], dtype=np.float64)
+
+    def short(self) -> Rule:
+        """The same rule without variables that make no difference."""
+        view, chosen = list(self.view), self.chosen
+        for axis in reversed(range(len(view))):
+            if (chosen == chosen.take([0], axis)).all():
+                chosen = np.asarray(chosen.take(0, axis))
+                del view[axis]
+        return Rule(self.variable, tuple(view), np.asarray(chosen))
+
+
+class Eliminator:
+    """One diagram, with some states observed.
+
+    Parameters
+    ----------
+    diagram, observed
+        The diagram, and what is observed and decided already.
+    needed
+        What of its knowledge matters to each open choice.
+    ended
+        Tells when to stop.
+    most
+        Entries of the largest table.
+    """
+
+    def __init__(
+        self,
+        diagram: Diagram,
+        observed: Mapping[int, int],
+        needed: Mapping[int, tuple[int, ...]],
+        ended: Callable[[], bool],
+        most: int,
+    ) -> None:
+        self._diagram, self._needed, self._ended, self._most = diagram, needed, ended, most
+        self._stages = Stages.of(diagram, observed)
+        self._cards = diagram.model.cardinalities.tolist()
+        self._observed = frozenset(observed)
+        self._open = {diagram.choices[k].variable for k in needed}
+        lows = [float(u.table.min()) for u in diagram.utilities]
+        self.shift = math.fsum(lows)
+        self.scale = max(float(np.ptp(u.table)) for u in diagram.utilities) or 1.0
+        index: dict[int, int | slice] = dict(observed)
+
+        def given(scope: Sequence[int], table: FloatArray) -> tuple[tuple[int, ...], FloatArray]:
+            return tuple(v for v in scope if v not in index), table[tuple(index.get(v, slice(None)) for v in scope)]
+
+        # Tables are logs that are rounded: exp adds to the error what the log may lack.
+        self._chance = [
+            (
+                *given(scope, np.exp(log)),
+                U * (6.0 + 2.0 * float(np.abs(log[np.isfinite(log)]).max(initial=0.0))),
+                scope[-1],
+            )
+            for scope, log in diagram.model.factors()
+        ]
+        self._utilities = [
+            given(u.scope, (u.table - low) / self.scale) for u, low in zip(diagram.utilities, lows, strict=True)
+        ]
+        self._plans: dict[object, Plan] = {}
+
+    def utility(self, value: float, error: float, side: float) -> float:
+        """A value in the user's units, rounded outward."""
+        largest = len(self._utilities) * self.scale
+        off = (1.01 * error + 8.0 * U) * value * self.scale + SLACK * largest
+        total = value * self.scale + self.shift
+        return total + side * (off + 8.0 * U * (abs(value) * self.scale + abs(self.shift)))
+
+    def plan(self, delay: int | None, seconds: float = 1.0) -> Plan:
+        """An order in which everything is revealed after so many stages that nobody influences; None for none of it."""
+        stages = self._stages
+        blocks: dict[int, list[int]] = {}
+        first = {}
+        for k in reversed(stages.open):
+            first.update(dict.fromkeys(self._needed[k], stages.of_choice[k]))
+        for v in range(len(self._cards)):
+            if v in self._observed or v in self._open:
+                continue
+            known = first.get(v, stages.n)
+            if delay is not None:
+                known = min(known, stages.influenced[v] + 1 + delay)
+            blocks.setdefault(2 * (stages.n - known), []).append(v)
+        for k in stages.open:
+            place = 2 * (stages.n - stages.of_choice[k]) - 1
+            blocks.setdefault(place, []).append(self._diagram.choices[k].variable)
+        timeline = [(place % 2 == 1, blocks[place]) for place in sorted(blocks)]
+        return self._planned(delay, timeline, {}, TRIES, seconds)
+
+    def best(self, plan: Plan) -> tuple[float, dict[int, Rule]]:
+        """A bound on all policies, and what the decisions do in it; what they go by may be hidden to them."""
+        pairs = self._pairs(plan, {}, 1.0)
+        for v in plan.order:
+            (pairs.decide if v in self._open else pairs.sum_out)(v)
+        value, error = pairs.total()
+        number = {self._diagram.choices[k].variable: k for k in self._needed}
+        rules: dict[int, Rule] = {}
+        for v in reversed(plan.order):
+            if v in number:
+                rule = Rule(v, *pairs.chosen[v]).short()
+                # Of decisions that know the same, a later one may have been found first: its rule is put in.
+                known = self._diagram.known(number[v])
+                with suppress(NotDone):
+                    while later := [u for u in rule.view if u in number and u not in known]:
+                        rule = self._with(rule, rules[number[later[0]]])
+                rules[number[v]] = rule
+        return self.utility(float(value), error, 1.0), rules
+
+    def _with(self, rule: Rule, inner: Rule) -> Rule:
+        """A rule that goes by what another decision goes by, in place of that decision."""
+        view = tuple(dict.fromkeys([*(v for v in rule.view if v != inner.variable), *inner.view]))
+        shape = [self._cards[v] for v in view]
+        if math.prod(shape) > self._most:
+            raise NotDone
+        by_state = np.moveaxis(rule.chosen, rule.view.index(inner.variable), 0)
+        rest = tuple(v for v in rule.view if v != inner.variable)
+        state = np.broadcast_to(_spread(inner.chosen, inner.view, view), shape)
+        chosen = np.zeros(shape, dtype=np.int64)
+        for number, table in enumerate(by_state):
+            np.copyto(chosen, _spread(table, rest, view), where=state == number)
+        return Rule(rule.variable, view, chosen).short()
+
+    def seen(self, rules: Mapping[int, Rule]) -> bool:
+        """Whether rules go by what their decisions know: they are a policy."""
+        return all(set(rule.view) <= set(self._diagram.known(k)) for k, rule in rules.items())
+
+    def value(self, rules: Mapping[int, Rule]) -> float:
+        """The least expected utility that a policy can have."""
+        pairs = self._summed(rules, ())
+        value, error = pairs.total()
+        return self.utility(float(value), error, -1.0)
+
+    def given(self, rules: Mapping[int, Rule]) -> float:
+        """A number in proportion to the probability of what is observed; 0 where that is 0."""
+        weight, _ = self._summed(rules, ()).weight(())
+        return float(weight)
+
+    def response(self, k: int, view: tuple[int, ...], rules: Mapping[int, Rule]) -> tuple[Rule, float]:
+        """The best rule of one decision that goes by a view, and its value where all others follow their rules.
+
+        Decisions without a rule are drawn at random.
+        """
+        variable = self._diagram.choices[k].variable
+        others = {j: rule for j, rule in rules.items() if j != k}
+        pairs = self._summed(others, (*view, variable))
+        utilities, _ = pairs.total((*view, variable))
+        # What is seen before it does not depend on the decision, though tables may have its axis.
+        weights = pairs.weight((*view, variable))[0][..., 0]
+        if not weights.sum() > TINY:
+            raise NotDone
+        chosen = utilities.argmax(axis=-1)
+        value = float((weights * utilities.max(axis=-1)).sum() / weights.sum())
+        return Rule(variable, view, chosen), value * self.scale + self.shift
+
+    def _summed(self, rules: Mapping[int, Rule], keep: tuple[int, ...]) -> Pairs:
+        """Everything summed but what is kept."""
+        rest = [v for v in range(len(self._cards)) if v not in self._observed and v not in keep]
+        # One order serves all rules that go by the same.
+        key = (keep, *((rule.variable, rule.view) for rule in rules.values()))
+        plan = self._planned(key, [(False, rest), (False, keep)], rules, 2, 1.0)
+        pairs = self._pairs(plan, rules, -1.0, keep)
+        for v in plan.order:
+            pairs.sum_out(v)
+        return pairs
+
+    def _policy(
+        self, rules: Mapping[int, Rule], keep: Sequence[int] = ()
+    ) -> list[tuple[tuple[int, ...], FloatArray, int]]:
+        """Distributions of decisions: of rules, and where there is none at random."""
+        found = []
+        for k in self._needed:
+            v = self._diagram.choices[k].variable
+            if k in rules:
+                found.append(((*rules[k].view, v), rules[k].table(self._cards[v]), v))
+            elif v not in keep:
+                found.append(((v,), np.full(self._cards[v], 1.0 / self._cards[v]), v))
+        return found
+
+    def _planned(
+        self,
+        key: object,
+        blocks: Sequence[tuple[bool, Sequence[int]]],
+        rules: Mapping[int, Rule],
+        tries: int,
+        seconds: float,
+    ) -> Plan:
+        if key not in self._plans:
+            chance = [(scope, frozenset([child])) for scope, _, _, child in self._chance]
+            if all(not decided for decided, _ in blocks):
+                keep = blocks[-1][1]
+                chance += [(scope, frozenset([v])) for scope, _, v in self._policy(rules, keep)]
+                blocks = blocks[:-1]
+            self._plans[key] = planned(
+                self._cards, chance, [s for s, _ in self._utilities], blocks, tries=tries, seconds=seconds
+            )
+        return self._plans[key]
+
+    def _pairs(self, plan: Plan, rules: Mapping[int, Rule], side: float, keep: Sequence[int] = ()) -> Pairs:
+        if plan.largest > self._most:
+            raise NotDone
+        place = list(range(len(self._cards), 2 * len(self._cards)))
+        for number, v in enumerate(plan.order):
+            place[v] = number
+        pairs = Pairs(place, self._cards, side, self._ended, self._most)
+        for scope, table, error, child in self._chance:
+            pairs.add(scope, table, error, child)
+        if side < 0.0:
+            for scope, table, v in self._policy(rules, keep):
+                pairs.add(scope, table, 0.0, v)
+        for scope, table in self._utilities:
+            pairs.add(scope, table, 4.0 * U)
+        return pairs
+
+
+def _spread(table: IntArray, scope: tuple[int, ...], view: tuple[int, ...]) -> IntArray:
+    """A view with an axis for each variable of a larger scope in its order."""
+    order = sorted(range(len(scope)), key=lambda axis: view.index(scope[axis]))
+    sizes = dict(zip(scope, table.shape, strict=True))
+    return np.transpose(table, order).reshape([sizes.get(v, 1) for v in view])
+
+
+def _largest(log: FloatArray) -> float:
+    return float(np.abs(log[np.isfinite(log)]).max(initial=0.0))
