@@ -84,7 +84,7 @@ def bound(
 
     The value bounded is ``max over x_B of sum over x_A`` of the product of all factors, where B are the variables in
     ``maximize`` and A all others. The bound holds whenever the call ends: a limit costs tightness, never validity.
-    Ctrl-C and SIGTERM end it early and return the best bound so far.
+    Ctrl-C, SIGTERM and SIGHUP end it early and return the best bound so far.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ from powersum.assign.repair import repaired
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.clock import deadline_at, working_time
 from powersum.core.errors import InputError, TooLittleMemoryError
-from powersum.core.interrupt import interruptible
+from powersum.core.interrupt import as_interrupts, interruptible
 from powersum.exact.small import small_elimination
 from powersum.model.keys import listed
 from powersum.model.limits import Limits
@@ -35,6 +35,7 @@ BELIEFS, WHOLE = 0.2, 0.25
 """Where nothing is exact: shares of the time for single numbers, then of what is left for the sum of everything."""
 
 
+@as_interrupts()
 def marginals(
     model: ModelLike,
     evidence: EvidenceLike | None = None,

@@ -17,6 +17,7 @@ from powersum.cluster.executor import MOST_LOSSES, Task, Workers
 from powersum.cluster.parcels import opened, packed, run_packed
 from powersum.cluster.run_folder import RunFolder
 from powersum.cluster.store import run_with
+from powersum.core.interrupt import ENDING
 
 
 class ProcessWorkers(Workers):
@@ -93,8 +94,11 @@ class ProcessWorkers(Workers):
 
 
 def _listen(ear: Connection, *_: Any) -> None:
-    """In a worker: leave Ctrl-C to whoever started us, and end at once when that one ends or hangs up."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """In a worker: leave Ctrl-C and a closed terminal to the process that started us, and end at once with it."""
+    for number in ENDING:
+        # That one ends its workers by SIGTERM.
+        if number != signal.SIGTERM:
+            signal.signal(number, signal.SIG_IGN)
 
     def wait() -> None:
         try:

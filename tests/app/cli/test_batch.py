@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import powersum as ps
-from powersum.app.cli.answer import INTERRUPTED
+from powersum.app.cli import INTERRUPTED
 from powersum.app.cli.app import run_app
 from tests.cluster.machines import SECONDS, environment, eventually, kill, machines, own_workers
 from tests.interop.networks import CLINIC

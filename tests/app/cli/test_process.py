@@ -6,7 +6,6 @@ import json
 import os
 import pty
 import select
-import signal
 import subprocess
 import sys
 import time
@@ -15,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import powersum as ps
+from powersum.core.interrupt import ENDING
 from tests.app.cli.conftest import without_compiling
 
 POWERSUM = [sys.executable, "-c", "from powersum.app.cli import main; main()"]
@@ -49,19 +49,21 @@ main()
 
 
 @pytest.mark.parametrize("module", ["typer", "numpy", "powersum.app.cli.app", "powersum.run.solver"])
-@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
-def test_a_signal_during_import_is_silent(module: str, number: str) -> None:
+@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_signal_during_import_is_one_line(module: str, number: str) -> None:
     code = SLOW_IMPORT.format(module=module, hears=HEARS_CTRL_C, number=number)
     words = [sys.executable, "-c", code, "solve", "--help"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+    line = f"powersum: stopped by {'Ctrl-C' if number == 'SIGINT' else number}\n"
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", line)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_the_run_with_its_files_written(large_model: Path, number: signal.Signals) -> None:
+@pytest.mark.parametrize("number", ENDING)
+def test_a_signal_ends_the_run_with_its_files_written(large_model: Path, number: int) -> None:
     out, picture = large_model.with_name("out.json"), large_model.with_name("out.png")
     words = ["bound", str(large_model), *LONG, "--json", str(out), "--plot", str(picture)]
-    with subprocess.Popen([*POWERSUM, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    command = [*POWERSUM_IN_FRONT, *words]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         for line in process.stdout:
             if line.startswith("sweep"):

@@ -8,11 +8,13 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from types import FrameType
+
+from powersum.core.interrupt import ENDING, name_of
 
 _STARTED = time.monotonic()
-_ENDING = (signal.SIGINT, signal.SIGTERM)
 
 
 def seconds_running() -> float:
@@ -24,39 +26,60 @@ def seconds_running() -> float:
         return time.monotonic() - _STARTED
 
 
-@contextmanager
-def silent_ctrl_c() -> Iterator[None]:
-    """End at once on Ctrl-C or SIGTERM: nothing is to be saved while modules load, and any import could show it.
+INTERRUPTED = 130
+"""Exit code of a run that a signal ended; what was known until then has been printed and written."""
 
-    A shell that has us ignore Ctrl-C, as for jobs in the background, has its way.
+
+class Stopped(Exception):
+    """A signal ended the command; the words say what comes after it in the line about that."""
+
+
+def stopped_line(cause: str, words: str = "") -> str:
+    """What a command that a signal ended says."""
+    return f"powersum: stopped by {cause}{words}"
+
+
+def _end_at_once(number: int, frame: FrameType | None) -> None:
+    with suppress(OSError):
+        os.write(2, f"{stopped_line(name_of(number))}\n".encode())
+    os._exit(INTERRUPTED)
+
+
+@contextmanager
+def ending_at_once() -> Iterator[None]:
+    """End in one line on any signal: nothing is to be saved while modules load, and any import could show a traceback.
+
+    A shell that has us ignore Ctrl-C, as for jobs in the background, has its way; so has ``nohup``.
     """
-    ours = [number for number in _ENDING if signal.getsignal(number) is signal.default_int_handler]
-    if threading.current_thread() is not threading.main_thread():
-        ours = []
+    ours = {}
+    if threading.current_thread() is threading.main_thread():
+        present = {number: signal.getsignal(number) for number in ENDING}
+        ours = {n: h for n, h in present.items() if h is not None and h is not signal.SIG_IGN}
     for number in ours:
-        signal.signal(number, lambda *_: os._exit(130))
+        signal.signal(number, _end_at_once)
     try:
         yield
     finally:
-        for number in ours:
-            signal.signal(number, signal.default_int_handler)
+        for number, handler in ours.items():
+            signal.signal(number, handler)
 
 
 def main() -> None:
     """Run the command line and exit: 0 with an answer, 2 for wrong input, 130 when interrupted."""
     # Numba dresses messages with colorama where that is installed, which writes to the terminal when a process ends.
     os.environ.setdefault("NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING", "1")
-    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL and threading.current_thread() is threading.main_thread():
-        # The same as Ctrl-C before and after a run, too, during which it is a flag.
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with silent_ctrl_c():
+    with ending_at_once(), ExitStack() as stack:
         from powersum.app.cli.app import run_app
         from powersum.app.cli.terminal import show_every_character
 
         show_every_character()
-    if os.environ.get("_POWERSUM_COMPLETE") == "complete_bash":
-        from powersum.app.cli.completion import whole_words_of_bash
+        if os.environ.get("_POWERSUM_COMPLETE") == "complete_bash":
+            from powersum.app.cli.completion import whole_words_of_bash
 
-        with whole_words_of_bash():
-            sys.exit(run_app(sys.argv[1:]))
-    sys.exit(run_app(sys.argv[1:]))
+            stack.enter_context(whole_words_of_bash())
+        code = run_app(sys.argv[1:])
+    # The answer is given: a signal that comes while Python ends no longer changes it.
+    for number in ENDING:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, lambda *_: os._exit(code))
+    sys.exit(code)

@@ -7,16 +7,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-import typer
-
 from powersum.app.cli.terminal import print_json, say, value_text
 from powersum.model.result import Result, Status
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-INTERRUPTED = 130
-"""Exit code of a run that Ctrl-C or SIGTERM ended, whose best answer so far was printed and written."""
 
 # More states than this are not printed: the JSON has them all.
 SHOWN_STATES = 12
@@ -88,9 +83,3 @@ def print_assignment(console: Console, result: Result, title: str) -> None:
     rest = len(result.assignment) - len(pairs)
     more = f" … and {rest} more (--json has all)" if rest else ""
     console.print(f"{title}: {escape(' '.join(pairs))}{more}")
-
-
-def exit_if_interrupted(result: Result) -> None:
-    """Tell whoever started the run that it was broken off: no script may take its answer for a finished one."""
-    if result.status is Status.INTERRUPTED:
-        raise typer.Exit(INTERRUPTED)

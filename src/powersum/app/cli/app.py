@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
+from types import FrameType
 from typing import Annotated
 
 import typer
 
 from powersum import __version__
+from powersum.app.cli import INTERRUPTED, Stopped, stopped_line
 from powersum.app.cli.help import examples, fitting_help
 from powersum.app.cli.loading import LoadingGroup
 from powersum.app.cli.terminal import columns, say
 from powersum.core.errors import InputError
+from powersum.core.interrupt import ENDING, Interrupt, watched
 
 app = typer.Typer(
     name="powersum",
@@ -42,7 +47,39 @@ def _root(
 
 
 def run_app(arguments: Sequence[str]) -> int:
-    """Run one command line; returns its exit code. Whatever is wrong with the input is one line on stderr."""
+    """Run one command line; returns its exit code. What is wrong with the input, or ended the run, is one line."""
+    with watched() as interrupt:
+        _outlive_the_terminal(interrupt)
+        words = ""
+        try:
+            code = _run(arguments)
+        except Stopped as stopped:
+            words = str(stopped)
+        except KeyboardInterrupt:
+            pass
+        if interrupt.cause is None:
+            return code
+        with suppress(OSError):
+            say(stopped_line(interrupt.cause, words), sys.stderr)
+        return INTERRUPTED
+
+
+def _outlive_the_terminal(interrupt: Interrupt) -> None:
+    """Have a run whose terminal is closed write its files before it ends, whatever it still prints."""
+    if signal.getsignal(ENDING[-1]) != interrupt.handle:
+        return
+    terminals = [stream.fileno() for stream in (sys.stdout, sys.stderr) if stream.isatty()]
+
+    def hang_up(number: int, frame: FrameType | None) -> None:
+        for terminal in terminals:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), terminal)
+        interrupt.handle(number, frame)
+
+    signal.signal(ENDING[-1], hang_up)
+
+
+def _run(arguments: Sequence[str]) -> int:
+    """The exit code of one command line."""
     command = typer.main.get_command(app)
     try:
         words = tuple(arguments)
@@ -51,10 +88,6 @@ def run_app(arguments: Sequence[str]) -> int:
         sys.stdout.flush()
     except InputError as error:
         return _complain(str(error))
-    except typer.Abort:
-        return 130
-    except KeyboardInterrupt:
-        return 130
     except BrokenPipeError:
         # Whoever read our output has seen enough.
         _forget_output()
@@ -67,6 +100,8 @@ def run_app(arguments: Sequence[str]) -> int:
         return _complain(f"the answer cannot be printed ({error.strerror or error})")
     except MemoryError:
         return _complain("there is not enough memory for this model")
+    except Stopped:
+        raise
     except Exception as error:
         # Wrong usage, from whichever command-line library Typer carries: it knows its own message and code.
         message = getattr(error, "format_message", None)

@@ -15,7 +15,7 @@ import typer
 
 from powersum.api.cases import Columns, Writing, columns_of, lines_of, parted
 from powersum.api.stream import answered
-from powersum.app.cli.answer import INTERRUPTED
+from powersum.app.cli import Stopped
 from powersum.app.cli.batch_output import Answers
 from powersum.app.cli.batch_progress import Counter
 from powersum.app.cli.files import (
@@ -129,8 +129,7 @@ def batch_command(
             raise InputError(f"{error}{rest}") from None
     if interrupt.cause is not None:
         rest = "" if output == "-" else "; the same command with --resume goes on"
-        print_notes([f"stopped by {interrupt.cause} after {out.done} rows{rest}"])
-        raise typer.Exit(INTERRUPTED)
+        raise Stopped(f" after {out.done} rows{rest}")
     if wrong > FEW:
         print_notes([f"{wrong} of {out.done} rows are wrong; their lines say why"])
     if wrong:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, TextIO
 import typer
 
 from powersum.api.bounding import bound
-from powersum.app.cli.answer import exit_if_interrupted, print_assignment, print_status, print_written, write_answer
+from powersum.app.cli.answer import print_assignment, print_status, print_written, write_answer
 from powersum.app.cli.asking import Asked, asking
 from powersum.app.cli.completion import complete_method
 from powersum.app.cli.files import (
@@ -151,7 +151,6 @@ def bound_command(
         elif json != "-":
             # Adding zero takes the sign from a zero.
             print(result.log_upper + 0.0)
-    exit_if_interrupted(result)
 
 
 def _described(variables: int, factors: int) -> str:

@@ -19,7 +19,7 @@ from powersum.api.comparison import (
     compare,
     parse_methods,
 )
-from powersum.app.cli.answer import INTERRUPTED, print_written
+from powersum.app.cli.answer import print_written
 from powersum.app.cli.asking import Asked, asking
 from powersum.app.cli.completion import complete_methods
 from powersum.app.cli.files import (
@@ -76,7 +76,7 @@ def compare_command(
     if not quiet:
         print_notes(hints)
         print_question(question, sys.stdout)
-    with interruptible() as interrupt:
+    with interruptible():
         with _progress(quiet, [c.label for c in choices], limits) as callback:
             comparison = compare(
                 question.model,
@@ -105,8 +105,6 @@ def compare_command(
             save_comparison(comparison, plot, title=asked.model.name)
         if not quiet:
             print_written((csv, plot), sys.stdout)
-    if interrupt.cause is not None:
-        raise typer.Exit(INTERRUPTED)
 
 
 def table_of(comparison: Comparison, width: int | None = None) -> str:

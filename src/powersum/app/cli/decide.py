@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from powersum.app.cli.answer import INTERRUPTED, print_written
+from powersum.app.cli.answer import print_written
 from powersum.app.cli.files import (
     EvidencePairs,
     JsonOutput,
@@ -26,7 +26,6 @@ from powersum.app.cli.progress import announce_compilation, output_stream
 from powersum.app.cli.terminal import print_json, say
 from powersum.core.interrupt import interruptible
 from powersum.model.model import VariableKey
-from powersum.model.result import Status
 
 
 def decide_command(
@@ -87,5 +86,3 @@ def decide_command(
             print_written((json,), stream)
         elif json != "-":
             print(decision.utility_lower, decision.utility_upper)
-    if decision.status is Status.INTERRUPTED:
-        raise typer.Exit(INTERRUPTED)

@@ -10,10 +10,11 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from powersum.app.cli import silent_ctrl_c
+from powersum.app.cli import Stopped, ending_at_once
 from powersum.app.cli.commands import COMMANDS
 from powersum.app.cli.help import examples
 from powersum.core.errors import InputError
+from powersum.core.interrupt import as_interrupts
 
 
 class OnceEach(TyperCommand):
@@ -31,7 +32,7 @@ class OnceEach(TyperCommand):
 def loaded(name: str) -> Any:
     """A command with its options."""
     where = COMMANDS[name]
-    with silent_ctrl_c():
+    with ending_at_once():
         found = getattr(import_module(f"powersum.app.cli.{where.module}"), where.name)
     if not isinstance(found, typer.Typer):
         alone = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -66,6 +67,14 @@ class LoadingGroup(TyperGroup):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.commands: Any = LoadedCommands()
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; Typer would add an empty line where a signal ends it."""
+        try:
+            with as_interrupts():
+                return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise Stopped from None
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Names, in their order."""

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from powersum.app.cli import Stopped
 from powersum.app.reproduce import FIGURES, Settings, reproduce
 
 
@@ -33,8 +34,7 @@ def reproduce_command(
     with _progress() as show:
         complete = reproduce(out, chosen, settings, show)
     if not complete:
-        print(f"interrupted: what was measured is in {out / 'data'}; the same command goes on from there")
-        raise typer.Exit(130)
+        raise Stopped(f"; what was measured is in {out / 'data'}, the same command goes on from there")
     print(f"wrote {out / 'index.html'} and {out / 'claims.md'}")
 
 

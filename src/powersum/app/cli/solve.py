@@ -9,7 +9,6 @@ from typing import Annotated, TextIO
 import typer
 
 from powersum.app.cli.answer import (
-    exit_if_interrupted,
     print_assignment,
     print_best,
     print_probability,
@@ -193,7 +192,6 @@ def solve_command(
         elif json != "-":
             # Adding zero takes the sign from a zero.
             print(result.log_lower + 0.0, result.log_upper + 0.0)
-    exit_if_interrupted(result)
 
 
 def _solved(solver: Solver, question: Question, uai: Path | None, *, quiet: bool, stream: TextIO) -> Result:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import signal
 from pathlib import Path
 from typing import Annotated
 
@@ -16,7 +17,7 @@ from powersum.app.cli.progress import announce_compilation
 from powersum.app.cli.result_file import AnswerWriter
 from powersum.core.clock import compilation
 from powersum.core.errors import InputError
-from powersum.core.interrupt import interruptible
+from powersum.core.interrupt import interruptible, name_of
 from powersum.core.machine import default_memory
 from powersum.formats.results import TASKS, ResultWriter
 from powersum.model.model import Model
@@ -63,12 +64,14 @@ def uai_solver_command(
     with interruptible() as interrupt:
         if task == "MAR":
             _write_marginals(loaded, evidence, out, time_limit, memory)
-            return
-        solver = Solver(loaded, evidence=evidence, query=asked, time_limit=time_limit, memory=memory)
-        with AnswerWriter(out, asked, task) as writer:
-            solver.watch(interrupt)
-            for _ in solver:
-                writer.improved(solver)
+        else:
+            solver = Solver(loaded, evidence=evidence, query=asked, time_limit=time_limit, memory=memory)
+            with AnswerWriter(out, asked, task) as writer:
+                solver.watch(interrupt)
+                for _ in solver:
+                    writer.improved(solver)
+        if interrupt.cause == name_of(signal.SIGTERM):
+            interrupt.cause = None
 
 
 def _write_marginals(model: Model, evidence: dict[int, int], out: Path, seconds: float, memory: float) -> None:
