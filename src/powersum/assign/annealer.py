@@ -19,7 +19,9 @@ from powersum.core.jit import compiled
 from powersum.core.random import following, seeded, share_of_one
 from powersum.core.speed import ANNEALING_LOOK
 from powersum.core.work_time import spend
+from powersum.model.factors import configuration_value
 from powersum.model.graph import incidence
+from powersum.model.model import Model
 
 HOTTEST, COLDEST = (2.0, 20.0), 0.1
 """First temperature, from which range it is drawn, and the last."""
@@ -37,7 +39,17 @@ RUNS = 5
 """Runs of which the best is taken: they cost less than the local search that follows."""
 
 PENALTY = -50.0
-"""What a zero counts."""
+"""What a zero counts, and all that is less."""
+
+STRONG = 25.0
+"""Where the tables of a variable move its states by more than this (natural logs), most runs have temperatures of that
+size, and all tables as they are."""
+
+HOTTEST_OF_STRONG, COLDEST_OF_STRONG = (0.4, 2.5), 1e-3
+"""First temperature then, from which range it is drawn, and the last: shares of that size."""
+
+PER_PAIR, PER_STATE = 1.8, 0.1
+"""Looks that count for a variable and one of its tables, and for each state: the states of a row are read together."""
 
 
 class Annealer:
@@ -52,6 +64,8 @@ class Annealer:
     ----------
     cost
         What the latest draw took, as a number of blocks of local search that take as long.
+    strong
+        Whether tables are strong: dense models with entries of hundreds, where nothing else finds as much.
     """
 
     def __init__(self, evaluator: Evaluator) -> None:
@@ -61,7 +75,13 @@ class Annealer:
         self.cost = 0.0
         self._starts, self._factors = places.starts, places.factors
         self._log_values: FloatArray = np.maximum(model.log_values, PENALTY)
-        self._looks = float((np.diff(places.starts) * model.cardinalities).sum())
+        self._looks = float((np.diff(places.starts) * (PER_PAIR + PER_STATE * model.cardinalities)).sum())
+        self._field = _field(model)
+        self._strong_values = self._log_values
+        self.strong = self._field > STRONG
+        if self.strong:
+            lowest = min(PENALTY, float(model.log_values[np.isfinite(model.log_values)].min()))
+            self._strong_values = np.maximum(model.log_values, lowest)
         self._strides: IntArray = evaluator.factors.strides[model.scope_starts[places.factors] + places.positions]
 
     def draw(self, rng: np.random.Generator) -> IntArray:
@@ -69,17 +89,31 @@ class Annealer:
         most = max(1.0, MOST_LOOKS / max(self._looks, 1.0))
         self.cost = 0.0
         best: tuple[float, IntArray] | None = None
-        for _ in range(RUNS):
+        for number in range(RUNS):
             states = rng.integers(self._evaluator.problem.model.cardinalities)
-            sweeps, hottest = (float(np.exp(rng.uniform(*np.log(limits)))) for limits in (SWEEPS, HOTTEST))
-            found = self.run(states, int(min(sweeps, most)), int(rng.integers(1, 2**31)), hottest)
+            # One of the runs is for models in which a few entries alone are as good as zeros.
+            scale = self._field if self.strong and number > 0 else 0.0
+            limits = np.multiply(HOTTEST_OF_STRONG, scale) if scale else np.array(HOTTEST)
+            sweeps, hottest = (float(np.exp(rng.uniform(*np.log(ends)))) for ends in (SWEEPS, limits))
+            found = self.run(
+                states,
+                int(min(sweeps, most)),
+                int(rng.integers(1, 2**31)),
+                hottest,
+                COLDEST_OF_STRONG * scale if scale else COLDEST,
+            )
             self.cost += min(sweeps, most) * self._looks / LOOKS_PER_BLOCK
+            if self.strong and not scale:
+                # Its value is one of other tables.
+                found = configuration_value(self._evaluator.problem.model, found[1]), found[1]
             if best is None or found[0] > best[0]:
                 best = found
         assert best is not None
         return best[1]
 
-    def run(self, states: IntArray, sweeps: int, seed: int, hottest: float) -> tuple[float, IntArray]:
+    def run(
+        self, states: IntArray, sweeps: int, seed: int, hottest: float, coldest: float = COLDEST
+    ) -> tuple[float, IntArray]:
         """Anneal from ``states``, of which none may be -1: states of all variables, and the sum of their factors."""
         evaluator = self._evaluator
         model = evaluator.problem.model
@@ -95,13 +129,28 @@ class Annealer:
             model.scope_variables,
             evaluator.factors.strides,
             model.table_starts,
-            self._log_values,
+            self._log_values if coldest == COLDEST else self._strong_values,
             hottest,
+            coldest,
             sweeps,
             seed,
         )
         spend(ANNEALING_LOOK * sweeps * self._looks)
         return value, walked
+
+
+def _field(model: Model) -> float:
+    """How far the tables of a variable move its states, about: zeros aside, and over all variables."""
+    if not model.n_factors or not model.n_variables:
+        return 0.0
+    possible = np.isfinite(model.log_values)
+    values = np.where(possible, model.log_values, 0.0)
+    counts, sums, squares = (
+        np.add.reduceat(each, model.table_starts[:-1]) for each in (possible.astype(float), values, values**2)
+    )
+    counts = np.maximum(counts, 1.0)
+    variances = np.maximum(squares / counts - (sums / counts) ** 2, 0.0)
+    return float(np.sqrt((variances * np.diff(model.scope_starts)).sum() / model.n_variables))
 
 
 @compiled
@@ -118,6 +167,7 @@ def _anneal(
     table_starts: IntArray,
     log_values: FloatArray,
     hottest: float,
+    coldest: float,
     sweeps: int,
     seed: int,
 ) -> float:
@@ -134,7 +184,7 @@ def _anneal(
         widest = max(widest, cardinalities[v])
     score = np.empty(widest)
     temperature = hottest
-    factor = (COLDEST / hottest) ** (1.0 / max(sweeps - 1, 1))
+    factor = (coldest / hottest) ** (1.0 / max(sweeps - 1, 1))
     for _ in range(sweeps):
         for v in range(len(states)):
             card = cardinalities[v]

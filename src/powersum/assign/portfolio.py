@@ -14,6 +14,7 @@ from powersum.assign.annealer import Annealer
 from powersum.assign.blocks import SMALLEST_GAIN, LocalSearch
 from powersum.assign.complete import Completion, complete, preferring
 from powersum.assign.evaluator import Evaluator
+from powersum.assign.regions import TOO_WIDE
 from powersum.core import work_time as time
 from powersum.core.arrays import IntArray
 
@@ -49,6 +50,9 @@ NEXT_BEST = 0.2
 
 LEAST_TIME_SHARE = 0.1
 """Share of the time that each kind of start has at least, about."""
+
+STRONG_SHARE = 0.6
+"""Share of the time of annealed starts at least, where tables are strong."""
 
 GUESSED_RACES = 3.0
 """Comparisons that are guessed where starts can be drawn from an upper bound: those have won them, all others lost."""
@@ -166,6 +170,16 @@ class Portfolio:
         """Start from this assignment next; sum variables may be -1, and zeros may forbid it."""
         self._waiting.append(assignment)
 
+    def consider(self, assignment: IntArray) -> float:
+        """Evaluate an assignment at once, and start from it next; its value, infinity where that is too wide."""
+        value = self._evaluator.value(assignment)
+        if value == TOO_WIDE:
+            return value
+        if value > self.log_value:
+            self.log_value, self.assignment = value, np.where(self._evaluator.is_max, assignment, -1)
+        self.suggest(assignment)
+        return value
+
     def look_at(self, decoded: IntArray) -> None:
         """States read off an upper bound that is being tightened: starts of one kind among others, the newest first."""
         self._decoded = decoded
@@ -252,6 +266,11 @@ class Portfolio:
         afresh = np.array([kind in AFRESH for kind in kinds])
         chances = np.array([self._chance(kind) for kind in kinds])[afresh]
         shares[afresh] = shares[afresh].sum() * chances / chances.sum()
+        if self._annealer.strong:
+            annealed = kinds.index(Start.ANNEALED)
+            shares[annealed] = max(
+                shares[annealed], STRONG_SHARE / (1.0 - STRONG_SHARE) * np.delete(shares, annealed).sum()
+            )
         starts = shares / np.array([self._merits[kind].cost for kind in kinds])
         return kinds[int(self._rng.choice(len(kinds), p=starts / starts.sum()))]
 

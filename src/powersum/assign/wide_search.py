@@ -8,26 +8,22 @@ goes on from what the first has found, by exact values: a block of max variables
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 
 from powersum.assign.blocks import REGION_WORK, SMALLEST_GAIN, ball_of
-from powersum.assign.evaluator import Evaluator
-from powersum.assign.portfolio import Draw, Portfolio
+from powersum.assign.configurations import CONFIGURATION_BYTES, Configurations
+from powersum.assign.portfolio import Draw
 from powersum.assign.sum_tree import SumTree
 from powersum.core import work_time as time
 from powersum.core.arrays import IntArray
 from powersum.model.graph import adjacency
 from powersum.prepare.problem import Problem
 
-CONFIGURATION_BYTES = 5e7
-"""Memory for the blocks of the search for configurations, which are small."""
-
 MOST_VARIABLES = 10_000
 """With more variables ordering alone would take long."""
 
-LEAST_WORK = 2.0 * REGION_WORK
+LEAST_WORK = REGION_WORK
 """Table entries of the sum over one component from which on it is worth keeping messages: blocks that are summed anew
 are too wide then, and below they find more."""
 
@@ -43,10 +39,6 @@ BLOCK_WORK, SINGLE_WORK = 1.0, 8.0
 EXACT_SHARE, LATE_EXACT_SHARE = 0.5, 4.0
 """Time for the search by exact values, as a share of that for configurations: as long as better configurations are
 found, and later on."""
-
-PATIENCE, PAUSE = 2.0, 1.0
-"""No better configurations are expected once none was found for so many times as long as until then, and so many
-seconds."""
 
 FEW = 0.1
 """Share of the max variables up to which a change is made by moving, in place of starting again."""
@@ -105,8 +97,7 @@ class WideSearch:
         self._tree, self._model = tree, model
         self._is_max = problem.tau == 0.0
         self._rng = np.random.default_rng(seed)
-        everything = Evaluator(replace(problem, tau=np.zeros_like(problem.tau)), memory=CONFIGURATION_BYTES)
-        self._configurations = Portfolio(everything, seed=seed, hasty=True)
+        self._configurations = Configurations(problem, seed=seed, hasty=True)
         self._graph = adjacency(model.n_variables, model.scope_starts, model.scope_variables)
         self._centres = np.flatnonzero(self._is_max & np.isin(np.arange(model.n_variables), model.scope_variables))
         self._sizes = np.full(model.n_variables, float(FIRST_BLOCK))
@@ -120,8 +111,6 @@ class WideSearch:
         self._glance: IntArray | None = None
         self._next_glance = -np.inf
         self._behind = 0.0
-        self._searched = self._latest_find = 0.0
-        """Seconds spent on configurations, and how many of them had gone by when the best was found."""
         self.log_value = -np.inf
         self.assignment: IntArray = np.full(model.n_variables, -1, dtype=np.int64)
 
@@ -149,13 +138,9 @@ class WideSearch:
                     self._steps = None
                 self._behind -= time.monotonic() - now
                 continue
-            found = self._configurations.improve(min(deadline, now + TURN))
-            seconds = time.monotonic() - now
-            self._searched += seconds
-            if found:
-                self._latest_find = self._searched
-            late = self._searched > PATIENCE * self._latest_find + PAUSE
-            self._behind += (LATE_EXACT_SHARE if late else EXACT_SHARE) * seconds
+            self._configurations.improve(min(deadline, now + TURN))
+            share = LATE_EXACT_SHARE if self._configurations.late else EXACT_SHARE
+            self._behind += share * (time.monotonic() - now)
             kept = self._configurations.kept
             waiting = [self._wait_with(states) for states in reversed(kept)]
             if kept and waiting[-1]:

@@ -10,7 +10,9 @@ from weakref import WeakMethod, proxy
 
 import numpy as np
 
+from powersum.assign.configurations import CONFIGURATION_BYTES
 from powersum.assign.evaluator import Evaluator
+from powersum.assign.guided_search import is_guided
 from powersum.assign.wide_search import bytes_with, sum_tree_for
 from powersum.bounds.affordable import HUGE
 from powersum.bounds.corner import corner_of
@@ -199,6 +201,8 @@ def crew_of(
     messages = sum_tree_for(task.problem, memory=task.shares.most_wide, seed=task.seed)
     if messages is not None:
         task = replace(task, shares=replace(task.shares, wide=bytes_with(messages)))
+    elif is_guided(task.problem, memory=task.shares.most_wide):
+        task = replace(task, shares=replace(task.shares, wide=CONFIGURATION_BYTES))
     evaluator = Evaluator(task.problem, memory=task.shares.evaluation)
     full.local = local = LocalSearch(task, evaluator, messages)
     tightening = Tightening(task, local)

@@ -16,6 +16,7 @@ import numpy as np
 
 from powersum.assign.cutset import hold_cutset
 from powersum.assign.evaluator import Evaluator
+from powersum.assign.guided_search import GuidedSearch, is_guided
 from powersum.assign.portfolio import Draw, Portfolio
 from powersum.assign.regions import TOO_WIDE
 from powersum.assign.sum_tree import SumTree
@@ -121,12 +122,13 @@ class LocalSearch:
         self.wide = messages is not None
         self.portfolio.suggest(states)
 
-    def _searcher(self, messages: SumTree | None) -> Portfolio | WideSearch:
-        """Local search by blocks that are summed anew, or by messages that are kept."""
-        problem, seed = self._evaluator.problem, self._task.seed
+    def _searcher(self, messages: SumTree | None, *, again: bool = False) -> Portfolio | GuidedSearch | WideSearch:
+        """Local search by blocks that are summed anew, guided where memory allows, or by messages that are kept."""
+        problem, seed = self._evaluator.problem, self._task.seed + again
         if messages is not None:
             return WideSearch(problem, messages, seed=seed)
-        portfolio = Portfolio(self._evaluator, seed=seed)
+        guided = is_guided(problem, memory=self._task.shares.wide)
+        portfolio = (GuidedSearch if guided else Portfolio)(self._evaluator, seed=seed)
         portfolio.draw_from(self._draw)
         return portfolio
 
@@ -203,8 +205,7 @@ class LocalSearch:
         incumbent = self._task.board.incumbent
         states = np.full_like(self.portfolio.assignment, -1) if incumbent is None else incumbent.states
         if not self.holds:
-            self.portfolio = Portfolio(self._evaluator, seed=self._task.seed + 1)
-            self.portfolio.draw_from(self._draw)
+            self.portfolio = self._searcher(None, again=True)
             self.portfolio.suggest(states)
             return
         # Zeros can leave more of a sum than the cutset was chosen for.

@@ -14,11 +14,11 @@ import numpy as np
 from powersum.core import work_time as time
 from powersum.core.arrays import IntArray
 from powersum.core.progress import Progress
-from powersum.core.speed import COST_NODE, COST_SWEEP
+from powersum.core.speed import COST_SWEEP
 from powersum.search.costs.branching import PAUSED, TOO_SHORT, descend, leave, new_path, search_below
 from powersum.search.costs.cells import BACKTRACKS, BEST, DEPTH, FULL, LENGTH, NODES, cost_of, new_cells
 from powersum.search.costs.consistency import make_consistent, sweep
-from powersum.search.costs.tables import Costs
+from powersum.search.costs.tables import Costs, node_seconds
 
 FIRST_DIVE, LONGEST_DIVE = 8, 2048
 """Dead ends of a dive, at first and at most."""
@@ -83,6 +83,7 @@ class CostSearch:
         self.costs = costs
         self._tables = costs.tables
         n_cells = int(2 * self._tables.state_starts[-1] + self._tables.delta_starts[-1]) + len(order) + 1
+        self._node_seconds = node_seconds(self._tables)
         self.now = new_cells(self._tables, order, costs.hard, trail=2 * n_cells + TRAIL)
         self._path = new_path(self._tables)
         # Half of the memory for longer trails (two words a cell), half for open nodes.
@@ -218,7 +219,7 @@ class CostSearch:
         left = max(self._dives_until - int(now.counts[BACKTRACKS]), 1)
         ended = search_below(np.int64(left), np.int64(NODES_AT_ONCE), tables, path, now)
         self._spent += self.nodes - before
-        time.spend(COST_NODE * len(now.rank) * (self.nodes - before + 1))
+        time.spend(self._node_seconds * (self.nodes - before + 1))
         if ended == PAUSED and (now.counts[BACKTRACKS] < self._dives_until or self._bytes > self._most_bytes):
             return
         if ended == PAUSED:

@@ -6,7 +6,7 @@ import numpy as np
 
 from powersum.core import work_time as time
 from powersum.core.arrays import IntArray, starts_of
-from powersum.core.speed import COST_NODE, COST_SWEEP
+from powersum.core.speed import COST_SWEEP
 from powersum.prepare.problem import Problem
 from powersum.prepare.proof import Array, small
 from powersum.search.costs.branching import new_path
@@ -14,6 +14,7 @@ from powersum.search.costs.cells import BEST, FULL, WAITS, new_cells
 from powersum.search.costs.consistency import sweep
 from powersum.search.costs.hybrid import SMALLEST_RISE, CostSearch
 from powersum.search.costs.rounds import go_back, go_down, one_round, remove_dear
+from powersum.search.costs.tables import node_seconds
 
 GOES_ON, CLOSED, BRANCHES = 0, 1, 2
 """How a round ends: another follows at the same node, nothing is left there, or a variable is set."""
@@ -52,6 +53,7 @@ class CostProof:
         self._now.counts[BEST], self._now.counts[WAITS] = self.cost, 1
         self._now.weights[:] = search.now.weights
         self._now.best_states[:] = search.now.best_states
+        self._node_seconds = node_seconds(self._tables)
         self._path = new_path(self._tables)
         self._most = int(memory / 2.0)
         self._bytes = 0
@@ -81,7 +83,7 @@ class CostProof:
         possible = True
         while True:
             number = int(one_round(self._gone, tables, now)) if possible else -1
-            time.spend(COST_NODE * len(now.rank))
+            time.spend(self._node_seconds)
             self._note_moves(self._gone[: max(number, 0)])
             if not self._branches:
                 self._at_root, self._root_rounds = int(now.cells[0]), len(self._moves)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from powersum.core.arrays import BoolArray, FloatArray, IntArray, frozen, starts_of
-from powersum.core.speed import COST_SWEEP
+from powersum.core.speed import COST_NODE, COST_SWEEP
 from powersum.model.factors import factors_of
 from powersum.model.graph import incidence
 from powersum.model.model import Model
@@ -26,6 +26,10 @@ MOST_PRECISE = 2.0**44
 
 LOST = 2
 """Units by which a rounded cost may be below the true one: the one rounded down, and one for computing it."""
+
+
+NODE_SWEEPS = 4.0
+"""A node takes as long as so many sweeps, where every pair of variables has a table."""
 
 
 class CostTables(NamedTuple):
@@ -149,3 +153,12 @@ def _rounded_down(values: FloatArray, possible: BoolArray, best: FloatArray, sca
     np.floor(best, out=best)
     best -= 1.0
     return np.maximum(best, 0.0, out=best).astype(np.int64)
+
+
+def node_seconds(tables: CostTables) -> float:
+    """What a node of the search takes, about: where all variables share tables, costs of all tables move at each."""
+    n_variables, n_tables = len(tables.cardinalities), len(tables.table_starts) - 1
+    pairs = 0.5 * n_variables * max(n_variables - 1, 1)
+    return COST_NODE * n_variables + NODE_SWEEPS * COST_SWEEP * len(tables.tables) * min(
+        1.0, n_tables / max(pairs, 1.0)
+    )
