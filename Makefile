@@ -55,6 +55,12 @@ pytest: $(VENV)/.installed-test
 boundscheck: $(VENV)/.installed-test
 	POWERSUM_BOUNDSCHECK=1 $(BIN)/python -m pytest -n 2 -q
 
+# The core of the tests with the oldest and the newest Numba, NumPy and Python that are claimed: about 10 minutes.
+ROWS ?=
+.PHONY: compat
+compat:
+	$(PYTHON) -m tests.compat $(ROWS)
+
 # Compiled code of this user; it is stamped with its sources, so that this only frees space.
 clean-cache: $(VENV)/.installed
 	$(BIN)/powersum cache --clear

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -141,15 +143,72 @@ def test_a_caller_is_compiled_with_a_callee_that_was_kept(package: Path, tmp_pat
     assert ask(there, found)[0] == "112 0"
 
 
-def test_other_insides_of_numba_have_their_own_way(package: Path, tmp_path: Path) -> None:
+CHANGES = {
+    "a name is gone": "backend._library = None",
+    "an entry at address 0": "backend._ReadyLibrary.get_pointer_to_function = lambda self, name: 0",
+    "callees are not linked": "backend.LinkedLibrary._finalize_final_module = None",
+    "a wrong number": "backend._halves = lambda values: values",
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
+def test_where_the_trial_fails_numba_compiles_in_its_own_way(package: Path, tmp_path: Path, change: str) -> None:
     there = environment(package, POWERSUM_CACHE_DIR=str(tmp_path / "kept"))
+    other = f"from powersum.core import backend; {change}; "
+    for _ in range(2):
+        out, told = ask(there, other + ASK + "; print(backend.trial.passed())")
+        assert out == "106 0\nFalse"
+        assert told.startswith("powersum: note: Numba")
+        assert told.count("\n") == 1
+    assert not list((tmp_path / "kept").rglob("called-*"))
+
+
+VERSIONS = {
+    "too new": ("import numba; numba.__version__ = '0.69.0rc1'; ", {}),
+    "too old": ("import numba; numba.__version__ = '0.59.1'; ", {}),
+    "no such name": ("import numba.core.compiler as names; del names.CompileResult._rebuild; ", {}),
+    "asked for": ("", {"POWERSUM_COMPILER": "plain"}),
+}
+
+
+@pytest.mark.parametrize(("change", "variables"), VERSIONS.values(), ids=VERSIONS.keys())
+def test_the_plain_way_touches_no_private_name(
+    package: Path, tmp_path: Path, change: str, variables: dict[str, str]
+) -> None:
+    there = environment(package, POWERSUM_CACHE_DIR=str(tmp_path / "kept"), **variables)
     ask(there)
-    other = "from powersum.core import packing; packing._library = None; "
-    assert ask(there, other + ASK)[0] == "106 1"
-    # Where a caller is compiled, its callee is, too: without machine code there is nothing that could be brought back.
-    assert ask(there, f"{other}from powersum.model.caller import called; print(called(3.5))")[0] == "107.0"
-    again = "from powersum.model.caller import called, twice; print(called(3.5), sum(twice.stats.cache_hits.values()))"
-    assert ask(there, other + again)[0] == "107.0 0"
+    plain = f"{change}{ASK}; from powersum.core import jit; print(jit.PLAIN, jit.backend)"
+    for _ in range(2):
+        out, told = ask(there, plain)
+        assert out == "106 0\nTrue None"
+        assert told.count("\n") == (0 if variables else 1)
+
+
+def test_an_unknown_compiler_is_refused_in_one_line(package: Path) -> None:
+    there = environment(package, POWERSUM_COMPILER="short")
+    try_it = (
+        "from powersum.core.errors import InputError\ntry:\n import powersum.core.jit\nexcept InputError as e: print(e)"
+    )
+    assert ask(there, try_it)[0] == "POWERSUM_COMPILER: 'short' is not known; set it to 'plain', or do not set it"
+
+
+def test_only_one_file_uses_private_names_of_the_compiler() -> None:
+    """Numba documents itself, its types, extensions, events and `cgutils`; llvmlite its IR and its binding."""
+    public = r"numba(\.types|\.extending|\.core\.event|\.core\.cgutils)?|llvmlite(\.ir|\.binding)?"
+    for path in cache.PACKAGE.rglob("*.py"):
+        if path.name == "backend.py":
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            named: list[str] = []
+            if isinstance(node, ast.Import):
+                named = [one.name for one in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.module in ("numba", "numba.core", "llvmlite"):
+                named = [f"{node.module}.{one.name}" for one in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.module is not None:
+                named = [node.module]
+            for name in named:
+                if name.partition(".")[0] in ("numba", "llvmlite"):
+                    assert re.fullmatch(public, name), f"{path}: {name}"
 
 
 def test_an_unrelated_source_keeps_the_code(package: Path, tmp_path: Path) -> None:

@@ -10,11 +10,11 @@ from typing import Any
 
 import numba
 import pytest
+from numba.core import event
 
 from powersum.bounds.run import run
 from powersum.core import clock as compiling
-from powersum.core import jit as compiled
-from powersum.core import work_time
+from powersum.core import jit, work_time
 from powersum.core.clock import Clock, CompilationClock, deadline_at, working_time
 from powersum.model.limits import Limits
 from tests.bounds.test_run import Scripted
@@ -25,13 +25,14 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> CompilationClock:
     """A clock of its own, which the compiler keeps."""
     fresh = CompilationClock()
     monkeypatch.setattr(compiling, "compilation", fresh)
-    monkeypatch.setattr(compiled, "compilation", fresh)
+    monkeypatch.setattr(jit, "compilation", fresh)
     return fresh
 
 
 def new_function() -> Any:
-    """A function that was never compiled before."""
-    return numba.njit(lambda x: x + 1)
+    """A function of ours that was never compiled before; tests have no source that tells, so that it is not kept."""
+    made: Any = jit.compiled(eval("lambda x: x + 1", {"__name__": "nowhere"}))
+    return made
 
 
 def test_only_compilation_counts(clock: CompilationClock) -> None:
@@ -45,23 +46,94 @@ def test_only_compilation_counts(clock: CompilationClock) -> None:
     assert clock.seconds == taken
 
 
-def test_requests_nest_and_loading_counts_as_well(clock: CompilationClock) -> None:
+def test_waits_nest_and_begin_where_they_say(clock: CompilationClock) -> None:
     clock.enter()
     clock.enter()
-    assert clock.compile()
-    assert not clock.compile()
-    ending = [clock.ending]
     clock.leave()
     assert clock.seconds == 0.0
-    ending.append(clock.ending)
     clock.leave()
-    assert ending == [False, True]
     assert clock.seconds > 0.0
-    taken = clock.seconds
-    clock.enter()
-    assert not clock.ending
+    taken, own = clock.seconds, work_time.left_out()
+    begun = time.monotonic()
+    time.sleep(0.02)
+    clock.enter(begun)
     clock.leave()
-    assert clock.seconds > taken
+    assert clock.seconds - taken >= 0.02
+    assert work_time.left_out() - own >= 0.02
+
+
+def test_two_threads_that_wait_at_once_are_counted_once(clock: CompilationClock) -> None:
+    """Each leaves its wait out of its own time, and no limit is put off by the sum of both."""
+    meeting = threading.Barrier(2)
+    own: list[float] = []
+
+    def wait() -> None:
+        meeting.wait()
+        clock.enter()
+        time.sleep(0.1)
+        meeting.wait()
+        clock.leave()
+        own.append(work_time.left_out())
+        own.append(clock.seconds - work_time.left_out())
+
+    begun = time.monotonic()
+    threads = [threading.Thread(target=wait) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    passed = time.monotonic() - begun
+    assert 0.1 <= clock.seconds <= passed
+    assert min(own[::2]) >= 0.1
+    assert min(own[1::2]) > -1e-9
+    # Nothing is open: the next wait is measured from its own beginning.
+    before = clock.seconds
+    time.sleep(0.05)
+    clock.enter()
+    clock.leave()
+    assert clock.seconds - before < 0.05
+
+
+def test_two_threads_that_compile_leave_the_clock_as_it_was(clock: CompilationClock) -> None:
+    functions = [new_function() for _ in range(4)]
+    threads = [threading.Thread(target=function, args=(1,)) for function in functions]
+    begun = time.monotonic()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert 0.0 < clock.seconds <= time.monotonic() - begun
+    before = clock.seconds
+    clock.enter()
+    clock.leave()
+    assert clock._waiting == 0
+    assert clock.seconds - before < 0.05
+
+
+def test_functions_of_others_change_nothing(clock: CompilationClock) -> None:
+    said: list[str] = []
+    clock.announce = lambda: said.append("compiling")
+    enabled: list[bool] = []
+
+    class Looks(event.Listener):
+        def on_start(self, event: Any) -> None:
+            enabled.append(gc.isenabled())
+
+        def on_end(self, event: Any) -> None:
+            pass
+
+    before = gc.isenabled()
+    gc.enable()
+    try:
+        with event.install_listener("numba:compile", Looks()):
+            assert numba.njit(lambda x: x + 1)(1) == 2
+    finally:
+        if not before:
+            gc.disable()
+    assert enabled
+    assert all(enabled)
+    assert clock.seconds == 0.0
+    assert said == []
 
 
 def test_announced_once(clock: CompilationClock) -> None:

@@ -36,6 +36,9 @@ LIMIT = 512e6
 TOUCHED = 3600.0
 """Seconds between two marks that a folder is in use: every start would be a write for nothing."""
 
+NOT_KEPT = "compiling takes longer, and compiled code is not kept"
+"""What is said where Numba is used by its public names alone."""
+
 _IMPORT = re.compile(
     r"^[ \t]*(?:from[ \t]+(\w+(?:\.\w+)*)[ \t]+import[ \t]+(\([^)]*\)|[^\n]*)|import[ \t]+([^\n]+))", re.M
 )

@@ -6,6 +6,7 @@ Knows nothing of Numba, so that looking at the clock does not import it; :mod:`p
 from __future__ import annotations
 
 import math
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -33,41 +34,51 @@ class CompilationClock:
         self.seconds = 0.0
         self.counted = False
         self.announce: Callable[[], None] | None = None
-        self._depth = 0
-        self._begun = 0.0
-        self._compiling = False
+        self._own = _Wait()
+        self._lock = threading.Lock()
+        self._waiting = 0
+        self._until = 0.0
 
-    def enter(self) -> None:
-        """The compiler is asked for something; requests nest."""
-        if self._depth == 0:
-            self._begun, self._compiling = time.monotonic(), False
-        self._depth += 1
+    def enter(self, since: float | None = None) -> None:
+        """A wait of this thread for code begins, now or at a moment of ``time.monotonic()``; calls nest."""
+        if self._own.depth == 0:
+            now = time.monotonic()
+            self._own.begun = now if since is None else since
+            with self._lock:
+                self._count(now, self._own.begun)
+                self._waiting += 1
+        self._own.depth += 1
 
-    def compile(self) -> bool:
-        """It has to be compiled; True for the first time within an outermost request."""
-        first, self._compiling = not self._compiling, True
+    def compile(self) -> None:
+        """The code has to be compiled."""
         if self.announce is not None:
             self.announce()
             self.announce = None
-        return first
-
-    @property
-    def ending(self) -> bool:
-        """Whether something was compiled for a request, and that is an outermost one."""
-        return self._compiling and self._depth == 1
 
     def leave(self) -> None:
-        """The request is fulfilled."""
-        self._depth -= 1
-        if self._depth == 0:
-            self._compiling = False
-            self.leave_out(time.monotonic() - self._begun)
+        """The code is there."""
+        self._own.depth -= 1
+        if self._own.depth == 0:
+            now = time.monotonic()
+            with self._lock:
+                self._count(now, now)
+                self._waiting -= 1
+            if not self.counted:
+                work_time.leave_out(now - self._own.begun)
 
-    def leave_out(self, seconds: float) -> None:
-        """So many seconds that have passed in this thread are no part of what limits count."""
+    def _count(self, now: float, since: float) -> None:
+        """Add what has passed; time in which several threads wait is added once."""
+        begun = self._until if self._waiting else max(since, self._until)
         if not self.counted:
-            self.seconds += seconds
-            work_time.leave_out(seconds)
+            self.seconds += now - begun
+        self._until = now
+
+
+class _Wait(threading.local):
+    """What a thread waits for: how many calls are open, and since when."""
+
+    depth = 0
+    begun = 0.0
 
 
 compilation = CompilationClock()
@@ -77,12 +88,11 @@ compilation = CompilationClock()
 @contextmanager
 def loading() -> Iterator[None]:
     """Modules are imported in the block: no limit counts that, as none counts the loading of compiled code."""
-    begun, before = time.monotonic(), compilation.seconds
+    compilation.enter()
     try:
         yield
     finally:
-        compiled = compilation.seconds - before
-        compilation.leave_out(max(time.monotonic() - begun - compiled, 0.0))
+        compilation.leave()
 
 
 def working_time() -> float:

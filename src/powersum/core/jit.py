@@ -1,12 +1,17 @@
-"""The two ways a function is compiled here: cached on disk, without the interpreter lock, without Python exceptions."""
+"""The ways a function is compiled here: kept on disk, without the interpreter lock, without Python exceptions."""
 
 from __future__ import annotations
 
 import functools
 import gc
 import hashlib
+import logging
 import os
+import re
 import sys
+import threading
+import time
+import weakref
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -16,47 +21,108 @@ import llvmlite.binding
 import numba
 import numpy as np
 from numba.core import event
-from numba.core.serialize import dumps
 
-from powersum.core.cache import module_stamp, store
+from powersum.core.cache import NOT_KEPT, module_stamp, store
 from powersum.core.clock import compilation
-from powersum.core.compiler import LinkedCompiler, ShortCompiler
-from powersum.core.packing import packed, unpacked
+from powersum.core.errors import InputError
 
 LOCKED, COMPILED = "numba:compiler_lock", "numba:compile"
-"""Numba's names of two events: the compiler's lock is held, and within that a function is compiled."""
+"""Numba's names of two events: the compiler's lock is asked for, and a function is compiled."""
+
+TESTED = ((0, 60), (0, 69))
+"""The first version of Numba that `make compat` has passed with, and the first that it was not run with."""
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-class _Requests(event.Listener):
-    """Keeps the clock of compilation by the compiler's lock, which is held while cached code is read and written, too.
+def _plain() -> bool:
+    """Whether only public names of Numba are to be used: where that is asked for, and with versions never tried."""
+    asked = os.environ.get("POWERSUM_COMPILER", "")
+    if asked not in ("", "plain"):
+        raise InputError(f"POWERSUM_COMPILER: {asked!r} is not known; set it to 'plain', or do not set it")
+    version = tuple(int(part) for part in re.findall(r"\d+", numba.__version__)[:2])
+    if asked == "plain" or TESTED[0] <= version < TESTED[1]:
+        return asked == "plain"
+    _tell_plain()
+    return True
 
-    Puts off the collection of cyclic garbage while something is compiled: Numba fills memory with small objects that
-    stay, and looking through them again and again takes a seventh of the time.
+
+def _tell_plain() -> None:
+    logging.getLogger("powersum").warning("powersum: note: Numba %s is not known here: %s", numba.__version__, NOT_KEPT)
+
+
+PLAIN = _plain()
+"""Whether functions are compiled in Numba's own way, by public names alone; they are then not kept between runs."""
+
+if PLAIN:
+    backend: Any = None
+else:
+    try:
+        from powersum.core import backend
+    except (ImportError, AttributeError):
+        backend, PLAIN = None, True
+        _tell_plain()
+
+
+class _Requests(event.Listener):
+    """Keeps the clock of compilation while one of our functions is compiled, is read from disk, or waits for that.
+
+    Puts off the collection of cyclic garbage while one is compiled: Numba fills memory with small objects that stay,
+    and looking through them again and again takes a seventh of the time. Functions of others change neither.
     """
 
     def __init__(self) -> None:
+        self._present = _Request()
         self._resume = False
 
     def on_start(self, event: Any) -> None:
-        """A request for the compiler, or within one a compilation."""
+        """Numba's lock is asked for by this thread, or within that a function is compiled."""
+        now = self._present
         if event.kind == LOCKED:
-            compilation.enter()
-        elif compilation.compile():
-            self._resume = gc.isenabled()
-            gc.disable()
+            if now.depth == 0:
+                now.asked, now.ours, now.compiling = time.monotonic(), False, False
+            now.depth += 1
+        elif event.data["dispatcher"] in ours:
+            self.ours()
+            if not now.compiling:
+                # This thread has the lock, so that no other is here.
+                now.compiling, self._resume = True, gc.isenabled()
+                gc.disable()
+                compilation.compile()
+
+    def ours(self) -> None:
+        """What this thread has asked Numba for is about one of our functions."""
+        now = self._present
+        if now.depth and not now.ours:
+            now.ours = True
+            compilation.enter(now.asked)
 
     def on_end(self, event: Any) -> None:
         """Take up collection again after a request for which something was compiled."""
+        now = self._present
         if event.kind != LOCKED:
             return
-        if compilation.ending and self._resume:
+        now.depth -= 1
+        if now.depth or not now.ours:
+            return
+        if now.compiling and self._resume:
             # What has come together is looked through now, or it would be in the time of the next piece of work.
             gc.enable()
             gc.collect(1)
         compilation.leave()
 
+
+class _Request(threading.local):
+    """What a thread asks Numba for: requests nest, and only the outermost counts."""
+
+    depth = 0
+    asked = 0.0
+    ours = False
+    compiling = False
+
+
+ours: weakref.WeakSet[Any] = weakref.WeakSet()
+"""Our compiled functions."""
 
 _requests = _Requests()
 for kind in (LOCKED, COMPILED):
@@ -79,9 +145,6 @@ PROCESSOR = hashlib.sha256(
     f"{llvmlite.binding.get_host_cpu_name()} {llvmlite.binding.get_host_cpu_features().flatten()}".encode()
 ).hexdigest()[:8]
 """Stands for the processor that code is compiled for."""
-
-# Numba's own way to pickle, without its missing types.
-_dumps: Callable[[Any], bytes] = dumps
 
 
 class _Kept:
@@ -114,21 +177,22 @@ class _Kept:
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The compiled form for a signature, or None."""
+        _requests.ours()
         content = store.read(self._folder, self._name(sig, target_context.codegen()))
-        return None if content is None else unpacked(content, target_context)
+        return None if content is None else backend.unpacked(content, target_context)
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep the compiled form for a signature, unless it holds addresses of this process."""
-        if data.library.has_dynamic_globals or any(not lifted.can_cache for lifted in data.lifted):
-            return
-        store.write(self._folder, self._name(sig, data.codegen), packed(data))
+        """Keep the compiled form for a signature, unless it is of this process alone."""
+        content = backend.packed(data)
+        if content is not None:
+            store.write(self._folder, self._name(sig, data.codegen), content)
 
     def _name(self, sig: Any, codegen: Any) -> str:
         closure = self._function.__closure__
-        cells = b"" if closure is None else _dumps(tuple(cell.cell_contents for cell in closure))
+        cells = b"" if closure is None else backend.dumps_closure(tuple(cell.cell_contents for cell in closure))
         # The processor is part of it: a home folder may be shared by several machines.
         place = self._function.__code__.co_firstlineno
-        key = (str(sig), _fields(sig), codegen.magic_tuple(), place, cells, self._options)
+        key = (str(sig), _fields(sig), backend.target(codegen), place, cells, self._options)
         return f"{self._function.__name__}-{hashlib.sha256(repr(key).encode()).hexdigest()[:24]}"
 
 
@@ -145,21 +209,23 @@ def _source_of(module: str) -> str | None:
     return str(path) if path.suffix == ".py" and path.is_file() else None
 
 
-def _compile(function: Function, *, compiler: type[ShortCompiler] = ShortCompiler, **options: Any) -> Function:
-    kernel = numba.njit(nogil=True, error_model="numpy", boundscheck=BOUNDSCHECK, pipeline_class=compiler, **options)(
-        function
-    )
-    # Without a source, in a notebook or an archive, nothing tells whether kept code is of the present function.
-    source = _source_of(function.__module__)
-    if source is not None:
-        kernel._cache = _Kept(function, source, options)
+def _compile(function: Function, *, linked: bool = False, counting: bool = True, **options: Any) -> Function:
+    options = {"nogil": True, "error_model": "numpy", "boundscheck": BOUNDSCHECK, **options}
+    if PLAIN:
+        kernel = numba.njit(**options)(function)
+    else:
+        # Without a source, in a notebook or an archive, nothing tells whether kept code is of the present function.
+        source = _source_of(function.__module__)
+        known = {"linked": linked, "counting": counting, **options}
+        shelf = None if source is None else _Kept(function, source, known)
+        kernel = backend.dispatcher(function, shelf, linked=linked, counting=counting, options=options)
+    ours.add(kernel)
     return cast(Function, kernel)
 
 
 def compiled(function: Function) -> Function:
     """Compile with Numba on first call. Releases the interpreter lock, so that threads run kernels side by side."""
-    # Nothing takes the address of a function, so the entry for callers from C would only be time to compile.
-    return _compile(function, no_cfunc_wrapper=True)
+    return _compile(function)
 
 
 def inner(function: Function) -> Function:
@@ -168,7 +234,7 @@ def inner(function: Function) -> Function:
     It gets no entry from Python, whose unpacking of many arrays takes longer to compile than the function itself, and
     no machine code but that within its callers. Two of them must not call each other.
     """
-    return _compile(function, compiler=LinkedCompiler, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    return _compile(function, linked=True)
 
 
 def bare(function: Function) -> Function:
@@ -176,12 +242,12 @@ def bare(function: Function) -> Function:
 
     Counting takes an atomic operation for each array handed over, which is longer than a short row's work.
     """
-    return _compile(function, compiler=LinkedCompiler, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False)
+    return _compile(function, linked=True, counting=False)
 
 
 def without_counting(function: Function) -> Function:
     """As :func:`compiled`, for a function that makes no array, nor calls one that does: see :func:`bare`."""
-    return _compile(function, no_cfunc_wrapper=True, _nrt=False)
+    return _compile(function, counting=False)
 
 
 def inlined(function: Function) -> Function:

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core.typing import templates
-from numba.extending import intrinsic, lower_builtin, models, register_model
+from numba.core import cgutils
+from numba.extending import intrinsic, lower_builtin, models, register_model, type_callable
 
 LANES = 8
 """Numbers in one value."""
@@ -70,20 +70,19 @@ def _shuffled(builder: Any, value: Any, places: list[int]) -> Any:
 def _register(symbol: Any, of_floats: str, of_integers: str) -> None:
     """An operator for lanes with lanes, or with a number of their type."""
 
-    class _Template(templates.AbstractTemplate):
-        def generic(self, args: Any, keywords: Any) -> Any:
-            del keywords
-            if len(args) != 2 or not any(isinstance(a, Lanes) for a in args):
-                return None
-            kind = next(a for a in args if isinstance(a, Lanes))
-            if any(isinstance(a, Lanes) and a != kind for a in args):
-                return None
-            if not all(isinstance(a, (Lanes, types.Number)) for a in args):
-                return None
-            return kind(*(kind if isinstance(a, Lanes) else kind.dtype for a in args))
+    def describe(context: Any) -> Callable[[Any, Any], Any]:
+        del context
 
-    register: Any = templates.infer_global(symbol)  # type: ignore[no-untyped-call]
-    register(_Template)
+        def signature(one: Any, two: Any) -> Any:
+            given = (one, two)
+            kind = next((a for a in given if isinstance(a, Lanes)), None)
+            if kind is None or not all(a == kind or isinstance(a, types.Number) for a in given):
+                return None
+            return kind(*(kind if isinstance(a, Lanes) else kind.dtype for a in given))
+
+        return signature
+
+    type_callable(symbol)(describe)
 
     def lowered(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         del context
@@ -103,8 +102,14 @@ _register(operator.lshift, "shl", "shl")
 _register(operator.rshift, "ashr", "ashr")
 
 
+def array_data(context: Any, builder: Any, kind: Any, array: Any) -> Any:
+    """The LLVM pointer to the first entry of an array."""
+    proxy: Any = cgutils.create_struct_proxy(kind)  # type: ignore[no-untyped-call]
+    return proxy(context, builder, value=array).data
+
+
 def _pointer(context: Any, builder: Any, kind: Any, array: Any, place: Any, count: int) -> Any:
-    data = builder.gep(context.make_array(kind)(context, builder, array).data, [place])
+    data = builder.gep(array_data(context, builder, kind, array), [place])
     return builder.bitcast(data, ir.VectorType(data.type.pointee, count).as_pointer())
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from llvmlite import ir
 from numba import types
 
-from powersum.core.lanes import lanes_intrinsic
+from powersum.core.lanes import array_data, lanes_intrinsic
 
 
 @lanes_intrinsic
@@ -18,7 +18,7 @@ def prefetch(context: Any, array: Any, place: Any) -> Any:
     """
 
     def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        data = context.make_array(sig.args[0])(context, builder, args[0]).data
+        data = array_data(context, builder, sig.args[0], args[0])
         pointer = builder.bitcast(builder.gep(data, [args[1]]), ir.IntType(8).as_pointer())
         number = ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [pointer.type, number, number, number])

@@ -11,8 +11,8 @@ from numba.core import event
 from numba.core.compiler import Flags
 
 from powersum.core.arrays import FloatArray
+from powersum.core.backend import LinkedLibrary, _Options
 from powersum.core.cache import store
-from powersum.core.compiler import LinkedLibrary, _Options
 from powersum.core.jit import bare, compiled, inner, without_counting
 
 
