@@ -42,7 +42,6 @@ ARRAYS: Mapping[str, Mapping[str, str]] = MappingProxyType(
         "conditioning": {
             **_TREE,
             **_TABLES,
-            "levels": WHOLE,
             "branching": WHOLE,
             "child_counts": WHOLE,
             "child_nodes": WHOLE,
@@ -100,7 +99,6 @@ ROWS: Mapping[str, str] = MappingProxyType(
         "table_of": N_FACTORS,
         "table_starts": N_FACTORS,
         "table_variables": ANY,
-        "levels": ANY,
         "branching": ANY,
         "child_counts": ANY,
         "child_nodes": ANY,

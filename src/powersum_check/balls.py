@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from powersum_check.errors import BadFile
-from powersum_check.numbers import FloatArray, IntArray, U
+from powersum_check.numbers import FloatArray, U
 
 BITS = 200
 
@@ -56,13 +56,6 @@ class Balls:
             if result > -math.inf:
                 differences.append(sum((self._ball(t) for t in terms), self._ball(0)) - self._ball(result))
         return self._worst(differences)
-
-    def of_groups(self, owner: IntArray, terms: FloatArray, totals: FloatArray) -> FloatArray:
-        """Sums of the numbers that belong to the same group, each for itself."""
-        differences = [-self._ball(total) for total in totals.tolist()]
-        for group, term in zip(owner.tolist(), terms.tolist(), strict=True):
-            differences[group] += self._ball(term)
-        return np.array([self._worst([difference]) for difference in differences])
 
     def of_power_sum(self, values: FloatArray, weight: float, result: FloatArray) -> float:
         """Power sums over the leading axis."""

@@ -14,61 +14,90 @@ When the first box is closed, every configuration has been bounded once: by the 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from powersum_check.box import Step
 from powersum_check.errors import BadFile, Rejected
-from powersum_check.lanes import pieces, starts_of
-from powersum_check.limits import afford, spend
-from powersum_check.numbers import FloatArray, IntArray, Table, add, entries_added, groups_added, magnitude, outward
-from powersum_check.remainder import Remainder, Tuples, read_remainder
+from powersum_check.limits import afford
+from powersum_check.numbers import FloatArray, Table, add, magnitude, outward
+from powersum_check.remainder import Remainder, read_remainder
 
 GOES_ON, CLOSED, DIVIDES = 0, 1, 2
 
 
-class Walk(Tuples):
-    """Where the walk stands: which states are there, and what was moved from each place to its state."""
+@dataclass(frozen=True, slots=True)
+class Box:
+    """Where the walk stands. Its arrays are replaced, never changed: boxes that were divided keep theirs."""
 
-    def __init__(self, step: Step, rest: Remainder) -> None:
-        super().__init__(step, rest)
-        self.ups = np.array([table.up for _, table in rest.tables])
-        self.alive, self.moved = np.ones(len(self.owner) + 1, np.bool_), np.zeros(len(self.state_of) + 1)
-        self.maxima, self.errors = np.zeros((2, len(rest.tables)))
-        self.look_at(np.arange(len(rest.tables)))
+    alive: list[NDArray[np.bool_]]
+    """Of each variable, which states are there."""
+    moved: list[list[FloatArray]]
+    """Of each table and each axis, what was moved to each state."""
+    maxima: list[float]
+    """Of each table the largest entry less what was moved, when this was last looked at; with its rounding."""
+    own: list[FloatArray]
+    """What was moved to each state of each variable, with its rounding."""
 
-    def forget(self) -> None:
-        """Forget tuples with states that are gone for good; but not the first of each table."""
-        spend(8 * self.states.size)
-        there = self.alive[self.states].all(axis=0)
-        there[self.tuple_starts[:-1]] = True
-        self.values, self.places, self.states = self.values[there], self.places[:, there], self.states[:, there]
-        self.tuple_starts = starts_of(there)[self.tuple_starts]
+    def copy(self) -> Box:
+        return Box(list(self.alive), list(map(list, self.moved)), list(self.maxima), list(self.own))
 
-    def look_at(self, tables: IntArray) -> None:
-        """The largest entries of some tables, less what was moved, over the states that are there; and their errors."""
-        at, begin = pieces(self.tuple_starts, tables)
-        spend(1000 + 4 * (2 + len(self.places)) * len(at))
-        values, error = entries_added([self.values[at], *(-self.moved[places[at]] for places in self.places)])
-        for states in self.states:
-            values[~self.alive[states[at]]] = -math.inf
-        self.maxima[tables] = np.maximum.reduceat(values, begin[:-1])
-        self.errors[tables] = self.ups[tables] + np.maximum.reduceat(error, begin[:-1])
 
-    def bounds(self) -> tuple[float, FloatArray]:
-        """A bound on everything, and one for each state; both with their rounding."""
-        spend(5000 + 10 * (len(self.alive) + 4 * len(self.maxima)))
-        own, error = groups_added(self.state_of, self.moved[:-1], len(self.owner))
-        own = np.nextafter(own + error, math.inf)
-        left = np.where(self.alive[:-1], own, -math.inf)
-        best = np.maximum.reduceat(left, self.starts[:-1]) if len(left) else left
-        if -math.inf in best or -math.inf in self.maxima:
-            return -math.inf, np.full(len(own), -math.inf)
-        _, total = outward([*self.maxima.tolist(), *best.tolist()], math.fsum(self.errors), 0.0)
-        # A state that went before has a bound all the same, which nobody needs.
-        single = add(own.shape, [Table(np.array(total)), Table(-best[self.owner]), Table(own)])
-        return total, np.nextafter(single.values + single.up, math.inf)
+class Walk:
+    """The tables, and the box that is looked at."""
+
+    def __init__(self, rest: Remainder) -> None:
+        self.rest = rest
+        self.axes: list[list[tuple[int, int]]] = [[] for _ in rest.sizes]
+        """The tables and axes of each variable."""
+        for t, (scope, _) in enumerate(rest.tables):
+            for axis, v in enumerate(scope):
+                self.axes[v].append((t, axis))
+        self.box = Box(
+            [np.ones(size, np.bool_) for size in rest.sizes],
+            [[np.zeros(rest.sizes[v]) for v in scope] for scope, _ in rest.tables],
+            [_largest(table) for _, table in rest.tables],
+            [np.zeros(size) for size in rest.sizes],
+        )
+
+    def look_at(self, t: int) -> None:
+        """The largest entry of a table, less what was moved, over the states that are there."""
+        scope, table = self.rest.tables[t]
+        rows, n = [], len(scope)
+        for axis, (v, moved) in enumerate(zip(scope, self.box.moved[t], strict=True)):
+            left = np.where(self.box.alive[v], -moved, -math.inf)
+            rows.append(Table(left.reshape((1,) * axis + (-1,) + (1,) * (n - axis - 1))))
+        total = add(table.values.shape, [table, *rows])
+        self.box.maxima[t] = _largest(total)
+
+    def move(self, places: list[int], numbers: list[float]) -> None:
+        """Move numbers to places, and look at what depends on them."""
+        tables, variables = set(), set()
+        for place, number in zip(places, numbers, strict=True):
+            t, axis, s = self.rest.places[place]
+            row = self.box.moved[t][axis].copy()
+            row[s] = number
+            self.box.moved[t][axis] = row
+            tables.add(t)
+            variables.add(self.rest.tables[t][0][axis])
+        for t in tables:
+            self.look_at(t)
+        for v in variables:
+            total = add([self.rest.sizes[v]], [Table(self.box.moved[t][axis]) for t, axis in self.axes[v]])
+            self.box.own[v] = np.nextafter(total.values + total.up, math.inf)
+
+    def remove(self, v: int, states: NDArray[np.bool_]) -> None:
+        """Take states of a variable out of the box; what is known of tables stays a bound."""
+        self.box.alive[v] = self.box.alive[v] & ~states
+
+    def bounds(self) -> tuple[list[float], float]:
+        """The largest number of each variable, and the bound that these and those of tables give; rounded up."""
+        best = [
+            float(own[alive].max(initial=-math.inf)) for own, alive in zip(self.box.own, self.box.alive, strict=True)
+        ]
+        return best, outward([*self.box.maxima, *best], 0.0, 0.0)[1]
 
 
 def branching(step: Step) -> tuple[float, float]:
@@ -76,59 +105,62 @@ def branching(step: Step) -> tuple[float, float]:
     rest = read_remainder(step)
     if rest.weight != 0.0:
         raise Rejected("only a maximum is bounded by branching")
-    walk = Walk(step, rest)
-    places = walk.named
     kinds = step.integers("rounds", high=3).tolist()
-    numbers, moves = step.integers("move_places", high=len(places)), step.floats("moves")
+    numbers, moves = step.integers("move_places", high=len(rest.places)).tolist(), step.floats("moves")
     magnitude(moves)
-    gone, branches = _states(step, rest, "gone"), _states(step, rest, "branches").tolist()
-    divided = iter(branches)
+    gone, branches = _states(step, rest, "gone"), iter(_states(step, rest, "branches"))
     move_starts = step.starts("move_starts", len(moves)).tolist()
     gone_starts = step.starts("gone_starts", len(gone)).tolist()
     if not len(kinds) == len(move_starts) - 1 == len(gone_starts) - 1 or len(numbers) != len(moves):
         raise BadFile("rounds, moves and what goes do not fit together")
+    held = 200 * (sum(rest.sizes) + sum(len(scope) + 1 for scope, _ in rest.tables))
+    walk = Walk(rest)
     highest, done = -math.inf, False
-    stack: list[tuple[int, NDArray[np.bool_], FloatArray, FloatArray, FloatArray]] = []
+    waiting: list[tuple[int, NDArray[np.bool_], Box]] = []
     for k, kind in enumerate(kinds):
         if done:
             raise BadFile("rounds go on after the end")
-        at = places[numbers[move_starts[k] : move_starts[k + 1]]]
-        walk.moved[at] = moves[move_starts[k] : move_starts[k + 1]]
-        walk.look_at(np.unique(walk.table_of[at]))
-        total, single = walk.bounds()
-        leaving = gone[gone_starts[k] : gone_starts[k + 1]]
-        highest = max([highest, *single[leaving].tolist()])
-        walk.alive[leaving] = False
-        if kind == GOES_ON and not stack and len(leaving):
-            walk.forget()
+        first, end = move_starts[k : k + 2]
+        walk.move(numbers[first:end], moves[first:end].tolist())
+        best, total = walk.bounds()
+        for v, s in gone[gone_starts[k] : gone_starts[k + 1]]:
+            if total > -math.inf:
+                highest = max(highest, outward([total, -best[v], walk.box.own[v][s]], 0.0, 0.0)[1])
+            walk.remove(v, np.arange(rest.sizes[v]) == s)
         if kind == DIVIDES:
-            state = next(divided, None)
-            if state is None:
+            v, s = next(branches, (-1, 0))
+            if v < 0:
                 raise BadFile("branches ends too early")
-            held = (len(stack) + 1) * (walk.alive.nbytes + walk.moved.nbytes + 2 * walk.maxima.nbytes)
-            afford("boxes", held, step.memory)
-            stack.append((state, walk.alive.copy(), walk.moved.copy(), walk.maxima.copy(), walk.errors.copy()))
-            others = walk.owner == walk.owner[state]
-            others[state] = False
-            walk.alive[:-1][others] = False
+            afford("boxes", held * (len(waiting) + 1), step.memory)
+            state = np.arange(rest.sizes[v]) == s
+            waiting.append((v, state, walk.box))
+            walk.box = walk.box.copy()
+            walk.remove(v, ~state)
         if kind == CLOSED:
             highest = max(highest, total)
-            done = not stack
-            if stack:
-                state, walk.alive, walk.moved, walk.maxima, walk.errors = stack.pop()
-                walk.alive[state] = False
-    if not done or next(divided, None) is not None:
+            done = not waiting
+            if waiting:
+                v, state, walk.box = waiting.pop()
+                walk.remove(v, state)
+    if not done or next(branches, None) is not None:
         raise Rejected("the walk ends before every box is closed")
     if highest == -math.inf or rest.high == -math.inf:
         return -math.inf, -math.inf
     return -math.inf, math.nextafter(highest + rest.high, math.inf)
 
 
-def _states(step: Step, rest: Remainder, name: str) -> IntArray:
-    """Rows (variable, state) as numbers of states."""
-    pairs = ((v, s) for v in rest.variables for s in step.domains[v].tolist())
-    number = {pair: k for k, pair in enumerate(pairs)}
+def _largest(table: Table) -> float:
+    """The largest entry, with its error."""
+    largest = float(table.values.max())
+    return math.nextafter(largest + table.up, math.inf) if largest > -math.inf else largest
+
+
+def _states(step: Step, rest: Remainder, name: str) -> list[tuple[int, int]]:
+    """Rows (variable, state) as numbers of variables that are left and of their states in the box."""
+    number = {
+        (v, s): (k, place) for k, v in enumerate(rest.variables) for place, s in enumerate(step.domains[v].tolist())
+    }
     rows = [(v, s) for v, s in step.integers(name, columns=2).tolist()]
     for v, s in set(rows) - number.keys():
         raise Rejected(f"{name} has state {s} of variable {v}, which is not left")
-    return np.array([number[row] for row in rows], np.int64)
+    return [number[row] for row in rows]

@@ -19,7 +19,7 @@ from powersum_check.model import Factor, Model, Question, evidence_of, with_like
 from powersum_check.numbers import MEASURE, Table
 from powersum_check.steps import Proven, known_kind, lower_bound, prove
 
-VERSION = 4
+VERSION = 5
 
 
 @dataclass(frozen=True, slots=True)

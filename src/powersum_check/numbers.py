@@ -8,8 +8,8 @@ The power sum is monotone, and adding a constant to a table adds the constant to
 is an error of at most the same size in its power sum (it is 1-Lipschitz in the sup norm), whatever the weight: errors
 are single numbers that add up on the way, and each operation contributes a local error, proven beside it.
 
-What is assumed of the machine: +, -, *, / of doubles are rounded to nearest (IEEE 754); NumPy's ``exp`` and ``log`` are
-within 4 units in the last place. u = 2**-53; one unit in the last place of x is at most 2 u |x|.
+What is assumed of the machine: +, -, *, / of doubles are rounded to nearest (IEEE 754); ``exp`` and ``log`` of NumPy
+and of Python are within 4 units in the last place. u = 2**-53; one unit in the last place of x is at most 2 u |x|.
 The errors themselves are sums and products of non-negative doubles. What their own rounding may lose, a relative n u
 for n operations, is covered by the factor in :func:`outward`, as long as n < 9e7; more than that no Python loop does.
 """
@@ -70,7 +70,7 @@ def magnitude(values: FloatArray) -> float:
     if low == -math.inf:
         if high == -math.inf:
             return 0.0
-        low = float(values[values > -math.inf].min())
+        low = float(np.where(values > -math.inf, values, 0.0).min())
     largest = max(abs(low), abs(high))
     if not largest <= LARGEST:
         raise Rejected(f"a table has entries of size {largest:g}")
@@ -107,27 +107,6 @@ def add(shape: Sequence[int], tables: Sequence[Table]) -> Table:
     return Table(total, up + local, down + local)
 
 
-def entries_added(terms: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray]:
-    """The sum of arrays of one shape, and the error of each entry, as in :func:`add`."""
-    spend(4 * len(terms) * terms[0].size)
-    total, size = np.zeros(terms[0].shape), np.zeros(terms[0].shape)
-    for term in terms:
-        total, size = total + term, size + np.abs(term)
-    if measure := MEASURE.get():
-        return total, np.full(total.shape, measure.of_sum(terms, total))
-    return total, np.where(total > -math.inf, 2.0 * U * len(terms) * size + TINY, 0.0)
-
-
-def groups_added(owner: IntArray, terms: FloatArray, n_groups: int) -> tuple[FloatArray, FloatArray]:
-    """The sums of finite numbers that belong to the same group, and the error of each, as in :func:`add`."""
-    spend(4 * len(terms) + 4 * n_groups)
-    totals = np.asarray(np.bincount(owner, terms, n_groups), np.float64)
-    if measure := MEASURE.get():
-        return totals, measure.of_groups(owner, terms, totals)
-    number, size = np.bincount(owner, minlength=n_groups), np.bincount(owner, np.abs(terms), n_groups)
-    return totals, np.asarray(2.0 * U * number * size + TINY, np.float64)
-
-
 def power_sum(table: Table, weight: float) -> Table:
     """The power sum w log Σ exp(t / w) over the leading axis; the maximum, which is exact, for weight 0 or one state.
 
@@ -154,6 +133,19 @@ def power_sum(table: Table, weight: float) -> Table:
     if measure := MEASURE.get():
         local = measure.of_power_sum(values, weight, result)
     return table.worse(result, local)
+
+
+def power_sum_of(numbers: Sequence[float], weight: float) -> tuple[float, float]:
+    """The power sum of a few exact numbers, and its error: as :func:`power_sum`, with the machine's own functions."""
+    top = max(numbers)
+    if weight == 0.0 or len(numbers) == 1 or top == -math.inf:
+        return top, 0.0
+    total = math.fsum(math.exp((number - top) / weight) for number in numbers)
+    m, result = len(numbers), top + weight * math.log(total)
+    local = U * (weight * (2.0 * m + 10.0 + 10.0 * math.log(m)) + 2.0 * max(abs(result), abs(top))) + TINY
+    if measure := MEASURE.get():
+        local = measure.of_power_sum(np.array(numbers), weight, np.array(result))
+    return result, local
 
 
 def normalised(table: Table) -> tuple[Table, float]:

@@ -109,9 +109,7 @@ class Graph:
         order = sorted(range(len(self.nodes)), key=lambda n: level[n])
         number = {n: k for k, n in enumerate(order)}
         lanes = [lane for n in order for lane in self.nodes[n][1]]
-        depth = [level[n] for n in order]
         flat = {
-            "levels": [depth.index(d) for d in range(max(depth) + 1)] + [len(order)],
             "branching": [self.nodes[n][0] for n in order[1:]],
             "gone_counts": [len(gone) for gone, _, _ in lanes],
             "gone": [place for gone, _, _ in lanes for place in gone],

@@ -107,29 +107,23 @@ class Step(Trees):
 
     def conditioning(self) -> tuple[Decimal, Decimal]:
         low, high = self.remainder()
+        self.read_places()
         if any(not any(t.values.values()) for t in self.tables):
             return ZERO, ZERO
-        self.read_places()
         named = self.wholes("branching", len(self.box))
         need(set(named) <= set(self.left), "a node branches on another variable")
         variable, n_nodes = [-1, *named], len(named) + 1
         lanes = [(k, s) for k, v in enumerate(variable) for s in ([-1] if v < 0 else self.box[v])]
         of = {k: [at for at, (node, _) in enumerate(lanes) if node == k] for k in range(n_nodes)}
-        levels = self.pieces("levels", range(n_nodes))
-        need(bool(levels) and levels[0] == [0], "levels")
-        level = {k: depth for depth, nodes in enumerate(levels) for k in nodes}
         gone = self.lists("gone_counts", "gone", len(lanes), len(self.places))
         settled = self.lists("settled_counts", "settled", len(lanes), len(self.tables))
         leads = self.lists("child_counts", "child_nodes", len(lanes), n_nodes, 1)
-        for (node, _), below in zip(lanes, leads, strict=True):
-            need(all(level[c] > level[node] for c in below), "a node is not below the one that leads to it")
         # Down: what is left in each lane.
         left_in: dict[int, list[set[tuple[int, int]]]] = {0: [{(v, s) for v in self.left for s in self.box[v]}]}
         own: dict[int, tuple[Decimal, Decimal] | None] = {}
         variables: list[set[int]] = [set() for _ in range(n_nodes)]
         for node in range(n_nodes):
-            need(node in left_in, "a node is led to by nothing")
-            possible, v = set().union(*left_in[node]), variable[node]
+            possible, v = set().union(*left_in.get(node, [])), variable[node]
             for at in of[node]:
                 state = lanes[at][1]
                 own[at] = None
@@ -137,7 +131,9 @@ class Step(Trees):
                     continue
                 # What is there, and what went when.
                 there = {p for p in possible if p[0] != v or p[1] == state}
-                when = {self.places[p][1:]: k for k, p in enumerate(gone[at])}
+                when: dict[tuple[int, int], int] = {}
+                for k, p in enumerate(gone[at]):
+                    when.setdefault(self.places[p][1:], k)
                 for k, p in enumerate(gone[at]):
                     self.need_impossible(self.places[p], k, there, when)
                 left, loses = there - set(when), {u for u, _ in when} | ({v} if v >= 0 else set())
@@ -158,6 +154,7 @@ class Step(Trees):
                 own[at] = numbers[0], numbers[1]
                 variables[node] |= loses
                 for c in leads[at]:
+                    need(c > node, "a node is not below the one that leads to it")
                     left_in.setdefault(c, []).append(left)
         # Up: values, and that nothing counts twice.
         value: dict[int, tuple[Decimal, Decimal]] = {}
@@ -165,13 +162,15 @@ class Step(Trees):
         for node in reversed(range(n_nodes)):
             found, tables = [], []
             for at in of[node]:
+                here = own[at]
+                found.append((ZERO, ZERO))
+                if here is None:
+                    continue
                 parts = [variables[c] for c in leads[at]]
                 need(len(set().union(*parts)) == sum(map(len, parts)), "a lane has a variable twice")
                 sets = [{t} for t in settled[at]] + [has[c] for c in leads[at]]
                 need(len(set().union(*sets)) == sum(map(len, sets)), "a lane settles a table twice")
-                here = own[at]
-                if here is None or not all(value[c][1] for c in leads[at]):
-                    found.append((ZERO, ZERO))
+                if not all(value[c][1] for c in leads[at]):
                     continue
                 products = [math.prod((value[c][k] for c in leads[at]), start=here[k]) for k in range(2)]
                 found.append((products[0], products[1]))
@@ -180,7 +179,7 @@ class Step(Trees):
             need(all(x == tables[0] for x in tables), "lanes settle different tables")
             has[node] = tables[0] if tables else set()
             value[node] = (power_sum([x for x, _ in found], self.tau), power_sum([x for _, x in found], self.tau))
-            mine = [{p for p in left if p[0] in variables[node]} for left in left_in[node]]
+            mine = [{p for p in left if p[0] in variables[node]} for left in left_in.get(node, [])]
             need(all(x == mine[0] for x in mine), "a node is led to with other states of its variables")
         need(not value[0][1] or has[0] == set(range(len(self.tables))), "a table is not settled")
         return low * value[0][0], high * value[0][1]
@@ -192,7 +191,7 @@ class Step(Trees):
         t, u, s = place
         for x in over(self.tables[t].scope, self.box):
             if x[u] == s and self.tables[t].at(x):
-                before = ((p in when and when[p] < k) or (p not in when and p not in there) for p in x.items())
+                before = (p not in there or (p in when and when[p] < k) for p in x.items())
                 need(any(before), "a state goes that is not shown to be impossible")
 
     def branching(self) -> tuple[Decimal, Decimal]:

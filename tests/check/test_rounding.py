@@ -17,12 +17,11 @@ from powersum_check.numbers import (
     FloatArray,
     Table,
     add,
-    entries_added,
-    groups_added,
     logs_of,
     normalised,
     outward,
     power_sum,
+    power_sum_of,
     without,
 )
 from tests.check.helpers import question_of, random_draft, to_check, truth
@@ -61,17 +60,16 @@ def test_proven_errors_are_not_below_measured_ones(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(100))
-def test_proven_errors_of_entries_and_groups_are_not_below_measured_ones(seed: int) -> None:
+def test_proven_errors_of_a_few_numbers_are_not_below_measured_ones(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    balls = Balls()
-    terms = [random_values(rng, (4, 3)) for _ in range(3)]
-    totals, errors = entries_added(terms)
-    for k in np.ndindex(4, 3):
-        assert balls.of_sum([term[k] for term in terms], totals[k]) <= errors[k]
-    numbers = rng.normal(0.0, 1.0, 30) * rng.choice(SIZES, 30)
-    owner = rng.integers(0, 7, 30)
-    sums, errors = groups_added(owner, numbers, 9)
-    assert (balls.of_groups(owner, numbers, sums) <= errors).all()
+    numbers = random_values(rng, (int(rng.integers(2, 9)),))
+    assert power_sum_of([2.5], 0.3) == (2.5, 0.0)
+    assert power_sum_of(numbers.tolist(), 0.0) == (numbers.max(), 0.0)
+    for weight in (1e-3, 0.3, 1.0, 7.0):
+        result, error = power_sum_of(numbers.tolist(), weight)
+        assert Balls().of_power_sum(numbers, weight, np.array(result)) <= error
+        table = power_sum(Table(numbers), weight)
+        assert abs(result - float(table.values)) <= error + table.up or result == table.values == -math.inf
 
 
 def test_many_states_at_once() -> None:

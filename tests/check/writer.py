@@ -69,7 +69,7 @@ class Draft:
     def head(self) -> dict[str, Any]:
         head = {
             "format": "powersum-certificate",
-            "version": 4,
+            "version": 5,
             "model": digest(self.model),
             "claim": self.claim,
             "steps": self.steps,

@@ -206,7 +206,6 @@ def test_a_child_without_tables_counts_once() -> None:
     for variable in range(3):
         more = {
             "0/branching": np.append(arrays["0/branching"], variable),
-            "0/levels": np.append(arrays["0/levels"], node + 1),
             "0/child_counts": np.append(arrays["0/child_counts"], [0, 0]),
         }
         head = dict(certificate.head) | {"claim": {"log_lower": None, "log_upper": None}}

@@ -330,7 +330,7 @@ def test_parts_within_parts_take_no_more_memory_than_allowed() -> None:
     model = pc.Model((size,) + (1,) * 500, ())
     head = {
         "format": "powersum-certificate",
-        "version": 4,
+        "version": 5,
         "model": model.digest(),
         "claim": {"log_lower": None, "log_upper": None},
         "steps": [],

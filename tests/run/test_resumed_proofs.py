@@ -206,7 +206,7 @@ def test_an_array_that_is_not_listed_is_not_written(kind: str, name: str, array:
         Step(kind, {name: array})
     # In a file it is either nothing that a step of this kind asks for, or refused in one line.
     model, query = contradiction()
-    head = {"format": "powersum-certificate", "version": 4, "model": model.structure, "steps": [{"kind": kind}]}
+    head = {"format": "powersum-certificate", "version": 5, "model": model.structure, "steps": [{"kind": kind}]}
     arrays = {"weights": query.weights, f"0/{name}": array}
     Certificate(head, arrays).save(tmp_path / "run.zip")
     question = Question.of(model, query=query)

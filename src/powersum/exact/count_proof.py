@@ -71,7 +71,6 @@ def _graph(
     owner, mark = np.repeat(np.arange(len(ordered)), lengths), marks[_runs(rows[ordered, 4], lengths)]
     gone = mark >= 0
     return {
-        "levels": small(starts_of([len(level) for level in levels])),
         "branching": small(variables[variable[nodes[1:]]]),
         "child_counts": counts(rows[ordered, 3]),
         "child_nodes": small(number[listed[_pieces(starts, ordered)]]),

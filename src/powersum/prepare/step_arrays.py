@@ -46,7 +46,6 @@ ARRAYS: Mapping[str, Mapping[str, str]] = MappingProxyType(
         "conditioning": {
             **_TREE,
             **_TABLES,
-            "levels": WHOLE,
             "branching": WHOLE,
             "child_counts": WHOLE,
             "child_nodes": WHOLE,
