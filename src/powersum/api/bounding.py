@@ -311,7 +311,7 @@ def bound(
         sizes=sizes,
         version=__version__,
         residuals=residuals,
-        notes=unproven,
+        notes=question.model.notes + unproven,
         question=question.asked(),
         certificate=proof,
     )

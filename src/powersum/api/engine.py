@@ -119,6 +119,7 @@ class Engine:
             options=self._options,
             sizes=sizes,
             version=__version__,
+            notes=question.model.notes,
             question=question.asked(),
             probability=share_of((board.log_lower, board.log_upper), log_sum)
             if known and question.query.answered

@@ -86,7 +86,7 @@ class Result:
     residuals
         How far the point of the bound is from the optimality conditions, where the method knows.
     notes
-        What else has to be said.
+        What is odd about the model, such as tables that do not sum to 1, and what a reader of the bounds must know.
     question
         What was asked, about which model.
     probability

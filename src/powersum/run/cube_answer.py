@@ -73,7 +73,7 @@ def answer_of(question: Question, asked: Asked, board: Board, ending: Ending) ->
         options={**options, "workers": ending.workers},
         sizes={"cubes": ending.root.n_leaves},
         version=__version__,
-        notes=notes,
+        notes=question.model.notes + notes,
         question=question.asked(),
         certificate=certificate,
     )

@@ -460,7 +460,7 @@ class Solver:
             options=self._options,
             sizes=dict(board.sizes),
             version=__version__,
-            notes=notes,
+            notes=self.question.model.notes + notes,
             question=self.question.asked(),
             certificate=certificate,
         )

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -362,3 +363,12 @@ class TestAsAProgram:
         monkeypatch.delitem(sys.modules, "powersum.app.explore.serve", raising=False)
         assert run_app(["explore", str(tmp_path / "clinic.bif")]) == 2
         assert capsys.readouterr().err.strip().endswith("pip install 'powersum[explore]', in a clone '.[explore]'")
+
+
+def test_notes_of_the_model_come_with_the_answer() -> None:
+    odd = replace(CLINIC, notes=("The distribution of variable a sums to 0.75, not to 1.",))
+    with serving(odd) as served:
+        assert served.json("/api/model")["notes"] == list(odd.notes)
+        name, said = served.events({"question": QUESTION})[-1]
+        assert name == "result"
+        assert said["notes"] == list(odd.notes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -45,13 +45,14 @@ def print_probability(console: Console, result: Result) -> None:
         console.print(f"[bold]probability: {result.probability}[/bold]{given}")
 
 
-def print_status(console: Console, result: Result) -> None:
-    """Status, why, and notes."""
+def print_status(console: Console, result: Result, told: Sequence[str]) -> None:
+    """Status, why, and notes but for those that were told before the run."""
     from rich.markup import escape
 
     console.print(f"{result.status}: {escape(result.reason)} ({result.seconds:.2f} s)")
     for note in result.notes:
-        console.print(f"note: {escape(note)}")
+        if note not in told:
+            console.print(f"note: {escape(note)}")
 
 
 def print_best(console: Console, result: Result) -> None:

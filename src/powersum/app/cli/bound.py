@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, TextIO
 
 import typer
@@ -146,7 +147,7 @@ def bound_command(
 
             write_page(report, result, question, context.obj)
         if not quiet:
-            _print_answer(result, stream)
+            _print_answer(result, stream, hints)
             print_written((json, plot, report, certificate), stream)
         elif json != "-":
             # Adding zero takes the sign from a zero.
@@ -157,11 +158,11 @@ def _described(variables: int, factors: int) -> str:
     return f"{variables} variable{'' if variables == 1 else 's'}, {factors} factor{'' if factors == 1 else 's'}"
 
 
-def _print_answer(result: Result, stream: TextIO) -> None:
+def _print_answer(result: Result, stream: TextIO, told: Sequence[str]) -> None:
     """The answer in a few lines."""
     console = console_on(stream)
     sign = "=" if result.status in (Status.OPTIMAL, Status.INFEASIBLE) else "≤"
     value, log10 = value_text(result.log_upper), log10_text(result.log_upper, sign)
     console.print(f"[bold]log value {sign} {value}[/bold]{log10}")
-    print_status(console, result)
+    print_status(console, result, told)
     print_assignment(console, result, "decoded")

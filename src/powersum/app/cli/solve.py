@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, TextIO
@@ -175,7 +176,7 @@ def solve_command(
         write_answer(result, json, plot, certificate)
         told = None
         if not quiet:
-            _print_answer(result, stream)
+            _print_answer(result, stream, hints)
         if explain and result.assignment and (report is not None or not quiet):
             with counted_by(limits.meter()):
                 told = result.explain(
@@ -211,7 +212,7 @@ def _solved(solver: Solver, question: Question, uai: Path | None, *, quiet: bool
     return with_probability(solver)
 
 
-def _print_answer(result: Result, stream: TextIO) -> None:
+def _print_answer(result: Result, stream: TextIO, told: Sequence[str]) -> None:
     """The answer in a few lines."""
     console = console_on(stream)
     print_probability(console, result)
@@ -220,6 +221,6 @@ def _print_answer(result: Result, stream: TextIO) -> None:
         console.print(f"[bold]log value = {lower}[/bold]{log10_text(result.log_lower, '=')}")
     else:
         console.print(f"[bold]{lower} ≤ log value ≤ {upper}[/bold]   gap {result.gap:.4g}")
-    print_status(console, result)
+    print_status(console, result, told)
     print_assignment(console, result, "best states" if result.status is not Status.OPTIMAL else "optimal states")
     print_best(console, result)

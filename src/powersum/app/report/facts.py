@@ -41,6 +41,7 @@ class Facts:
     ``width`` is the constrained induced width of the order. ``log2_exact_bytes`` is the memory of exact elimination
     along it, as a logarithm to base 2 because it may be beyond any number of bytes; ``gdd_bytes`` that of the
     decomposed bound; ``tree_bytes`` that of the covering tree for each i-bound, the last of which is exact or huge.
+    ``notes`` are those of the model.
     """
 
     task: str
@@ -54,6 +55,7 @@ class Facts:
     log2_exact_bytes: float
     gdd_bytes: int
     tree_bytes: Mapping[int, int]
+    notes: tuple[str, ...]
 
 
 def describe(question: Question) -> Facts:
@@ -81,6 +83,7 @@ def describe(question: Question) -> Facts:
         log2_exact_bytes=cost.log2_total + LOG2_BYTES_PER_ENTRY,
         gdd_bytes=gdd_bytes,
         tree_bytes=_tree_bytes(problem, eliminated) if needs_bound else {},
+        notes=question.model.notes,
     )
 
 
