@@ -4,10 +4,10 @@ See docs/certificates.md for the format, and for why each step is a proof.
 """
 
 from powersum_check.best import Best, Place
-from powersum_check.check import Verified, check
+from powersum_check.check import Verified
 from powersum_check.errors import BadFile, CheckError, Rejected
 from powersum_check.model import Factor, Model, Question
-from powersum_check.reading import read_model
+from powersum_check.outside import check, read_model
 
 __all__ = [
     "BadFile",

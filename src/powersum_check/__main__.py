@@ -8,11 +8,11 @@ import os
 import sys
 
 from powersum_check.best import told_best
-from powersum_check.check import check
 from powersum_check.errors import BadFile, CheckError, Rejected
 from powersum_check.limits import MEMORY, WORK
 from powersum_check.model import Model, Question
-from powersum_check.reading import read_evidence, read_list, read_model
+from powersum_check.outside import check, read_model
+from powersum_check.reading import read_evidence, read_list
 
 
 def _arguments() -> argparse.ArgumentParser:

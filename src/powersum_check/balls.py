@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from powersum_check.errors import BadFile
-from powersum_check.numbers import FloatArray, U
+from powersum_check.model import Factor
+from powersum_check.numbers import FloatArray, Table, U
 
 BITS = 200
 
@@ -40,6 +42,13 @@ class Balls:
             # The conversion to a double is to nearest.
             worst = max(worst, math.nextafter(size, math.inf))
         return worst
+
+    def measured(self, factor: Factor) -> Factor:
+        """A factor with the measured error of its logs."""
+        if factor.probabilities is None:
+            return factor
+        error = self.of_logs(factor.probabilities, factor.table.values)
+        return replace(factor, table=Table(factor.table.values, error, error))
 
     def of_logs(self, probabilities: FloatArray, logs: FloatArray) -> float:
         """Logs of decimal numbers that were read as doubles, each with a relative error u."""

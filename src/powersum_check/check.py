@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from powersum_check.archive import Archive
 from powersum_check.arrays import longest
-from powersum_check.balls import Balls
 from powersum_check.best import Best, verified_best
 from powersum_check.box import Step, held_by, restricted, root_box
 from powersum_check.claims import refuse_if_more
 from powersum_check.errors import BadFile, Rejected
 from powersum_check.limits import ACCOUNT, MEMORY, WORK, Work, spend
-from powersum_check.model import Factor, Model, Question, evidence_of, with_likelihoods
-from powersum_check.numbers import MEASURE, Table
-from powersum_check.steps import Proven, known_kind, lower_bound, prove
+from powersum_check.model import Model, Question, evidence_of, with_likelihoods
+from powersum_check.numbers import MEASURE
+from powersum_check.steps import Proven, Rule, known_kind, lower_bound, prove
+
+if TYPE_CHECKING:
+    from powersum_check.balls import Balls
 
 VERSION = 5
 
@@ -73,51 +76,24 @@ def check(
     *,
     memory: int = MEMORY,
     work: float = WORK,
-    exact: bool = False,
+    more: Mapping[str, Rule] | None = None,
+    measure: Balls | None = None,
 ) -> Verified:
-    """Check that a certificate proves its claim about a question; returns the bounds that it proves.
+    """Check that a certificate proves its claim about a question (None: its own); returns the bounds that it proves.
 
-    Parameters
-    ----------
-    model
-        The model.
-    question
-        The question; ``None`` takes that of the certificate, which the caller must then look at.
-    certificate
-        The file, or its bytes.
-    memory
-        Bytes that the certificate may take unpacked, and that each step may work with.
-    work
-        Entries of tables that may be computed, in all; some hundred million take a second.
-    exact
-        Measure the rounding of every operation in ball arithmetic: slow, needs python-flint.
-
-    Raises
-    ------
-    Rejected
-        Where a step fails or the claim does not follow.
-    BadFile
-        Where the certificate is not a well-formed file, or asks for more memory or work.
+    See :func:`powersum_check.check`. ``more`` are rules beyond the kernel's; ``measure`` finds the rounding of each
+    operation in place of the proofs in :mod:`powersum_check.numbers`.
     """
-    balls = Balls() if exact else None
-    tokens = MEASURE.set(balls), ACCOUNT.set(Work(work))
+    tokens = MEASURE.set(measure), ACCOUNT.set(Work(work))
     try:
-        return _check(model, question, certificate, memory, balls)
+        return _check(model, question, certificate, memory, more or {})
     finally:
         MEASURE.reset(tokens[0])
         ACCOUNT.reset(tokens[1])
 
 
-def _measured(factor: Factor, balls: Balls) -> Factor:
-    """The factor with the measured error of its logs."""
-    if factor.probabilities is None:
-        return factor
-    error = balls.of_logs(factor.probabilities, factor.table.values)
-    return replace(factor, table=Table(factor.table.values, error, error))
-
-
 def _check(
-    model: Model, question: Question | None, certificate: str | Path | bytes, memory: int, balls: Balls | None
+    model: Model, question: Question | None, certificate: str | Path | bytes, memory: int, more: Mapping[str, Rule]
 ) -> Verified:
     archive = Archive(certificate, memory, longest=longest(model))
     room = archive.room
@@ -136,8 +112,8 @@ def _check(
     if not isinstance(heads, list) or not all(isinstance(one, dict) for one in heads):
         raise BadFile(f"{archive.name}: steps is not a list of objects")
     whole = with_likelihoods(model, claimed)
-    if balls is not None:
-        whole = replace(whole, factors=tuple(_measured(factor, balls) for factor in whole.factors))
+    if measure := MEASURE.get():
+        whole = replace(whole, factors=tuple(map(measure.measured, whole.factors)))
     root = root_box(model, claimed)
     proven: list[Proven] = []
     for number, one in enumerate(heads):
@@ -146,7 +122,7 @@ def _check(
         step = Step(archive, number, whole, claimed, root, known_kind(number, one))
         step = replace(step, domains=restricted(step))
         try:
-            proven.append(Proven(step.domains, *prove(step, one, proven)))
+            proven.append(Proven(step.domains, *prove(step, one, proven, more)))
         except Rejected as error:
             raise Rejected(f"step {number}: {error}") from None
         # What is left of a step is its box.

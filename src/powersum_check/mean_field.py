@@ -12,19 +12,63 @@ variables of a *core* have no distribution: a tree eliminates them exactly, give
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from powersum_check.box import Step
 from powersum_check.errors import BadFile, Rejected
+from powersum_check.limits import spend
 from powersum_check.model import Factor, Model
-from powersum_check.numbers import FloatArray, U, entropy, mean, outward
+from powersum_check.numbers import MEASURE, TINY, FloatArray, Table, U, magnitude, outward
 from powersum_check.tree import read_tree, value
 
 
-def mean_field(step: Step) -> float:
-    """The bound, rounded down. ``q`` holds a non-negative number for each state of all variables outside the core.
+def entropy(shares: FloatArray) -> Table:
+    """The entropy of the distribution that ``shares`` are once they are divided by their exact sum.
+
+    They are quotients of numbers by their sum, each rounded once from a sum rounded once, so within a relative 2.1 u
+    of the distribution. In -s log s that is 2.1 u s (|log s| + 1); ``log`` adds 8 u |s log s|, the product u, adding up
+    m terms m u times their sum.
+    """
+    positive = shares[shares > 0.0]
+    result = float(-np.sum(positive * np.log(positive)))
+    local = U * (12.0 + len(shares)) * float(np.sum(positive * (1.0 - np.log(positive)))) + TINY * len(shares)
+    if measure := MEASURE.get():
+        local = measure.of_entropy(shares, result)
+    return Table(np.array(result), local, local)
+
+
+def mean(table: Table, shares: Sequence[FloatArray | None]) -> Table:
+    """The mean of the logs over the axes that have shares, which are distributions as in :func:`entropy`.
+
+    -inf counts where its probability is positive. With k such axes the probability of a tuple has a relative error of
+    (2.1 k + k) u, the product u more; probabilities add up to 1, and adding up n products errs by (n - 1) u times the
+    sum of their sizes. Shares whose products underflow are refused, so that what is not counted has probability 0.
+    """
+    spend(1000 + 8 * table.values.size)
+    weight, used = np.ones(()), np.ones((), np.bool_)
+    for own in shares:
+        weight = weight[..., None] * (np.ones(1) if own is None else own)
+        used = used[..., None] & (np.ones(1, np.bool_) if own is None else own > 0.0)
+    if ((weight > 0.0) != used).any():
+        raise Rejected("shares are so small that their products vanish: round them to 0")
+    values = np.where(used, table.values, 0.0)
+    axes = tuple(a for a, own in enumerate(shares) if own is not None)
+    result = np.asarray((weight * values).sum(axis=axes))
+    n = math.prod(table.values.shape[a] for a in axes)
+    size = magnitude(values)
+    local = U * (4.0 * len(axes) + 2.0 * n + 2.0) * size + TINY * n * (1.0 + size)
+    if measure := MEASURE.get():
+        local = measure.of_mean(values, shares, result)
+    return table.worse(result, local)
+
+
+def mean_field(step: Step) -> tuple[float, float]:
+    """The bound, rounded down, and nothing from above.
+
+    ``q`` holds a non-negative number for each state of all variables outside the core.
 
     Each number is divided by the sum of its variable's, in doubles; q_v is these quotients divided by their exact sum.
     So it is a distribution whatever the numbers are.
@@ -56,4 +100,4 @@ def mean_field(step: Step) -> float:
     tree = read_tree(inner)
     if not all(tree.exact.values()):
         raise Rejected("the core is not eliminated exactly")
-    return outward([value(inner, tree)[0], *entropies], 0.0, error)[0]
+    return outward([value(inner, tree)[0], *entropies], 0.0, error)[0], math.inf

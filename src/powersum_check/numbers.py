@@ -175,46 +175,6 @@ def without(table: Table, axes: tuple[int, ...]) -> Table:
     return Table(high, table.up, table.down + spread * (1.0 + 4.0 * U))
 
 
-def entropy(shares: FloatArray) -> Table:
-    """The entropy of the distribution that ``shares`` are once they are divided by their exact sum.
-
-    They are quotients of numbers by their sum, each rounded once from a sum rounded once, so within a relative 2.1 u
-    of the distribution. In -s log s that is 2.1 u s (|log s| + 1); ``log`` adds 8 u |s log s|, the product u, adding up
-    m terms m u times their sum.
-    """
-    positive = shares[shares > 0.0]
-    result = float(-np.sum(positive * np.log(positive)))
-    local = U * (12.0 + len(shares)) * float(np.sum(positive * (1.0 - np.log(positive)))) + TINY * len(shares)
-    if measure := MEASURE.get():
-        local = measure.of_entropy(shares, result)
-    return Table(np.array(result), local, local)
-
-
-def mean(table: Table, shares: Sequence[FloatArray | None]) -> Table:
-    """The mean of the logs over the axes that have shares, which are distributions as in :func:`entropy`.
-
-    -inf counts where its probability is positive. With k such axes the probability of a tuple has a relative error of
-    (2.1 k + k) u, the product u more; probabilities add up to 1, and adding up n products errs by (n - 1) u times the
-    sum of their sizes. Shares whose products underflow are refused, so that what is not counted has probability 0.
-    """
-    spend(1000 + 8 * table.values.size)
-    weight, used = np.ones(()), np.ones((), np.bool_)
-    for own in shares:
-        weight = weight[..., None] * (np.ones(1) if own is None else own)
-        used = used[..., None] & (np.ones(1, np.bool_) if own is None else own > 0.0)
-    if ((weight > 0.0) != used).any():
-        raise Rejected("shares are so small that their products vanish: round them to 0")
-    values = np.where(used, table.values, 0.0)
-    axes = tuple(a for a, own in enumerate(shares) if own is not None)
-    result = np.asarray((weight * values).sum(axis=axes))
-    n = math.prod(table.values.shape[a] for a in axes)
-    size = magnitude(values)
-    local = U * (4.0 * len(axes) + 2.0 * n + 2.0) * size + TINY * n * (1.0 + size)
-    if measure := MEASURE.get():
-        local = measure.of_mean(values, shares, result)
-    return table.worse(result, local)
-
-
 def outward(constants: Sequence[float], up: float, down: float) -> tuple[float, float]:
     """Lower and upper bound on the sum of the constants with errors; the sum itself is correctly rounded."""
     total = math.fsum(constants)

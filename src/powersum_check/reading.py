@@ -10,16 +10,15 @@ import zlib
 from collections.abc import Iterator
 from decimal import Context, Decimal
 from io import BytesIO
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
-from powersum_check.archive import PIECE, Archive, joined, read_bytes
+from powersum_check.archive import PIECE, joined, read_bytes
 from powersum_check.errors import BadFile
-from powersum_check.limits import MEMORY, afford
+from powersum_check.limits import afford
 from powersum_check.model import PER_FACTOR, Factor, Model, evidence_of
-from powersum_check.numbers import LARGEST, MOST_AXES, FloatArray, Table, U, logs_of, magnitude
+from powersum_check.numbers import MOST_AXES, FloatArray, Table, U, logs_of, magnitude
 
 _COMMENT = re.compile(rb"#[^\r\n]*")
 _COMMENT_LINE = re.compile(rb"(?<![^\r\n])[ \t\v\f]*c[^\r\n]*")
@@ -139,7 +138,7 @@ def read_uai(path: str | Path, text: bytes, limit: int) -> Model:
     own = _scopes_of_agrum(text, kind == b"BAYES", scopes)
     factors = []
     for k, scope in enumerate(scopes):
-        _shape(path, k, scope, cards)
+        shape_of(path, k, scope, cards)
         scope = own[k] if own else scope
         shape = [cards[v] for v in scope]
         (declared,) = wholes(1, f"the table of factor {k}")
@@ -170,7 +169,7 @@ def _scopes_of_agrum(text: bytes, directed: bool, scopes: list[list[int]]) -> li
     return own if all(sorted(a) == sorted(b) for a, b in zip(own, scopes, strict=True)) else None
 
 
-def _shape(path: str | Path, k: int, scope: list[int], cards: list[int]) -> list[int]:
+def shape_of(path: str | Path, k: int, scope: list[int], cards: list[int]) -> list[int]:
     """The shape of a factor's table."""
     if any(v >= len(cards) for v in scope) or len(set(scope)) < len(scope):
         raise BadFile(f"{path}: the scope of factor {k} is not a set of the variables 0 to {len(cards) - 1}")
@@ -224,32 +223,3 @@ def read_list(path: str | Path, limit: int) -> list[int]:
     if not tokens or len(tokens) != tokens[0] + 1 or len(set(tokens[1:])) != tokens[0]:
         raise BadFile(f"{path}: is not a count and as many different variables")
     return tokens[1:]
-
-
-def read_arrays(path: str | Path, archive: Archive) -> Model:
-    """A model as ``.npz``: cardinalities, scope_starts, scope_variables, log_values (exact), first variable slowest."""
-    cards = archive.integers("cardinalities", low=1).tolist()
-    starts = archive.starts("scope_starts", len(variables := archive.integers("scope_variables", high=len(cards))))
-    logs = archive.floats("log_values", infinite=True)
-    archive.room.take(f"{path}: its factors", PER_FACTOR * len(starts))
-    factors, at = [], 0
-    for k, (first, end) in enumerate(pairwise(starts)):
-        scope = variables[first:end].tolist()
-        shape = _shape(path, k, scope, cards)
-        table = logs[at : (at := at + math.prod(shape))]
-        if at > len(logs):
-            raise BadFile(f"{path}: log_values ends before the table of factor {k}")
-        if (np.abs(table[table > -math.inf]) > LARGEST).any():
-            raise BadFile(f"{path}: factor {k} has a log too large")
-        factors.append(Factor(tuple(scope), Table(table.reshape(shape))))
-    if at != len(logs):
-        raise BadFile(f"{path}: log_values has {len(logs) - at} entries too many")
-    return Model(tuple(cards), tuple(factors))
-
-
-def read_model(path: str | Path, limit: int = MEMORY) -> Model:
-    """A model by the beginning of its file: a zip of arrays, or UAI text. Its bytes are read once."""
-    data = read_bytes(path, limit)
-    if data[:4] == b"PK\x03\x04":
-        return read_arrays(path, Archive(data, limit, name=str(path), longest={}))
-    return read_uai(path, text_of(path, data, limit), limit)

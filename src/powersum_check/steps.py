@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +16,6 @@ from powersum_check.conditioning import conditioning
 from powersum_check.contexts import evaluate
 from powersum_check.errors import BadFile
 from powersum_check.limits import spend
-from powersum_check.mean_field import mean_field
 from powersum_check.numbers import Table, outward, power_sum
 from powersum_check.tree import read_tree, value
 
@@ -45,18 +44,27 @@ def known_kind(number: int, head: dict[str, Any]) -> str:
     return kind
 
 
-def prove(step: Step, head: dict[str, Any], earlier: Sequence[Proven]) -> tuple[float, float]:
-    """The lower and the upper bound that a step proves on the value of its box."""
+Rule = Callable[[Step], tuple[float, float]]
+"""The lower and the upper bound that a step proves on the value of its box, which has states of all variables."""
+
+
+def prove(
+    step: Step, head: dict[str, Any], earlier: Sequence[Proven], more: Mapping[str, Rule] | None = None
+) -> tuple[float, float]:
+    """The lower and the upper bound that a step proves on its box; ``more`` are rules beyond the kernel."""
     if is_empty(step.domains):
         return -math.inf, -math.inf
-    if step.kind == "mean-field":
-        return mean_field(step), math.inf
     if step.kind == "split":
         return _split(step, head, earlier)
+    if more and step.kind in more:
+        return more[step.kind](step)
     step = replace(step, domains=without_removed(step))
     if is_empty(step.domains):
         return -math.inf, -math.inf
-    return {"tree": _tree, "conditioning": conditioning, "branching": branching}[step.kind](step)
+    rules: Mapping[str, Rule] = {"tree": _tree, "conditioning": conditioning, "branching": branching}
+    if step.kind not in rules:
+        raise BadFile(f"steps of kind {step.kind!r} are not checked here")
+    return rules[step.kind](step)
 
 
 def _tree(step: Step) -> tuple[float, float]:

@@ -40,6 +40,17 @@ def test_imports(path: Path) -> None:
             assert node.func.id not in ("eval", "exec", "compile", "__import__")
 
 
+def test_the_kernel_does_not_import_what_stands_beside_it() -> None:
+    beside = {"outside", "mean_field", "balls"}
+    for path in (path for path in SOURCES if path.stem not in beside | {"__init__", "__main__"}):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+                node.body = [ast.Pass()]
+        names = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+        assert not names & {f"powersum_check.{name}" for name in beside}, path
+
+
 def files_of(draft: Draft, folder: Path) -> list[str]:
     """The draft and its question as files, and the arguments that name them."""
     write_uai(draft.model, folder / "model.uai")

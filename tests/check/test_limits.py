@@ -20,7 +20,8 @@ from powersum.model.model import Model
 from powersum_check.__main__ import main
 from powersum_check.archive import Archive
 from powersum_check.arrays import ARRAYS, ROWS, longest
-from powersum_check.reading import read_evidence, read_list, read_model
+from powersum_check.outside import read_model
+from powersum_check.reading import read_evidence, read_list
 from tests.check.helpers import question_of, to_check
 from tests.check.test_alone import files_of
 from tests.check.test_files import array_bytes, members_of, zipped

@@ -14,7 +14,8 @@ from benchmarks.instances import DATA
 import powersum as ps
 import powersum_check as pc
 from powersum.formats.uai import read_uai, write_uai
-from powersum_check.reading import read_evidence, read_list, read_model
+from powersum_check.outside import read_model
+from powersum_check.reading import read_evidence, read_list
 from tests.check.writer import digest
 from tests.data import needs_data
 from tests.interop.networks import library

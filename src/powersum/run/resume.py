@@ -27,8 +27,9 @@ from powersum.prepare.step_arrays import ARRAYS, PAIRS, misfit
 from powersum.run.board import FROM_FILE, Board, one_number
 from powersum.run.inheritance import states_within
 from powersum.search.recall import Listed
+from powersum_check import check
 from powersum_check.archive import Archive
-from powersum_check.check import VERSION, check, question_of
+from powersum_check.check import VERSION, question_of
 from powersum_check.errors import CheckError
 from powersum_check.model import Factor
 from powersum_check.model import Model as Checked
