@@ -60,8 +60,8 @@ def solve_many(
         Questions answered at the same time, by threads.
     executor
         Who answers, in place of threads: a number of processes, a ``concurrent.futures.Executor``, or a
-        ``dask.distributed.Client``. See ``docs/cluster.md``; :func:`powersum.solve_each` takes more questions than fit
-        into memory.
+        ``dask.distributed.Client``. See ``docs/long-runs.md``; :func:`powersum.solve_each` takes more questions than
+        fit into memory.
     checkpoint
         A file of JSON lines that is written as answers come, and gone on with after its last whole line.
     time_limit

@@ -59,7 +59,7 @@ def solve_each(
         :func:`powersum.solve`.
     executor
         Who answers: None for this process, a number of processes, a ``concurrent.futures.Executor``, or a
-        ``dask.distributed.Client``. See ``docs/cluster.md``.
+        ``dask.distributed.Client``. See ``docs/long-runs.md``.
     checkpoint
         A file of JSON lines that is written as answers come. If it is there already, its answers are yielded first and
         the rest goes on after its last whole line; the model and the questions must be the same.

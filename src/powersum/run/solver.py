@@ -109,7 +109,7 @@ def solve(
         about another question on the same model, with other evidence or other variables to maximise.
     executor
         Who works on cubes of the question: a number of processes (this one is among them), an ``Executor``, or a
-        ``dask.distributed.Client``; ``memory`` is for each process. See ``docs/cluster.md``.
+        ``dask.distributed.Client``; ``memory`` is for each process. See ``docs/long-runs.md``.
     callback
         Called with a :class:`~powersum.model.result.Snapshot` whenever a bound has moved.
     schedule
