@@ -25,6 +25,7 @@ _COMMENT_LINE = re.compile(rb"(?<![^\r\n])[ \t\v\f]*c[^\r\n]*")
 _AGRUM_SCOPE = re.compile(rb"(?m)^(\d++)(?: \d++)++   # [^\r\n]")
 _AGRUM_TABLE = re.compile(rb"(?m)^\d+ # \{([0-9, ]*)\}[ \t]*\r?$")
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,6})?")
+_NOT_ZERO = re.compile(rb"[+\-.0]*[1-9]")
 _STRANGE = re.compile(rb"[^0-9eE+\-.\s]")
 _PER_WORD = 96
 """Bytes that are counted for a word: it, its double, its log."""
@@ -103,8 +104,10 @@ def _doubles(path: str | Path, words: list[bytes]) -> FloatArray:
     return values
 
 
-def _wholes(path: str | Path, values: FloatArray, what: str) -> list[int]:
-    if not ((values >= 0) & (values <= 2.0**53) & (values == np.floor(values))).all():
+def _wholes(path: str | Path, words: list[bytes], values: FloatArray, what: str) -> list[int]:
+    """Whole numbers; what is too small for a double is none, although its double is 0."""
+    whole = (values >= 0) & (values <= 2.0**53) & (values == np.floor(values))
+    if not whole.all() or any(_NOT_ZERO.match(words[k]) for k in np.flatnonzero(values == 0.0)):
         raise BadFile(f"{path}: {what}: not a whole number")
     return [int(v) for v in values]
 
@@ -126,7 +129,8 @@ def read_uai(path: str | Path, text: bytes, limit: int) -> Model:
         return slice(at - count, at)
 
     def wholes(count: int, what: str) -> list[int]:
-        return _wholes(path, values[take(count, what)], what)
+        these = take(count, what)
+        return _wholes(path, words[these], values[these], what)
 
     (n,) = wholes(1, "the number of variables")
     cards = wholes(n, "the numbers of states")
@@ -203,7 +207,8 @@ def _factor(
 def read_evidence(path: str | Path, limit: int) -> dict[int, int]:
     """Evidence ``k v1 x1 … vk xk``; the older form with one sample, whose number stands alone on the first line."""
     text = read_text(path, limit)
-    tokens = _wholes(path, _doubles(path, _words(path, text, limit)), "evidence")
+    words = _words(path, text, limit)
+    tokens = _wholes(path, words, _doubles(path, words), "evidence")
     # Lines that are not blank: two tell the older form.
     first, _, rest = text.strip().replace(b"\r", b"\n").partition(b"\n")
     if not tokens or tokens == [0]:
@@ -219,7 +224,8 @@ def read_evidence(path: str | Path, limit: int) -> dict[int, int]:
 
 def read_list(path: str | Path, limit: int) -> list[int]:
     """A query or an order: a count and as many different variables."""
-    tokens = _wholes(path, _doubles(path, _words(path, read_text(path, limit), limit)), "a list of variables")
+    words = _words(path, read_text(path, limit), limit)
+    tokens = _wholes(path, words, _doubles(path, words), "a list of variables")
     if not tokens or len(tokens) != tokens[0] + 1 or len(set(tokens[1:])) != tokens[0]:
         raise BadFile(f"{path}: is not a count and as many different variables")
     return tokens[1:]
