@@ -81,9 +81,10 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--forged", type=int, default=9, help="forged certificates for each honest one")
+    parser.add_argument("--first", type=int, default=0, help="the case to begin with, where an earlier run ended")
     options = parser.parse_args()
     counts: Counter[str] = Counter()
-    case = 0
+    case = options.first
     while sum(counts.values()) < options.count:
         rng = np.random.default_rng([options.seed, case])
         draft = honest(rng)
@@ -93,14 +94,17 @@ def main() -> None:
             data = one.zip()
             slow, quick = slow_outcome(one, data), quick_outcome(model, data)
             wrong = disagreement(one, quick, slow)
-            counts["wrong" if wrong else f"{'forged' if number else 'honest'} {slow[0]}"] += 1
+            kind = "+".join(sorted({step["kind"] if isinstance(step["kind"], str) else "?" for step in one.steps}))
+            counts["wrong" if wrong else f"{kind or 'none'}, {'forged' if number else 'honest'}, {slow[0]}"] += 1
             if wrong:
                 print(
                     f"seed {options.seed} case {case} number {number}: {wrong} {[s['kind'] for s in one.steps]}",
                     flush=True,
                 )
         case += 1
-    print(dict(counts))
+    print(f"next case: {case}")
+    for words, number in sorted(counts.items()):
+        print(f"{number:9} {words}")
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from tests.check.writer import (
     context_arrays,
     core_arrays,
     no_tree,
+    starts,
     tree_arrays,
 )
 from tests.strategies import random_model
@@ -46,9 +47,18 @@ def with_tree(rng: Rng, draft: Draft) -> None:
     order = setting.random_order(rng)
     strict = bool(rng.random() < 0.6)
     arrays = tree_arrays(
-        rng, setting, order, strict=strict, exact=bool(rng.random() < 0.2), temperature=pick(rng, 0.0, 0.2)
+        rng,
+        setting,
+        order,
+        strict=strict,
+        exact=bool(rng.random() < 0.2),
+        temperature=pick(rng, 0.0, 0.2),
+        scale=pick(rng, 1.0, 1.0, 1e3, 1e8),
     )
-    if strict and rng.random() < 0.7:
+    if rng.random() < (0.1 if strict else 0.5):
+        narrow(rng, arrays)
+    # Contexts ask more of a tree: that of others they are refused.
+    if rng.random() < (0.7 if strict else 0.4):
         share, settled = pick(rng, 0.2, 0.6, 1.0), pick(rng, 0.0, 0.0, 0.3, 1.0)
         listed = context_arrays(rng, setting, order, arrays, share=share, settled=settled)
         arrays |= listed
@@ -57,6 +67,28 @@ def with_tree(rng: Rng, draft: Draft) -> None:
     if setting.domains != Setting.of(draft).domains:
         arrays["box"] = setting.box_rows()
     draft.step("tree", arrays)
+
+
+def narrow(rng: Rng, arrays: dict[str, Array]) -> None:
+    """Take variables out of scopes that no shift needs: factors and messages are maximised over them."""
+    begin, variables = arrays["node_starts"].tolist(), arrays["node_variables"].tolist()
+    scopes = [variables[a:b] for a, b in itertools.pairwise(begin)]
+    needed: list[set[int]] = [set(scope[:1]) for scope in scopes]
+    if rng.random() < 0.5:
+        for name in ("edges", "edge_starts", "edge_variables", "shifts"):
+            arrays.pop(name, None)
+    if "edges" in arrays:
+        places, shared = arrays["edge_starts"].tolist(), arrays["edge_variables"].tolist()
+        for (a, b), (first, end) in zip(arrays["edges"].tolist(), itertools.pairwise(places), strict=True):
+            for node in (a, b):
+                needed[node] |= set(shared[first:end])
+    share = pick(rng, 0.3, 0.8)
+    scopes = [
+        scope if rng.random() < 0.5 else [v for v in scope if v in own or rng.random() < share]
+        for scope, own in zip(scopes, needed, strict=True)
+    ]
+    arrays["node_starts"] = starts(scopes)
+    arrays["node_variables"] = np.array([v for scope in scopes for v in scope], np.int64)
 
 
 def with_removed(rng: Rng, draft: Draft) -> None:
@@ -89,14 +121,19 @@ def with_split(rng: Rng, draft: Draft) -> None:
     v = order[-1] if rng.random() < 0.6 else int(rng.choice(order))
     states = setting.domains[v]
     owner = rng.integers(0, 2, len(states))
-    children, exact = [], bool(rng.random() < 0.5)
+    children, exact, overlap = [], bool(rng.random() < 0.5), pick(rng, 0.0, 0.0, 0.3)
     for part in np.unique(owner).tolist():
         box = [list(d) for d in setting.domains]
-        box[v] = [s for s, p in zip(states, owner.tolist(), strict=True) if p == part or rng.random() < 0.05]
+        box[v] = [s for s, p in zip(states, owner.tolist(), strict=True) if p == part or rng.random() < overlap]
         inner = Setting.of(draft, box)
         arrays = tree_arrays(rng, inner, inner.random_order(rng), exact=exact)
         children.append(draft.step("tree", arrays | {"box": np.array([(v, s) for s in box[v]])}))
-    options = {"box": np.array([(v, s) for s in states])} if rng.random() < 0.2 else {}
+    if len(children) > 1 and rng.random() < 0.1:
+        del children[int(rng.integers(0, len(children)))]
+    # The box may be smaller than what the parts are of, or in another variable.
+    u = pick(rng, v, v, int(rng.choice(order)))
+    rows = [(u, s) for s in setting.domains[u] if rng.random() < 0.7]
+    options = {"box": np.array(rows)} if rows and rng.random() < 0.4 else {}
     draft.step("split", options, variable=v, children=children)
 
 
@@ -104,6 +141,9 @@ def with_mean_field(rng: Rng, draft: Draft) -> None:
     setting = Setting.of(draft)
     core = [v for v in setting.free if rng.random() < 0.5]
     arrays = core_arrays(rng, setting, core)
+    if rng.random() < 0.1:
+        # With a weight too large the core is not eliminated exactly.
+        arrays["weight"] = arrays["weight"] * pick(rng, 1.5, 1.0) + pick(rng, 0.0, 0.2)
     arrays["q"] = np.where(rng.random(len(arrays["q"])) < 0.3, 0.0, arrays["q"])
     draft.step("mean-field", arrays)
 
@@ -115,7 +155,10 @@ def same_weights(rng: Rng, weight: float) -> Draft:
     factors = [(factor.scope, np.round(factor.log_table)) for factor in model.factors()]
     cards = model.cardinalities.tolist()
     evidence = {v: int(rng.integers(0, cards[v])) for v in range(n) if rng.random() < 0.1}
-    return Draft(Model.from_factors(cards, factors, log=True), [weight] * n, evidence)
+    weights = [weight] * n
+    if rng.random() < 0.1:
+        weights[int(rng.integers(0, n))] = pick(rng, 0.0, 0.5, 1.0)
+    return Draft(Model.from_factors(cards, factors, log=True), weights, evidence)
 
 
 def with_graph(rng: Rng, draft: Draft) -> None:
@@ -183,7 +226,8 @@ def with_best(rng: Rng, draft: Draft) -> None:
     distinct = int(rng.integers(1, 3))
     listed: list[tuple[int, ...]] = []
     for k in rng.permutation(len(every)).tolist():
-        if len(listed) < 3 and all(sum(map(int.__ne__, every[k], other)) >= distinct for other in listed):
+        apart = distinct - int(rng.random() < 0.1)
+        if len(listed) < 3 and all(sum(map(int.__ne__, every[k], other)) >= apart for other in listed):
             listed.append(every[k])
     boxes = [setting.domains]
     draft.step("tree", tree_arrays(rng, setting, setting.random_order(rng)))
@@ -229,7 +273,7 @@ def honest(rng: Rng) -> Draft:
         with_graph(rng, draft)
         return draft
     if kind == "walk":
-        draft = same_weights(rng, 0.0)
+        draft = same_weights(rng, pick(rng, 0.0, 0.0, 0.0, 0.0, 0.3))
         with_walk(rng, draft)
         return draft
     draft = random_draft(rng, n_variables=int(rng.integers(2, 5)), plain=kind == "best")
@@ -282,7 +326,7 @@ def change_count(rng: Rng, draft: Draft, name: str) -> None:
         if name.endswith(counts):
             prefix = name.removesuffix(counts)
             numbers, flat = draft.arrays[name].copy(), draft.arrays[prefix + items]
-            lanes = np.flatnonzero(numbers)
+            lanes = np.flatnonzero(numbers > 0)
             if len(lanes):
                 lane = int(rng.choice(lanes))
                 at = int(numbers[:lane].sum()) + int(rng.integers(0, numbers[lane]))
