@@ -18,7 +18,17 @@ if TYPE_CHECKING:
     from powersum.core.errors import InputError
     from powersum.decisions.deciding import decide
     from powersum.decisions.decision import Decision
-    from powersum.formats import read, read_evidence, read_names, read_order, read_query, to_uai, write
+    from powersum.formats import (
+        Formula,
+        read,
+        read_evidence,
+        read_formula,
+        read_names,
+        read_order,
+        read_query,
+        to_uai,
+        write,
+    )
     from powersum.formats.diagrams import read_diagram
     from powersum.interop import from_arrays, from_networkx, from_pgmpy, from_pyagrum, to_pyagrum
     from powersum.model.diagram import Diagram
@@ -33,6 +43,7 @@ __all__ = [
     "Decision",
     "Diagram",
     "Engine",
+    "Formula",
     "Gradient",
     "InputError",
     "Marginals",
@@ -57,6 +68,7 @@ __all__ = [
     "read",
     "read_diagram",
     "read_evidence",
+    "read_formula",
     "read_names",
     "read_order",
     "read_query",
@@ -92,7 +104,18 @@ _LAZY = MappingProxyType(
         **dict.fromkeys(("Residuals", "Result", "Snapshot", "Status"), "powersum.model.result"),
         "write_report": "powersum.app.report.html",
         **dict.fromkeys(
-            ("read", "read_evidence", "read_names", "read_order", "read_query", "to_uai", "write"), "powersum.formats"
+            (
+                "Formula",
+                "read",
+                "read_evidence",
+                "read_formula",
+                "read_names",
+                "read_order",
+                "read_query",
+                "to_uai",
+                "write",
+            ),
+            "powersum.formats",
         ),
         **dict.fromkeys(
             ("from_arrays", "from_networkx", "from_pgmpy", "from_pyagrum", "to_pyagrum"), "powersum.interop"

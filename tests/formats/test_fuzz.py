@@ -14,7 +14,18 @@ import pytest
 from benchmarks.instances import DATA
 
 from powersum.core.errors import InputError
-from powersum.formats import read, read_evidence, read_order, read_query, read_result, tokens, write, write_order
+from powersum.formats import (
+    formulas,
+    read,
+    read_evidence,
+    read_formula,
+    read_order,
+    read_query,
+    read_result,
+    tokens,
+    write,
+    write_order,
+)
 from powersum.model.model import Model
 from tests.formats.helpers import by_child, random_network
 from tests.strategies import random_model
@@ -248,3 +259,26 @@ def test_results(tmp_path: Path) -> None:
     for number in range(N_MUTANTS):
         path.write_bytes(mutated(originals[number % len(originals)], rng))
         outcome(read_result, path)
+
+
+def test_formulas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever happens to a formula, it is read as a question that fits its model, or refused in one line."""
+    monkeypatch.setattr(formulas, "DEFINITION_SECONDS", 0.01)
+    originals = [
+        b"c t pwmc\nc p show 1 2 0\np cnf 4 3\nc p weight 1 0.4 0\nc p weight -1 0.6 0\n1 -2 0\n2 3 0\n-3 4 0\n",
+        b"p cnf 5 2\ne 1 2 0\nr 0.25 3 4 0\ne 5 0\n1 2 -3 0\n4 -5 0\n",
+        b"c max 1 0\nc ind 2 3 0\np cnf 4 2\n1 2 0\n-3 4 0\n",
+        *real("ssat/*.sdimacs"),
+    ]
+    rng = np.random.default_rng(13)
+    path = tmp_path / "f.cnf"
+    n_read = 0
+    for number in range(N_MUTANTS):
+        path.write_bytes(mutated(originals[number % len(originals)], rng))
+        formula = outcome(read_formula, path)
+        if formula is not None:
+            n_read += 1
+            assert sum(len(variables) for _, variables in formula.blocks) == formula.model.n_variables
+            assert np.isfinite(formula.model.log_values[formula.model.log_values > -np.inf]).all()
+            assert len(formula.query.weights) == formula.model.n_variables
+    assert 0 < n_read < N_MUTANTS

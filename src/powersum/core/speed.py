@@ -51,6 +51,9 @@ DRAWN_STATE = 30e-9
 SAMPLED_PAIR = 2e-9
 """For each pair of states that is counted to tell how far two mini-buckets are apart."""
 
+CLAUSE_STEP = 2e-8
+"""For each clause that is looked at while truth values are propagated."""
+
 SETTING = 1e-6
 """For each variable that is set, or set otherwise, while zeros are propagated."""
 

@@ -16,6 +16,7 @@ from powersum.model.model import Model
 if TYPE_CHECKING:
     from powersum.formats.companion_files import Companions, companions
     from powersum.formats.evidence import read_evidence, write_evidence
+    from powersum.formats.formulas import Formula, read_formula
     from powersum.formats.names import read_names
     from powersum.formats.order import read_order, write_order
     from powersum.formats.query import read_query, write_query
@@ -25,10 +26,13 @@ if TYPE_CHECKING:
 __all__ = [
     "Answer",
     "Companions",
+    "Formula",
     "ResultWriter",
     "companions",
+    "is_formula",
     "read",
     "read_evidence",
+    "read_formula",
     "read_names",
     "read_order",
     "read_query",
@@ -46,6 +50,7 @@ _LAZY = MappingProxyType(
     {
         **dict.fromkeys(("Companions", "companions"), "companion_files"),
         **dict.fromkeys(("read_evidence", "write_evidence"), "evidence"),
+        **dict.fromkeys(("Formula", "read_formula"), "formulas"),
         "read_names": "names",
         **dict.fromkeys(("read_order", "write_order"), "order"),
         **dict.fromkeys(("read_query", "write_query"), "query"),
@@ -53,6 +58,9 @@ _LAZY = MappingProxyType(
         "to_uai": "whole_question",
     }
 )
+
+FORMULAS = (".cnf", ".dimacs", ".sdimacs")
+"""Suffixes of formulas, whose files ask a question, too."""
 
 # A new model format is a new module and a line here: its module, and the name of the function in it.
 _READERS = MappingProxyType(
@@ -63,6 +71,7 @@ _READERS = MappingProxyType(
         ".xmlbif": ("xmlbif", "read_xmlbif"),
         ".bifxml": ("xmlbif", "read_xmlbif"),
         **dict.fromkeys((".net", ".dsl", ".xdsl"), ("agrum", "read_agrum")),
+        **dict.fromkeys(FORMULAS, ("formulas", "read_formula_model")),
     }
 )
 _WRITERS = MappingProxyType(
@@ -96,8 +105,9 @@ def read(path: PathLike) -> Model:
 
     ``.uai``, ``.psm`` (of ``powersum convert``; mapped into memory unless it is compressed), and with names and labels
     ``.bif`` and ``.xmlbif`` (also ``.bifxml``), are read by powersum itself; ``.net``, ``.dsl`` and ``.xdsl`` through
-    pyAgrum (``pip install 'powersum[formats]'``). Each may be compressed:
-    ``.gz``, ``.xz``. What is odd about a model that can be read is in its ``notes``; its ``title`` is the file's name.
+    pyAgrum (``pip install 'powersum[formats]'``). Of formulas (``.cnf``, ``.dimacs``, ``.sdimacs``) this is the model
+    alone; :func:`powersum.read_formula` reads their question, too. Each may be compressed: ``.gz``, ``.xz``. What is
+    odd about a model that can be read is in its ``notes``; its ``title`` is the file's name.
     """
     reader = _READERS.get(_suffix(path))
     if reader is None:
@@ -107,7 +117,17 @@ def read(path: PathLike) -> Model:
             raise InputError(f"{shown(path)}: there is no such file")
         raise InputError(f"{shown(path)}: unknown kind of model: read are {_listed(_READERS)}")
     model: Model = _function(*reader)(path)
+    return titled(model, path)
+
+
+def titled(model: Model, path: PathLike) -> Model:
+    """The model, called after its file."""
     return replace(model, title=os.path.basename(shown(path)))
+
+
+def is_formula(path: PathLike) -> bool:
+    """Whether a file is a formula, by its suffix."""
+    return _suffix(path) in FORMULAS
 
 
 def write(model: Model, path: PathLike) -> None:

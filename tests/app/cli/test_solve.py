@@ -256,3 +256,27 @@ def test_names_of_a_file_without_any(command: Command, model_file: Path, tmp_pat
     for name in ("bound", "info", "compare"):
         assert command(name, model_file, "--names", names, "--max", "v1,v0", "--evidence", "v5=s1").code == 0
     assert "v0" in command("marginals", model_file, "--names", names, "--evidence", "v5=s1").out
+
+
+def test_a_formula_is_its_own_question(command: Command, tmp_path: Path) -> None:
+    path = tmp_path / "f.cnf"
+    path.write_text("c t pmc\nc p show 1 2 0\np cnf 3 3\n1 2 3 0\n-3 1 0\n3 -1 0\n")
+    ran = command("solve", path, "--competition")
+    lines = ran.out.splitlines()
+    assert (ran.code, ran.err) == (0, "")
+    assert lines[1:3] == ["s SATISFIABLE", "c s type pmc"]
+    assert lines[4:] == ["c s exact arb int 3"]
+    # Options ask another question.
+    assert "optimal states: 2=1" in command("solve", path, "--max", "2").out
+    assert "log value = 1.098612289" in command("bound", path).out
+
+
+def test_a_formula_that_cannot_be_solved_is_refused_in_one_line(command: Command, tmp_path: Path) -> None:
+    path = tmp_path / "f.cnf"
+    path.write_text("c p show 1 0\np cnf 2 1\n1 2 0\n")
+    ran = command("solve", path, "--competition")
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert "bound takes any blocks" in ran.err
+    ran = command("solve", tmp_path / "f.uai", "--competition")
+    assert (ran.code, ran.err.count("\n")) == (2, 1)
+    assert "is not a formula" in ran.err

@@ -22,7 +22,8 @@ from powersum.model.question import Question
 ModelFile = Annotated[
     Path,
     typer.Argument(
-        metavar="MODEL", help="The model: .uai, .bif, .xmlbif, .net, .dsl, .xdsl or .psm; .gz or .xz behind it is fine."
+        metavar="MODEL",
+        help="The model (.uai, .bif, .xmlbif, .net, .dsl, .xdsl, .psm) or formula (.cnf, .sdimacs); also .gz, .xz.",
     ),
 ]
 QueryFile = Annotated[
@@ -112,7 +113,9 @@ def read_question(
         raise InputError("give --query or --max, not both")
     if evid is not None and evidence:
         raise InputError("give --evid or --evidence, not both")
-    model = formats.read(model_file)
+    # The file of a formula has its question, which options replace.
+    formula = formats.read_formula(model_file) if formats.is_formula(model_file) else None
+    model = formats.read(model_file) if formula is None else formula.model
     if names is not None:
         model = formats.read_names(names, model)
     maximize: list[VariableKey] | str | None = None
@@ -127,7 +130,8 @@ def read_question(
         known += evidence_pairs(text)
     known += _likelihoods(likelihoods or [])
     eliminated = None if order is None else formats.read_order(order, model)
-    question = Question.of(model, maximize, known, order=eliminated, limits=limits)
+    asked = None if formula is None or maximize is not None else formula.query
+    question = Question.of(model, maximize, known, query=asked, order=eliminated, limits=limits)
 
     beside = formats.companions(model_file)
     hints = list(model.notes)

@@ -40,6 +40,7 @@ from powersum.core.errors import InputError
 from powersum.core.interrupt import interruptible
 from powersum.core.machine import budget_of
 from powersum.core.work_time import counted_by
+from powersum.formats import is_formula
 from powersum.model.question import Question
 from powersum.model.result import Result, Status
 from powersum.run.probability import with_probability
@@ -79,6 +80,9 @@ def solve_command(
     uai: Annotated[
         Path | None, typer.Option(metavar="OUT", help="Write the competition's result file, each improvement at once.")
     ] = None,
+    competition: Annotated[
+        bool, typer.Option("--competition", help="Of a formula: print the answer as model counting competitions do.")
+    ] = False,
     plot: PlotOutput = None,
     report: ReportOutput = None,
     certificate: CertificateOutput = None,
@@ -119,6 +123,10 @@ def solve_command(
         raise InputError("give --best or --uai, not both: the competition's file has one answer")
     if best > 1 and (checkpoint is not None or resume is not None):
         raise InputError("give --best or a checkpoint, not both: a checkpoint is about one answer")
+    if competition and not is_formula(asked.model):
+        raise InputError(f"--competition: {asked.model} is not a formula (.cnf, .sdimacs)")
+    if competition and (json == "-" or best > 1):
+        raise InputError(f"give --competition or {'--best' if best > 1 else '--json -'}, not both")
     # A small question is answered at once, by nobody else: what is wrong is told all the same.
     refuse_both(workers, cluster)
     if workers is not None or cluster is not None:
@@ -149,6 +157,12 @@ def solve_command(
             resume=resume,
         )
     stream = output_stream(json)
+    if competition:
+        from powersum.formats.formulas import kind_of
+
+        if not quiet:
+            print_notes(hints)
+        quiet, kind = True, kind_of(asked.model)
     if not quiet:
         print_notes(hints)
         print_question(question, stream)
@@ -190,6 +204,12 @@ def solve_command(
             if told is not None:
                 print(f"\n{told}", file=stream)
             print_written((json, uai, plot, report, certificate), stream)
+        elif competition:
+            from powersum.formats.formula_answers import answer_lines
+
+            interrupted = result.status is Status.INTERRUPTED
+            lines = answer_lines(kind, result.log_lower, result.log_upper, result.assignment, interrupted=interrupted)
+            print("\n".join(lines))
         elif json != "-":
             # Adding zero takes the sign from a zero.
             print(result.log_lower + 0.0, result.log_upper + 0.0)
