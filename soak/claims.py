@@ -67,9 +67,16 @@ def wrong_history(history: Sequence[ps.Snapshot], truth: Truth) -> Iterator[str]
 
 
 def wrong_result(
-    case: Case, model: ps.Model, question: Question, result: ps.Result, truth: Truth, seen: Sequence[ps.Snapshot]
+    case: Case,
+    model: ps.Model,
+    question: Question,
+    result: ps.Result,
+    truth: Truth,
+    seen: Sequence[ps.Snapshot],
+    *,
+    states: bool = True,
 ) -> Wrong:
-    """All that is wrong with a result, and with the snapshots on the way to it."""
+    """All that is wrong with a result, its assignment if wanted, and with the snapshots on the way to it."""
     wrong = list(wrong_history(result.history, truth))
     ends = ps.Snapshot(0.0, 0, result.log_upper, result.log_lower)
     wrong += [f"shown, {text}" for text in wrong_history([*seen, ends], truth)]
@@ -79,7 +86,8 @@ def wrong_result(
     if result.history and result.log_upper != result.history[-1].log_upper:
         wrong.append(f"history: it ends with {result.history[-1].log_upper!r}, the result has {result.log_upper!r}")
     wrong += _wrong_status(result, truth)
-    wrong += _wrong_assignment(case, model, question, result, truth)
+    if states:
+        wrong += _wrong_assignment(case, model, question, result, truth)
     return [*wrong, *_wrong_certificate(model, question, result, truth)]
 
 

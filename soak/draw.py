@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from soak.cases import Case, Factors, Question, Trouble
+from soak.diagrams import alternating, draw_diagram
 from soak.executors import drawn_executor
 from soak.files import draw_file
 from soak.shapes import HARD, NUMBERS, SHAPES, Rng, Scopes, cardinalities, numbers, one_of
@@ -31,6 +32,8 @@ ENTRIES: Mapping[str, float] = MappingProxyType(
         "gradient": 0.03,
         "resume": 0.02,
         "explain": 0.01,
+        "blocks": 0.05,
+        "decide": 0.05,
     }
 )
 """Each entry and its share of the cases."""
@@ -38,6 +41,7 @@ ENTRIES: Mapping[str, float] = MappingProxyType(
 ROADS_OF: Mapping[str, Mapping[str, float]] = MappingProxyType(
     {
         "bound": {"plain": 0.7, "bound-boxes": 0.15, "bound-searched": 0.15},
+        "blocks": {"plain": 1.0},
         "boxes": {"plain": 0.3, "short-boxes": 0.7},
         "parts": {"plain": 1.0},
         "gradient": {"plain": 1.0},
@@ -117,6 +121,8 @@ def draw(seed: int, only: str | None = None) -> Case:
     name = f"{entry}-{seed}"
     if entry == "file":
         return draw_file(rng, name)
+    if entry == "decide":
+        return draw_diagram(rng, name)
     cards, kind, factors, directed, log = _model(rng)
     fractions = entry in ("bound", "parts") and rng.random() < 0.3
     questions = tuple(_question(rng, cards, fractions=fractions) for _ in range(_how_many(rng, entry)))
@@ -128,9 +134,14 @@ def draw(seed: int, only: str | None = None) -> Case:
         # Log Z has one value, and nothing that could be otherwise.
         weights = tuple(float(x) for x in rng.random(len(cards)) < 0.5)
         questions = (Question((0.0, *weights[1:]), questions[0].evidence),)
+    if entry == "blocks":
+        questions = (alternating(rng, questions[0]),)
     road = _choice(rng, ROADS_OF.get(entry, ROADS_OF["solve"]))
     options = _options(rng, entry, road)
-    if entry in ("solve", "solver", "bound", "boxes", "cubes", "best") and options.get("method") not in UNCERTIFIED:
+    if (
+        entry in ("solve", "solver", "bound", "boxes", "cubes", "best", "blocks")
+        and options.get("method") not in UNCERTIFIED
+    ):
         options["certificate"] = bool(rng.random() < CERTIFIED)
     if options.get("method") == "reorder":
         # It chooses its own order, whatever is given.
@@ -263,6 +274,8 @@ def _options(rng: Rng, entry: str, road: str) -> dict[str, Any]:
         return {**options, "steps": int(rng.integers(0, 4)), "calls": int(rng.integers(1, 4))}
     if entry == "engine":
         return {**options, "time_limit": _time_limit(rng, road)}
+    if entry == "blocks":
+        return {**options, "ibound": one_of(rng, [None, 0, 1, 2]), "sweeps": int(rng.integers(0, 30))}
     if entry == "bound" and road != "plain":
         options |= {"method": "auto", "time_limit": one_of(rng, [0.05, 1.0, 60.0])}
         # More than the process holds, whatever has run in it before: it would be refused.

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import powersum as ps
-from soak import answers, clusters
+from soak import answers, clusters, diagrams
 from soak.asking import asked, prepared, way
 from soak.boxes import boxes
 from soak.cases import Case, Question, Trouble
@@ -209,4 +209,6 @@ _ENTRIES: dict[str, Callable[[Case, list[str]], Wrong]] = {
     "gradient": answers.gradient,
     "resume": answers.resume,
     "explain": answers.explain,
+    "blocks": diagrams.blocks,
+    "decide": diagrams.decide,
 }

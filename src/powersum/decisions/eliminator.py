@@ -129,11 +129,11 @@ class Eliminator:
             place = 2 * (stages.n - stages.of_choice[k]) - 1
             blocks.setdefault(place, []).append(self._diagram.choices[k].variable)
         timeline = [(place % 2 == 1, blocks[place]) for place in sorted(blocks)]
-        return self._planned(delay, timeline, {}, TRIES, seconds)
+        return self._planned(delay, timeline, (), TRIES, seconds)
 
     def best(self, plan: Plan) -> tuple[float, dict[int, Rule]]:
         """A bound on all policies, and what the decisions do in it; what they go by may be hidden to them."""
-        pairs = self._pairs(plan, {}, 1.0)
+        pairs = self._pairs(plan, 1.0)
         for v in plan.order:
             (pairs.decide if v in self._open else pairs.sum_out)(v)
         value, error = pairs.total()
@@ -201,8 +201,9 @@ class Eliminator:
         rest = [v for v in range(len(self._cards)) if v not in self._observed and v not in keep]
         # One order serves all rules that go by the same.
         key = (keep, *((rule.variable, rule.view) for rule in rules.values()))
-        plan = self._planned(key, [(False, rest), (False, keep)], rules, 2, 1.0)
-        pairs = self._pairs(plan, rules, -1.0, keep)
+        policy = self._policy(rules, keep)
+        plan = self._planned(key, [(False, rest)], [(scope, v) for scope, _, v in policy], 2, 1.0)
+        pairs = self._pairs(plan, -1.0, policy)
         for v in plan.order:
             pairs.sum_out(v)
         return pairs
@@ -224,22 +225,19 @@ class Eliminator:
         self,
         key: object,
         blocks: Sequence[tuple[bool, Sequence[int]]],
-        rules: Mapping[int, Rule],
+        policy: Sequence[tuple[tuple[int, ...], int]],
         tries: int,
         seconds: float,
     ) -> Plan:
         if key not in self._plans:
             chance = [(scope, frozenset([child])) for scope, _, _, child in self._chance]
-            if all(not decided for decided, _ in blocks):
-                keep = blocks[-1][1]
-                chance += [(scope, frozenset([v])) for scope, _, v in self._policy(rules, keep)]
-                blocks = blocks[:-1]
+            chance += [(scope, frozenset([v])) for scope, v in policy]
             self._plans[key] = planned(
                 self._cards, chance, [s for s, _ in self._utilities], blocks, tries=tries, seconds=seconds
             )
         return self._plans[key]
 
-    def _pairs(self, plan: Plan, rules: Mapping[int, Rule], side: float, keep: Sequence[int] = ()) -> Pairs:
+    def _pairs(self, plan: Plan, side: float, policy: Sequence[tuple[tuple[int, ...], FloatArray, int]] = ()) -> Pairs:
         if plan.largest > self._most:
             raise NotDone
         place = list(range(len(self._cards), 2 * len(self._cards)))
@@ -248,9 +246,8 @@ class Eliminator:
         pairs = Pairs(place, self._cards, side, self._ended, self._most)
         for scope, table, error, child in self._chance:
             pairs.add(scope, table, error, child)
-        if side < 0.0:
-            for scope, table, v in self._policy(rules, keep):
-                pairs.add(scope, table, 0.0, v)
+        for scope, table, v in policy:
+            pairs.add(scope, table, 0.0, v)
         for scope, table in self._utilities:
             pairs.add(scope, table, 4.0 * U)
         return pairs

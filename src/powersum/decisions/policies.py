@@ -44,7 +44,7 @@ def updated(
             rules[k], value = eliminator.response(k, views[k], rules)
             if ended() and len(rules) == len(views):
                 return rules, value
-        if value <= best + GAIN * abs(value):
+        if not value - best > GAIN * abs(value):
             return rules, value
         best = value
 

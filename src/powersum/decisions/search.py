@@ -93,7 +93,9 @@ class Search:
         quick = [place for place, (_, plan) in enumerate(plans) if plan.entries <= QUICK]
         if quick:
             self._eliminate(plans[quick[-1]][1])
-        if not self._done:
+        if not self._needed:
+            self._certify({})
+        elif not self._done:
             self._improve(POLICY_SHARE * self._left)
         tighter = plans[quick[-1] + 1 :] if quick else plans
         for _, plan in sorted(tighter, key=lambda found: found[1].entries):
