@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -54,6 +54,39 @@ class Rule:
         return Rule(self.variable, tuple(view), np.asarray(chosen))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Given:
+    """A table of the diagram: of a chance variable, its child, or of a utility."""
+
+    scope: tuple[int, ...]
+    table: FloatArray
+    error: float
+    child: int | None = None
+
+    def restricted(self, states: Mapping[int, int]) -> Given:
+        """Without the variables that have these states."""
+        if not any(v in states for v in self.scope):
+            return self
+        index = tuple(states.get(v, slice(None)) for v in self.scope)
+        return replace(self, scope=tuple(v for v in self.scope if v not in states), table=self.table[index])
+
+
+def settled(
+    chance: Sequence[Given], observed: Mapping[int, int], keep: Sequence[int] = ()
+) -> tuple[dict[int, int], list[Given]]:
+    """States that are observed or certain, and the tables that are left."""
+    fixed, left = dict(observed), [one.restricted(observed) for one in chance]
+    while True:
+        new = {}
+        for one in left:
+            if one.scope == (one.child,) and one.child not in keep and np.count_nonzero(one.table) == 1:
+                new[one.scope[0]] = int(one.table.argmax())
+        if not new:
+            return fixed, left
+        fixed |= new
+        left = [one.restricted(new) for one in left if not (one.scope == (one.child,) and one.child in new)]
+
+
 class Eliminator:
     """One diagram, with some states observed.
 
@@ -80,28 +113,21 @@ class Eliminator:
         self._diagram, self._needed, self._ended, self._most = diagram, needed, ended, most
         self._stages = Stages.of(diagram, observed)
         self._cards = diagram.model.cardinalities.tolist()
-        self._observed = frozenset(observed)
         self._open = {diagram.choices[k].variable for k in needed}
         lows = [float(u.table.min()) for u in diagram.utilities]
         self.shift = math.fsum(lows)
         self.scale = max(float(np.ptp(u.table)) for u in diagram.utilities) or 1.0
-        index: dict[int, int | slice] = dict(observed)
-
-        def given(scope: Sequence[int], table: FloatArray) -> tuple[tuple[int, ...], FloatArray]:
-            return tuple(v for v in scope if v not in index), table[tuple(index.get(v, slice(None)) for v in scope)]
-
         # Tables are logs that are rounded: exp adds to the error what the log may lack.
-        self._chance = [
-            (
-                *given(scope, np.exp(log)),
-                U * (6.0 + 2.0 * float(np.abs(log[np.isfinite(log)]).max(initial=0.0))),
-                scope[-1],
-            )
+        chance = [
+            Given(scope, np.exp(log), U * (6.0 + 2.0 * _largest(log)), scope[-1])
             for scope, log in diagram.model.factors()
         ]
-        self._utilities = [
-            given(u.scope, (u.table - low) / self.scale) for u, low in zip(diagram.utilities, lows, strict=True)
+        utilities = [
+            Given(u.scope, (u.table - low) / self.scale, 4.0 * U)
+            for u, low in zip(diagram.utilities, lows, strict=True)
         ]
+        self._fixed, self._chance = settled(chance, observed)
+        self._utilities = [one.restricted(self._fixed) for one in utilities]
         self._plans: dict[object, Plan] = {}
 
     def utility(self, value: float, error: float, side: float) -> float:
@@ -111,15 +137,18 @@ class Eliminator:
         total = value * self.scale + self.shift
         return total + side * (off + 8.0 * U * (abs(value) * self.scale + abs(self.shift)))
 
-    def plan(self, delay: int | None, seconds: float = 1.0) -> Plan:
-        """An order in which everything is revealed after so many stages that nobody influences; None for none of it."""
+    def plan(self, delay: int | None, seconds: float = 1.0, limit: float = math.inf) -> Plan:
+        """An order in which everything is revealed after so many stages that nobody influences; None for none of it.
+
+        With a limit on the tables of decisions, utilities that have more together are maximised apart.
+        """
         stages = self._stages
         blocks: dict[int, list[int]] = {}
         first = {}
         for k in reversed(stages.open):
             first.update(dict.fromkeys(self._needed[k], stages.of_choice[k]))
         for v in range(len(self._cards)):
-            if v in self._observed or v in self._open:
+            if v in self._fixed or v in self._open:
                 continue
             known = first.get(v, stages.n)
             if delay is not None:
@@ -129,16 +158,18 @@ class Eliminator:
             place = 2 * (stages.n - stages.of_choice[k]) - 1
             blocks.setdefault(place, []).append(self._diagram.choices[k].variable)
         timeline = [(place % 2 == 1, blocks[place]) for place in sorted(blocks)]
-        return self._planned(delay, timeline, (), TRIES, seconds)
+        return self._planned((delay, limit), timeline, self._chance, self._utilities, TRIES, seconds, limit)
 
     def best(self, plan: Plan) -> tuple[float, dict[int, Rule]]:
         """A bound on all policies, and what the decisions do in it; what they go by may be hidden to them."""
-        pairs = self._pairs(plan, 1.0)
+        pairs = self._pairs(plan, 1.0, self._chance, self._utilities)
         for v in plan.order:
             (pairs.decide if v in self._open else pairs.sum_out)(v)
         value, error = pairs.total()
         number = {self._diagram.choices[k].variable: k for k in self._needed}
         rules: dict[int, Rule] = {}
+        if pairs.split:
+            return self.utility(float(value), error, 1.0), rules
         for v in reversed(plan.order):
             if v in number:
                 rule = Rule(v, *pairs.chosen[v]).short()
@@ -165,8 +196,10 @@ class Eliminator:
         return Rule(rule.variable, view, chosen).short()
 
     def seen(self, rules: Mapping[int, Rule]) -> bool:
-        """Whether rules go by what their decisions know: they are a policy."""
-        return all(set(rule.view) <= set(self._diagram.known(k)) for k, rule in rules.items())
+        """Whether these are rules of all decisions that go by what the decisions know: a policy."""
+        return len(rules) == len(self._needed) and all(
+            set(rule.view) <= set(self._diagram.known(k)) for k, rule in rules.items()
+        )
 
     def value(self, rules: Mapping[int, Rule]) -> float:
         """The least expected utility that a policy can have."""
@@ -198,58 +231,53 @@ class Eliminator:
 
     def _summed(self, rules: Mapping[int, Rule], keep: tuple[int, ...]) -> Pairs:
         """Everything summed but what is kept."""
-        rest = [v for v in range(len(self._cards)) if v not in self._observed and v not in keep]
-        # One order serves all rules that go by the same.
-        key = (keep, *((rule.variable, rule.view) for rule in rules.values()))
-        policy = self._policy(rules, keep)
-        plan = self._planned(key, [(False, rest)], [(scope, v) for scope, _, v in policy], 2, 1.0)
-        pairs = self._pairs(plan, -1.0, policy)
-        for v in plan.order:
-            pairs.sum_out(v)
-        return pairs
-
-    def _policy(
-        self, rules: Mapping[int, Rule], keep: Sequence[int] = ()
-    ) -> list[tuple[tuple[int, ...], FloatArray, int]]:
-        """Distributions of decisions: of rules, and where there is none at random."""
-        found = []
+        policy = []
         for k in self._needed:
             v = self._diagram.choices[k].variable
             if k in rules:
-                found.append(((*rules[k].view, v), rules[k].table(self._cards[v]), v))
+                policy.append(
+                    Given((*rules[k].view, v), rules[k].table(self._cards[v]), 0.0, v).restricted(self._fixed)
+                )
             elif v not in keep:
-                found.append(((v,), np.full(self._cards[v], 1.0 / self._cards[v]), v))
-        return found
+                policy.append(Given((v,), np.full(self._cards[v], 1.0 / self._cards[v]), U, v))
+        # What is certain under the policy needs no axis.
+        more, chance = settled([*self._chance, *policy], {}, keep)
+        utilities = [one.restricted(more) for one in self._utilities]
+        gone = {*self._fixed, *more, *keep}
+        rest = [v for v in range(len(self._cards)) if v not in gone]
+        # One order serves all rules that go by the same.
+        key = (keep, *(one.scope for one in chance))
+        plan = self._planned(key, [(False, rest)], chance, utilities, 2, 1.0)
+        pairs = self._pairs(plan, -1.0, chance, utilities)
+        for v in plan.order:
+            pairs.sum_out(v)
+        return pairs
 
     def _planned(
         self,
         key: object,
         blocks: Sequence[tuple[bool, Sequence[int]]],
-        policy: Sequence[tuple[tuple[int, ...], int]],
+        chance: Sequence[Given],
+        utilities: Sequence[Given],
         tries: int,
         seconds: float,
+        limit: float = math.inf,
     ) -> Plan:
         if key not in self._plans:
-            chance = [(scope, frozenset([child])) for scope, _, _, child in self._chance]
-            chance += [(scope, frozenset([v])) for scope, v in policy]
-            self._plans[key] = planned(
-                self._cards, chance, [s for s, _ in self._utilities], blocks, tries=tries, seconds=seconds
-            )
+            parts = [(one.scope, frozenset([one.child])) for one in chance if one.child is not None]
+            scopes = [one.scope for one in utilities]
+            self._plans[key] = planned(self._cards, parts, scopes, blocks, limit=limit, tries=tries, seconds=seconds)
         return self._plans[key]
 
-    def _pairs(self, plan: Plan, side: float, policy: Sequence[tuple[tuple[int, ...], FloatArray, int]] = ()) -> Pairs:
+    def _pairs(self, plan: Plan, side: float, chance: Sequence[Given], utilities: Sequence[Given]) -> Pairs:
         if plan.largest > self._most:
             raise NotDone
         place = list(range(len(self._cards), 2 * len(self._cards)))
         for number, v in enumerate(plan.order):
             place[v] = number
-        pairs = Pairs(place, self._cards, side, self._ended, self._most)
-        for scope, table, error, child in self._chance:
-            pairs.add(scope, table, error, child)
-        for scope, table, v in policy:
-            pairs.add(scope, table, 0.0, v)
-        for scope, table in self._utilities:
-            pairs.add(scope, table, 4.0 * U)
+        pairs = Pairs(place, self._cards, side, self._ended, self._most, plan.limit)
+        for one in (*chance, *utilities):
+            pairs.add(one.scope, one.table, one.error, one.child)
         return pairs
 
 

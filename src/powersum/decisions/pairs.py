@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from powersum.core.arrays import FloatArray, IntArray
+from powersum.decisions.plan import grouped
 
 U = 2.0**-53
 """Rounding of one operation, relative."""
@@ -66,6 +67,8 @@ class Pairs:
         Tells when to stop.
     most
         Entries of the largest table.
+    limit
+        Entries of the largest table of a decision; utilities that have more together are maximised apart.
     """
 
     place: Sequence[int]
@@ -73,6 +76,8 @@ class Pairs:
     side: float
     ended: Callable[[], bool]
     most: int
+    limit: float = math.inf
+    split: bool = False
     chance: list[Part] = field(default_factory=list)
     utilities: list[Part] = field(default_factory=list)
     chosen: dict[int, tuple[Scope, IntArray]] = field(default_factory=dict)
@@ -123,9 +128,15 @@ class Pairs:
         if not concerned:
             self.chosen[v] = (), np.zeros((), dtype=np.int64)
             return
-        total = self._total(concerned, self._union(concerned))
-        self.chosen[v] = total.scope[1:], total.table.argmax(axis=0)
-        self.utilities.append(Part(total.scope[1:], total.table.max(axis=0), total.error))
+        groups = grouped([frozenset(part.scope) for part in concerned], self.cards, self.limit)
+        # Where each group has a best state of its own the value is a bound, and there is no policy.
+        self.split = self.split or len(groups) > 1
+        for joined, members in groups:
+            parts = [part for part in concerned if frozenset(part.scope) in members]
+            total = self._total(parts, tuple(sorted(joined, key=lambda u: self.place[u])))
+            if not self.split:
+                self.chosen[v] = total.scope[1:], total.table.argmax(axis=0)
+            self.utilities.append(Part(total.scope[1:], total.table.max(axis=0), total.error))
         self._absorb()
 
     def total(self, keep: Scope = ()) -> tuple[FloatArray, float]:

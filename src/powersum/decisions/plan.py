@@ -14,11 +14,30 @@ Scope = frozenset[int]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """An elimination order, the entries of the largest table and of all tables."""
+    """An elimination order, the entries of the largest table and of all tables, and of the largest of a decision."""
 
     order: tuple[int, ...]
     largest: float
     entries: float
+    limit: float = math.inf
+
+
+def grouped(scopes: Iterable[Scope], cards: Sequence[int], limit: float) -> list[tuple[Scope, list[Scope]]]:
+    """Groups of scopes that have no more entries together than the limit, and what each group has: widest first."""
+
+    def size(scope: Scope) -> float:
+        return math.prod([float(cards[v]) for v in scope])
+
+    groups: list[tuple[Scope, list[Scope]]] = []
+    for scope in sorted(scopes, key=lambda one: (-size(one), sorted(one))):
+        fits = [(size(joined | scope) - size(joined), n) for n, (joined, _) in enumerate(groups)]
+        fits = [(more, n) for more, n in fits if size(groups[n][0] | scope) <= limit]
+        if fits:
+            _, n = min(fits)
+            groups[n] = groups[n][0] | scope, [*groups[n][1], scope]
+        else:
+            groups.append((scope, [scope]))
+    return groups
 
 
 @dataclass(slots=True)
@@ -28,6 +47,7 @@ class _State:
     cards: Sequence[int]
     chance: list[tuple[Scope, frozenset[int]]]
     utilities: set[Scope]
+    limit: float
 
     def size(self, scope: Scope) -> float:
         return math.prod([float(self.cards[v]) for v in scope])
@@ -38,7 +58,7 @@ class _State:
         concerned = [scope for scope in self.utilities if v in scope]
         sizes = [self.size(joint)] if joint else []
         if decided:
-            sizes.append(self.size(frozenset().union(*concerned)))
+            sizes += [self.size(joined) for joined, _ in grouped(concerned, self.cards, self.limit)]
         else:
             sizes += [self.size(joint | scope) for scope in concerned]
         return sum(sizes), max(sizes, default=0.0)
@@ -54,7 +74,7 @@ class _State:
         concerned = [scope for scope in self.utilities if v in scope]
         self.utilities = {scope for scope in self.utilities if v not in scope}
         if decided:
-            new = {frozenset().union(*concerned) - {v}} if concerned else set()
+            new = {joined - {v} for joined, _ in grouped(concerned, self.cards, self.limit)}
         else:
             new = {(joint | scope) - {v} for scope in concerned}
         left = sorted(self.utilities | new, key=len, reverse=True)
@@ -71,6 +91,7 @@ def planned(
     utilities: Iterable[Iterable[int]],
     blocks: Sequence[tuple[bool, Iterable[int]]],
     *,
+    limit: float = math.inf,
     tries: int = 1,
     seconds: float = math.inf,
 ) -> Plan:
@@ -82,10 +103,12 @@ def planned(
         Numbers of states, scopes and children of the distributions, scopes of the utilities.
     blocks
         What goes first, whether these are decisions.
+    limit
+        Entries of the largest table of a decision; utilities that have more together are maximised apart.
     tries, seconds
         How many orders are tried, and how long; all but the first are drawn at random.
     """
-    state = _State(cards, [(frozenset(s), c) for s, c in chance], {frozenset(s) for s in utilities})
+    state = _State(cards, [(frozenset(s), c) for s, c in chance], {frozenset(s) for s in utilities}, limit)
     in_order = [(decided, tuple(block)) for decided, block in blocks]
     rng = np.random.default_rng(0)
     best: Plan | None = None
@@ -123,4 +146,4 @@ def _greedy(state: _State, blocks: Sequence[tuple[bool, Sequence[int]]], rng: np
             for u in waiting:
                 if u in touched:
                     costs[u] = state.cost(u, decided)
-    return Plan(tuple(order), largest, entries)
+    return Plan(tuple(order), largest, entries, state.limit)

@@ -73,6 +73,8 @@ def widened(
                 try:
                     rule, found = eliminator.response(k, (*view, v), rules)
                 except NotDone:
+                    if ended():
+                        return rules, value
                     continue
                 if found > value + 1e-9 * abs(value):
                     rules[k], value, view = rule, found, (*view, v)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -22,7 +22,7 @@ from powersum.decisions.decision import Decision, PolicyRule
 from powersum.decisions.eliminator import Eliminator, Rule
 from powersum.decisions.pairs import TINY, NotDone
 from powersum.decisions.plan import Plan
-from powersum.decisions.policies import Rules, in_view, updated, widened
+from powersum.decisions.policies import in_view, updated, widened
 from powersum.decisions.stages import Stages, requisite
 from powersum.model.diagram import Diagram
 from powersum.model.limits import Limits
@@ -106,6 +106,9 @@ class Search:
         if not self._done and not quick:
             for place, (delay, _) in enumerate(plans[:2]):
                 self._bound(delay, self._left / (2 - place))
+        if not self._done and self._needed:
+            # What is left is for the value of the policy.
+            self._widen(self._until(0.9 * self._left))
 
     def _check_given(self) -> None:
         """Refuse evidence of probability zero."""
@@ -123,7 +126,13 @@ class Search:
         """Ways to reveal what is hidden, the one that reveals most first; None for nothing."""
         stages = Stages.of(self._diagram, self._observed)
         delays = [*range(stages.n), None]
-        return [(delay, self._eliminator.plan(delay, 0.02 * self._left)) for delay in delays]
+        plans = [(delay, self._eliminator.plan(delay, 0.02 * self._left)) for delay in delays]
+        limit = float(self._most)
+        while plans[0][1].entries > QUICK and limit > 4.0:
+            # Too wide even with all revealed: utilities are maximised apart, in parts as large as possible.
+            limit /= 8.0
+            plans.insert(0, (0, self._eliminator.plan(0, 0.01 * self._left, limit)))
+        return plans
 
     def _eliminate(self, plan: Plan) -> None:
         """Bound all policies; where the decisions go by what they know, the bound is the value of their rules."""
@@ -137,29 +146,39 @@ class Search:
 
     def _improve(self, seconds: float) -> None:
         """Improve a policy that tells few cases apart, then more; certify each that is better."""
-        end = time.monotonic() + seconds
-
-        def ended() -> bool:
-            return time.monotonic() > end or self._ended()
-
+        ended = self._until(seconds)
         cards = self._diagram.model.cardinalities.tolist()
-        rules: Rules = {}
-        value = -math.inf
+        self._certify(self._rules)
+        views: dict[int, tuple[int, ...]] = dict.fromkeys(self._needed, ())
+        began = time.monotonic()
+        try:
+            # Always the same, at first: here each step is a whole policy, however long it takes.
+            rules, _ = updated(self._eliminator, views, self._rules, ended)
+        except NotDone:
+            return
         for most in CASES:
             views = {k: in_view(needed, cards, most) for k, needed in self._needed.items()}
             try:
                 # With all earlier decisions at random the last ones are as good as they can be in every case; rules
                 # that are good in few cases begin elsewhere.
-                fresh = updated(self._eliminator, views, {}, ended)
-                rules, value = max(fresh, updated(self._eliminator, views, rules, ended), key=lambda found: found[1])
+                found = updated(self._eliminator, views, rules, ended)
+                if time.monotonic() - began < 0.2 * seconds:
+                    found = max(found, updated(self._eliminator, views, {}, ended), key=lambda one: one[1])
+                rules, _ = found
             except NotDone:
                 break
             self._certify(rules)
             if self._done or views == self._needed or ended():
                 return
-        if rules:
-            rules, _ = widened(self._eliminator, self._needed, cards, CASES[-1], rules, value, self._limits.seed, ended)
-        self._certify(rules or self._rules)
+        self._widen(ended)
+
+    def _widen(self, ended: Callable[[], bool]) -> None:
+        """Let rules go by more, one variable at a time."""
+        cards = self._diagram.model.cardinalities.tolist()
+        rules, _ = widened(
+            self._eliminator, self._needed, cards, CASES[-1], self._rules, self.lower, self._limits.seed, ended
+        )
+        self._certify(rules)
 
     def _certify(self, rules: Mapping[int, Rule]) -> None:
         """The value of a policy, as an exact sum or a bound on it from below."""
@@ -232,6 +251,10 @@ class Search:
     @property
     def _done(self) -> bool:
         return self._met or self._ended()
+
+    def _until(self, seconds: float) -> Callable[[], bool]:
+        end = time.monotonic() + seconds
+        return lambda: time.monotonic() > end or self._ended()
 
     def _ended(self) -> bool:
         return self._interrupt.cause is not None or time.monotonic() >= self._end
