@@ -174,5 +174,6 @@ def wrong_marginals(found: ps.Marginals, truth: Truth) -> Iterator[str]:
             yield f"marginals: of variable {v} it is {belief.tolist()}, the truth {right.tolist()}"
         # The sides hold whether or not anything is exact; the truth has rounding of its own.
         lower, upper = np.exp(found.log_lower[v]), np.exp(found.log_upper[v])
-        if not (lower <= right * (1.0 + CLOSE)).all() or not (upper >= right * (1.0 - CLOSE)).all():
+        allowed = 2.0 * truth.error + 1e-15
+        if not (lower <= right * (1.0 + allowed)).all() or not (upper >= right * (1.0 - allowed)).all():
             yield f"marginals: of variable {v} {lower.tolist()} to {upper.tolist()}, the truth {right.tolist()}"

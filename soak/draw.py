@@ -46,7 +46,16 @@ ROADS_OF: Mapping[str, Mapping[str, float]] = MappingProxyType(
         "parts": {"plain": 1.0},
         "gradient": {"plain": 1.0},
         "each": {"plain": 0.5, "compiled": 0.5},
-        "marginals": {"plain": 0.5, "compiled": 0.5},
+        "marginals": {
+            "plain": 0.1,
+            "compiled": 0.2,
+            "counting": 0.15,
+            "split": 0.15,
+            "partial-split": 0.1,
+            "variational": 0.1,
+            "untightened": 0.1,
+            "small-memory": 0.1,
+        },
         "engine": {"plain": 0.3, "compiled": 0.7},
         "many": {"plain": 0.3, "compiled": 0.2, "split": 0.3, "search": 0.1, "partial": 0.1},
         # Boxes that the caller lends to others, more often than all else.
@@ -296,7 +305,8 @@ def _options(rng: Rng, entry: str, road: str) -> dict[str, Any]:
         return options
     options["time_limit"] = _time_limit(rng, road)
     if entry == "marginals":
-        options["memory"] = one_of(rng, [1e9, 1e9, 1e9, 1e4, 3e3])
+        options["memory"] = one_of(rng, [None, 1e9, 1e9, 1e4, 3e3])
+        options["asks"] = one_of(rng, [None, None, 0, 1, 2])
         return options
     options["gap"] = one_of(rng, [0.0, 0.0, 0.0, 1e-3, 1.0])
     if entry == "cubes":

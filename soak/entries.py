@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import powersum as ps
@@ -163,16 +164,29 @@ def _engine(case: Case, ends: list[str]) -> Wrong:
 
 
 def _marginals(case: Case, ends: list[str]) -> Wrong:
+    """``MarginalSolver``: everything that it shows on the way holds, and tightens."""
     model, question, truth = prepared(case)
+    shown: list[ps.Marginals] = []
+    options = dict(case.options)
+    asks = options.pop("asks")
+    of = None if asks is None else range(min(asks, model.n_variables))
     try:
         with road(case.road, case.trouble):
-            found = ps.marginals(model, case.evidence(question), **case.options)
+            solver = ps.MarginalSolver(model, case.evidence(question), of=of, **options, **way(case))
+            shown.extend(solver)
+    except Injected:
+        ends.append("injected")
+        shown.append(solver.result())
     except ps.InputError as error:
         ends.append("refused")
-        small = "memory" in str(error) and case.options["memory"] < 1e6
+        small = "memory" in str(error) and (case.options["memory"] or 1e9) < 1e6
         return [] if small or truth.value == -math.inf else [f"refused: {error}"]
-    ends.append("exact" if found.exact else "approximate")
-    return list(wrong_marginals(found, truth))
+    ends.append("exact" if shown[-1].exact else "approximate")
+    wrong = [text for found in shown for text in wrong_marginals(found, truth)]
+    for before, after in pairwise(shown):
+        pairs = zip(before.log_lower + after.log_upper, after.log_lower + before.log_upper, strict=True)
+        wrong += ["marginals: an interval got wider" for less, more in pairs if not (less <= more).all()]
+    return wrong
 
 
 def _file(case: Case, ends: list[str]) -> Wrong:

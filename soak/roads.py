@@ -57,6 +57,11 @@ def _nothing(*_: object, **__: object) -> None:
     """No question is small, no tree grows."""
 
 
+def _countable(model: Any) -> bool:
+    """Whether conditioning applies at all."""
+    return bool(model.n_variables and len(model.log_values) and model.cardinalities.max() < 60)
+
+
 def _too_wide(*_: object, **__: object) -> float:
     """An evaluation to which every sum is too wide."""
     return float(import_module("powersum.assign.regions").TOO_WIDE)
@@ -137,6 +142,8 @@ ROADS: Mapping[str, Road] = MappingProxyType(
                 "powersum.divide.split_tree:WORTH": math.inf,
             }
         ),
+        # Sums by conditioning, whether or not there are zeros.
+        "counting": Road(SPLIT, {"powersum.run.workers.conditioning:worth_counting": lambda: _countable}),
         "partial": Road({**NO_ELIMINATION, "held_table": 8.0}, ALWAYS_WIDE),
         "partial-split": Road({**SPLIT, "held_table": 8.0}, {**FEW_STEPS, **ALWAYS_WIDE}),
         "wide": Road({**SPLIT, "held_table": 8.0, "evaluation_cost": math.inf}, FEW_STEPS),

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from powersum.api.engine import Engine
     from powersum.api.gradient import Gradient, bound_and_gradient
     from powersum.api.many import solve_many
-    from powersum.api.marginals import Marginals, marginals
+    from powersum.api.marginals import Marginals, MarginalSolver, marginals
     from powersum.api.stream import Answer, solve_each
     from powersum.app.report.html import write_report
     from powersum.core.errors import InputError
@@ -46,6 +46,7 @@ __all__ = [
     "Formula",
     "Gradient",
     "InputError",
+    "MarginalSolver",
     "Marginals",
     "Model",
     "Query",
@@ -98,7 +99,7 @@ _LAZY = MappingProxyType(
         "read_diagram": "powersum.formats.diagrams",
         "Model": "powersum.model.model",
         "Query": "powersum.model.query",
-        **dict.fromkeys(("Marginals", "marginals"), "powersum.api.marginals"),
+        **dict.fromkeys(("MarginalSolver", "Marginals", "marginals"), "powersum.api.marginals"),
         **dict.fromkeys(("Solver", "solve"), "powersum.run.solver"),
         **dict.fromkeys(("Answer", "solve_each"), "powersum.api.stream"),
         **dict.fromkeys(("Residuals", "Result", "Snapshot", "Status"), "powersum.model.result"),

@@ -22,7 +22,8 @@ def held_against_truth(model: ps.Model, entries: float) -> None:
     way = WayDown(model, elimination_order(model, tau, restarts=1))
     found = [both for both in way.slices(entries) if both is not None]
     assert len(found) == 1
-    log_value, beliefs = found[0]
+    exact, beliefs = found[0]
+    log_value = exact.log_value
     truth = exact_value(model, tau)
     if truth == -math.inf:
         assert log_value == -math.inf
@@ -63,6 +64,6 @@ def test_memory_is_told() -> None:
     model, _ = ps.generate.grid(10, 10, seed=1)
     way = WayDown(model, elimination_order(model, np.ones(100), restarts=1))
     # Two numbers for each entry of every message would be enough; one is not.
-    assert 8.0 * way._elimination.entries.sum() < way.bytes <= 16.0 * way._elimination.entries.sum()
+    assert 8.0 * way.up.entries.sum() < way.bytes <= 16.0 * way.up.entries.sum()
     wide = ps.generate.grid(60, 60, seed=1).model
     assert WayDown(wide, np.arange(3600)).bytes == math.inf

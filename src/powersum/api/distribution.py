@@ -14,17 +14,10 @@ from powersum.core.arrays import BoolArray, FloatArray
 from powersum.core.errors import InputError
 from powersum.model.interval import Interval
 from powersum.model.model import Model, StateKey, VariableKey
+from powersum.run.distributions import BACKWARD, sides_of
 
 MOST_ROWS = 60
 """Longer tables are cut when they are printed."""
-
-
-UNDERFLOW = 1e-290
-"""More than all that is lost where products of probabilities leave the doubles."""
-
-BACKWARD = 8.0
-"""An exact distribution is a forward and a backward pass, each of which rounds as often as an elimination does, about
-twice: with room to spare, so many times its error, relatively."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,8 +58,8 @@ class Marginals(Mapping[str, Distribution]):
     log_lower, log_upper
         For each variable the sides of the probability of each state, as natural logs.
     beliefs
-        One number for each state: the probabilities where ``exact`` holds, else beliefs of an upper bound on log Z,
-        which promise nothing. File formats that need single numbers have them from here.
+        One number for each state, within its interval: the probability where that is known exactly, else an
+        estimate. File formats that need single numbers have them from here.
     exact
         True where all distributions are known exactly.
     """
@@ -128,9 +121,7 @@ class Marginals(Mapping[str, Distribution]):
         return f"<powersum.Marginals: {len(self)} variables, {kind}>"
 
 
-def known_marginals(
-    model: Model, beliefs: FloatArray, possible: BoolArray, log_error: float, *, guesses: Iterable[int] = ()
-) -> Marginals:
+def known_marginals(model: Model, beliefs: FloatArray, possible: BoolArray, log_error: float) -> Marginals:
     """Exact distributions with what rounding may have done to them.
 
     Parameters
@@ -143,18 +134,8 @@ def known_marginals(
         The states that are not known to be impossible. One of probability 0 may have one that left the doubles.
     log_error
         How far rounding can have moved an elimination that takes as much.
-    guesses
-        Variables whose beliefs are guesses: nothing is said about those.
     """
-    error = BACKWARD * log_error
-    guessed = np.zeros(len(model.cardinalities), dtype=np.bool_)
-    guessed[list(guesses)] = True
-    with np.errstate(divide="ignore"):
-        lower = np.log(np.maximum(beliefs - UNDERFLOW, 0.0)) - error
-    upper = np.minimum(np.log(beliefs + UNDERFLOW) + error, 0.0)
-    if guessed.any():
-        of_guesses = np.repeat(guessed, model.cardinalities)
-        lower[of_guesses], upper[of_guesses] = -np.inf, 0.0
+    lower, upper = sides_of(beliefs, BACKWARD * log_error)
     lower[~possible] = upper[~possible] = -np.inf
     ends = np.cumsum(model.cardinalities)
     if len(ends):
@@ -162,9 +143,16 @@ def known_marginals(
         number = np.add.reduceat(possible, np.append(0, ends[:-1]), dtype=np.int64)
         certain = np.repeat(number == 1, model.cardinalities) & possible
         lower[certain] = upper[certain] = 0.0
-    places = list(pairwise([0, *ends.tolist()]))
+    return marginals_of_states(model, lower, upper, beliefs, exact=True)
+
+
+def marginals_of_states(
+    model: Model, log_lower: FloatArray, log_upper: FloatArray, beliefs: FloatArray, *, exact: bool
+) -> Marginals:
+    """Marginals from arrays over the states of all variables, one after another."""
+    places = list(pairwise([0, *np.cumsum(model.cardinalities).tolist()]))
 
     def cut(values: FloatArray) -> tuple[FloatArray, ...]:
         return tuple([values[start:end] for start, end in places])
 
-    return Marginals(model, cut(lower), cut(upper), cut(beliefs), not guessed.any())
+    return Marginals(model, cut(log_lower), cut(log_upper), cut(beliefs), exact)

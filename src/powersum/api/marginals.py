@@ -3,36 +3,37 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from powersum.api.distribution import Distribution, Marginals, known_marginals
-from powersum.assign.repair import repaired
-from powersum.core.arrays import FloatArray, IntArray
-from powersum.core.clock import deadline_at, working_time
-from powersum.core.errors import InputError, TooLittleMemoryError
-from powersum.core.interrupt import as_interrupts, interruptible
+from powersum.api.distribution import Distribution, Marginals, known_marginals, marginals_of_states
+from powersum.core.clock import working_time
+from powersum.core.errors import InputError
+from powersum.core.interrupt import Interrupt, as_interrupts, interruptible
+from powersum.core.machine import default_memory
+from powersum.core.memory import LEAST_MEMORY, bytes_held
 from powersum.exact.small import small_elimination
 from powersum.model.keys import listed
 from powersum.model.limits import Limits
-from powersum.model.model import Model, VariableKey
-from powersum.model.question import EvidenceLike, ModelLike, Question
-from powersum.model.rounding import elimination_error
-from powersum.run.shares import SumBounds
+from powersum.model.model import VariableKey
+from powersum.model.question import EvidenceLike, ModelLike, Question, function_of
+from powersum.run.restriction import restricted
+from powersum.run.shares import UNLIMITED_SECONDS, sum_bounds
+from powersum.run.solver import Solver
+from powersum.run.tuning import DEFAULT_SCHEDULE, Schedule
 
 if TYPE_CHECKING:
-    from powersum.bounds.single import SingleFactors
-    from powersum.bounds.tree import CoveringTree
-    from powersum.prepare.problem import Problem
+    from powersum.run.distributions import Distributions
 
-__all__ = ["Distribution", "Marginals", "marginals"]
+__all__ = ["Distribution", "MarginalSolver", "Marginals", "marginals"]
 
-DEFAULT_MEMORY = 1e9
+WHOLE = 0.5
+"""Share of the time for all variables together, where some are asked for: then their states are set one by one."""
 
-BELIEFS, WHOLE = 0.2, 0.25
-"""Where nothing is exact: shares of the time for single numbers, then of what is left for the sum of everything."""
+LEAST_SECONDS = 0.2
+"""The sum with a state set has at least so long."""
 
 
 @as_interrupts()
@@ -42,28 +43,32 @@ def marginals(
     *,
     of: Iterable[VariableKey] | None = None,
     time_limit: float | None = 10.0,
-    memory: float | str = DEFAULT_MEMORY,
+    memory: float | str | None = None,
     threads: int = 1,
     seed: int = 0,
+    callback: Callable[[Marginals], None] | None = None,
 ) -> Marginals:
     """Distribution of every variable, given the evidence and summed over all others.
 
-    Every probability is an interval that holds. Where the model is too wide for an exact answer, the sum with a state
-    set and the sum of everything are bounded on both sides, for one state after another while time lasts; a state that
-    was not reached is anywhere from 0 to 1.
+    Every probability is an interval that holds. Each way to prove the sum of everything gives all distributions, too:
+    exact ones by elimination or conditioning, component by component, and intervals from what is explored of a sum that
+    is too wide.
 
     Parameters
     ----------
     model, evidence
         The model or the path of its file, and observed states or likelihoods, as in :func:`powersum.solve`.
     of
-        Variables to spend the time on where an exact answer does not fit: by default all, in their order.
+        Variables to spend the time on where an exact answer does not fit: half of it goes into sums with their states
+        set, the widest interval first.
     time_limit
-        Seconds for all that; Ctrl-C ends it early.
+        Seconds for all that; Ctrl-C ends it early, with the intervals found until then.
     memory
-        Bytes that the tables may take, or a size such as ``"2G"``.
+        Bytes that the tables may take, or a size such as ``"2G"``; by default half of what is free on the machine.
     threads, seed
-        As in :func:`powersum.bound`.
+        As in :func:`powersum.solve`.
+    callback
+        Called with all distributions known so far whenever some have changed.
 
     Raises
     ------
@@ -81,67 +86,159 @@ def marginals(
     >>> round(float(m["rain"]["yes"]), 4)
     0.6364
     """
-    started = working_time()
-    limits = Limits(time_limit=time_limit, memory=memory, threads=threads, seed=seed)
-    question = Question.of(model, evidence=evidence, limits=limits)
-    model = question.model
-    asked = range(model.n_variables) if of is None else [model.variable(key, argument="of") for key in listed(of, "of")]
-    small = small_elimination(*question.observed, question.query.weights, barren=False)
-    if small is not None:
-        known = small.marginals()
-        if known is None:
-            raise impossible(question)
-        return known_marginals(model, *known, small.tables.log_error)
-    # Compiled modules are imported where they are used, so that ``import powersum`` stays quick.
-    from powersum.prepare.ordering import elimination_order
-    from powersum.prepare.simplify import simplified
-
-    # Barren variables, which log Z can do without, have marginals too.
-    problem = simplified(question, barren=False)
-    if not problem.feasible:
-        raise impossible(question)
-    beliefs = _of_removed(model, problem)
-    possible = np.split(problem.possible, np.cumsum(model.cardinalities)[:-1])
-    if not problem.model.n_variables:
-        return known_marginals(model, np.concatenate([*beliefs, np.zeros(0)]), problem.possible, problem.log_error)
-    order = elimination_order(problem.model, problem.tau, seed=limits.seed)
-    tree = _affordable(problem, order, limits)
-    if not tree.exact:
-        search = min(1.0, 0.1 * limits.seconds)
-        if repaired(problem, tree.decode(), seconds=search, seed=limits.seed) is None:
-            raise impossible(question)
+    function_of(callback, "callback")
+    solver = MarginalSolver(model, evidence, of=of, time_limit=time_limit, memory=memory, threads=threads, seed=seed)
     with interruptible() as interrupt:
-        end = started + limits.seconds * (BELIEFS if len(asked) else 1.0)
-        while not tree.exact and interrupt.cause is None and working_time() < end and tree.step(deadline_at(end)):
-            pass
-        if tree.log_upper == -math.inf:
-            raise impossible(question)
-        for reduced, belief in enumerate(tree.beliefs()):
-            kept = problem.kept_states[problem.kept_state_starts[reduced] : problem.kept_state_starts[reduced + 1]]
-            own = beliefs[int(problem.variables[reduced])]
-            own[:] = 0.0
-            own[kept] = belief
-        exact, log_error = tree.exact, tree.log_error
-        # The sums that follow need the memory.
-        del tree
-        log_error += problem.log_error + elimination_error(problem.model)
-        guesses = () if exact else problem.variables.tolist()
-        answer = known_marginals(model, np.concatenate(beliefs), problem.possible, log_error, guesses=guesses)
-        if exact:
-            return answer
-        reduced_variables = set(problem.variables.tolist())
-        bounds = SumBounds(question, interrupt, end=started + limits.seconds)
-        wanted = [v for v in asked if v in reduced_variables]
-        if wanted and not bounds.whole(WHOLE):
-            raise impossible(question)
-        left = sum(int(possible[v].sum()) for v in wanted)
-        for v in wanted:
-            sides = bounds.shares(v, possible[v], of=left)
-            left -= int(possible[v].sum())
-            if (sides[1] == -math.inf).all():
+        solver.watch(interrupt)
+        for found in solver:
+            if callback is not None:
+                callback(found)
+    return solver.result()
+
+
+class MarginalSolver:
+    """The same as an iterator: all distributions known so far, whenever some have changed, and at the end.
+
+    Parameters are those of :func:`marginals`. The time limit counts only the time spent inside the iteration.
+
+    Examples
+    --------
+    >>> import powersum as ps
+    >>> coin = ps.Model.from_factors([2], [((0,), [0.3, 0.7])])
+    >>> [print(found.at(0).at(1)) for found in ps.MarginalSolver(coin)]
+    70 %
+    [None]
+    """
+
+    def __init__(
+        self,
+        model: ModelLike,
+        evidence: EvidenceLike | None = None,
+        *,
+        of: Iterable[VariableKey] | None = None,
+        time_limit: float | None = 10.0,
+        memory: float | str | None = None,
+        threads: int = 1,
+        seed: int = 0,
+        schedule: Schedule = DEFAULT_SCHEDULE,
+    ) -> None:
+        budget = default_memory() if memory is None else memory
+        limits = Limits(time_limit=time_limit, memory=budget, threads=threads, seed=seed)
+        self.question = Question.of(model, evidence=evidence, limits=limits)
+        self.model = self.question.model
+        self._asked = None if of is None else [self.model.variable(key, argument="of") for key in listed(of, "of")]
+        self._beside = memory is not None
+        """Whether the memory is that for tables; a solver is given the bytes for the whole process."""
+        self._memory = limits.bytes
+        self._schedule = schedule
+        self._flag: Interrupt | None = None
+        self._found: Marginals | None = None
+        self._distributions: Distributions | None = None
+
+    def watch(self, flag: Interrupt) -> None:
+        """End after the present slice of work once the flag of :func:`~powersum.core.interrupt.interruptible` is up."""
+        self._flag = flag
+
+    def result(self) -> Marginals:
+        """What is known so far; before the iteration, that every state not excluded by evidence is possible."""
+        if self._distributions is not None:
+            self._found = self._shown(self._distributions)
+        if self._found is None:
+            sizes = self.model.cardinalities
+            possible = np.ones(int(sizes.sum()), dtype=np.bool_)
+            starts = np.cumsum(sizes) - sizes
+            for v, state in self.question.evidence.states.items():
+                possible[starts[v] : starts[v] + sizes[v]] = np.arange(sizes[v]) == state
+            number = np.add.reduceat(possible, starts, dtype=np.int64) if len(sizes) else sizes
+            beliefs = possible / np.repeat(number, sizes)
+            upper = np.where(possible, 0.0, -math.inf)
+            lower = np.where(beliefs == 1.0, 0.0, -math.inf)
+            self._found = marginals_of_states(self.model, lower, upper, beliefs, exact=False)
+        return self._found
+
+    def __iter__(self) -> Iterator[Marginals]:
+        question, model = self.question, self.model
+        small = small_elimination(*question.observed, question.query.weights, barren=False)
+        if small is not None and small.entries * self._schedule.elimination_cost < self._schedule.quick:
+            known = small.marginals()
+            if known is None:
                 raise impossible(question)
-            answer.log_lower[v][:], answer.log_upper[v][:] = sides
-    return answer
+            self._found = known_marginals(model, *known, small.tables.log_error)
+            yield self._found
+            return
+        # What compiled modules take is held when the work begins.
+        import powersum.run.work  # noqa: F401
+
+        limits = question.limits
+        started = working_time()
+        self._memory = max(limits.bytes, 2.0 * LEAST_MEMORY) + (bytes_held() if self._beside else 0)
+        solver = Solver(
+            model,
+            evidence=question.all_evidence,
+            time_limit=limits.time_limit if not self._asked else WHOLE * limits.seconds,
+            memory=self._memory,
+            threads=limits.threads,
+            seed=limits.seed,
+            schedule=self._schedule,
+        )
+        solver.keep_distributions()
+        if self._flag is not None:
+            solver.watch(self._flag)
+        if self._asked:
+            solver.keep_tree()
+        shown = -1
+        for _ in solver:
+            self._distributions = solver.distributions
+            if self._distributions is not None and self._distributions.changes > shown:
+                shown = self._distributions.changes
+                yield self.result()
+        self._distributions = solver.distributions
+        if solver.log_upper == -math.inf:
+            raise impossible(question)
+        if self._distributions is not None and self._asked:
+            yield from self._by_states(solver, self._distributions, started + limits.seconds)
+        yield self.result()
+
+    def _by_states(self, solver: Solver, known: Distributions, end: float) -> Iterator[Marginals]:
+        """Bound the sums with a state of the variables asked for set, the widest interval first."""
+        from powersum.run.inheritance import Inherited
+
+        legacy = None if solver.tree_left is None else Inherited(solver.tree_left, [])
+        whole = solver.log_lower, solver.log_upper
+        waiting = {(v, s) for v in self._asked or () for s in range(int(self.model.cardinalities[v]))}
+        while True:
+            widths = {
+                (v, s): width
+                for v, s in waiting
+                if not known.settled_variables[v] and (width := known.width(v, s)) > 0.0
+            }
+            left = end - working_time()
+            if not widths or left <= 0.0 or (self._flag is not None and self._flag.cause is not None):
+                return
+            v, s = max(widths, key=lambda place: (widths[place], place))
+            waiting.discard((v, s))
+            seconds = max(left / len(widths), LEAST_SECONDS) if left < math.inf else UNLIMITED_SECONDS
+            lower, upper = known.sums(v, whole)
+            evidence = restricted(self.question, {v: [s]})
+            found = sum_bounds(
+                self.question,
+                evidence,
+                seconds=seconds,
+                memory=self._memory,
+                interrupt=self._flag,
+                schedule=self._schedule,
+                legacy=legacy,
+            )
+            lower[s], upper[s] = max(lower[s], found[0]), min(upper[s], found[1])
+            if (upper == -math.inf).all():
+                raise impossible(self.question)
+            known.parts(v, lower, upper, whole)
+            yield self.result()
+
+    def _shown(self, known: Distributions) -> Marginals:
+        return marginals_of_states(
+            self.model, known.log_lower.copy(), known.log_upper.copy(), known.beliefs, exact=known.settled
+        )
 
 
 def impossible(question: Question) -> InputError:
@@ -149,23 +246,3 @@ def impossible(question: Question) -> InputError:
     known = question.all_evidence
     what = "the evidence has probability 0" if known else "every state of the model has probability 0"
     return InputError(f"{what}: there are no marginals")
-
-
-def _affordable(problem: Problem, order: IntArray, limits: Limits) -> CoveringTree | SingleFactors:
-    """What single numbers are read from: a covering tree, or every factor by itself where none fits the memory."""
-    from powersum.bounds.single import SingleFactors
-    from powersum.bounds.tree import CoveringTree
-
-    try:
-        return CoveringTree(problem, order, threads=limits.threads, seed=limits.seed, memory=int(limits.bytes))
-    except TooLittleMemoryError:
-        return SingleFactors(problem)
-
-
-def _of_removed(model: Model, problem: Problem) -> list[FloatArray]:
-    """For each variable its possible states, equally likely: true of one that simplification removed.
-
-    It was observed, or what is left does not depend on it.
-    """
-    states = np.split(problem.possible.astype(np.float64), np.cumsum(model.cardinalities)[:-1])
-    return [own / own.sum() for own in states[: model.n_variables]]

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
-from powersum.core.arrays import BoolArray, IntArray, starts_of
+from powersum.core.arrays import BoolArray, FloatArray, IntArray, starts_of
 from powersum.exact.elimination import Elimination
+from powersum.exact.way_down import WayDown
 from powersum.model.model import Model
 from powersum.model.rounding import elimination_error
 from powersum.prepare.problem import Problem
 
+Tell = Callable[[Problem, FloatArray, float], None]
 
-def settle_components(problem: Problem, order: IntArray, *, work: float, size: float) -> tuple[Problem, IntArray]:
+
+def settle_components(
+    problem: Problem, order: IntArray, *, work: float, size: float, tell: Tell | None = None
+) -> tuple[Problem, IntArray]:
     """The problem without the components that are easy, whose value goes into the constant, and the order that is left.
 
     Parameters
@@ -24,6 +31,9 @@ def settle_components(problem: Problem, order: IntArray, *, work: float, size: f
         Elimination order of its variables.
     work, size
         Table entries and bytes that the easy components together may take.
+    tell
+        Called with the easy components, which are all summed over, their distributions, one after another, and what
+        those add to relative errors of rounding; by default nobody wants them.
     """
     sizes = np.bincount(problem.component)
     # The largest stays: where it is easy as well, elimination of the whole has been tried before.
@@ -31,9 +41,14 @@ def settle_components(problem: Problem, order: IntArray, *, work: float, size: f
     while len(candidates):
         easy = np.isin(problem.component, candidates)
         part, part_order = part_of(problem, order, easy)
-        elimination = Elimination(part.model, part_order, part.tau)
+        elimination = Elimination(part.model, part_order, part.tau) if tell is None else WayDown(part.model, part_order)
         if elimination.work <= work and elimination.bytes <= size:
-            exact = elimination.run()
+            if isinstance(elimination, WayDown):
+                exact, beliefs = elimination.run()
+                if tell is not None and exact.log_value > -math.inf:
+                    tell(part, beliefs, elimination.log_error)
+            else:
+                exact = elimination.run()
             rest, rest_order = part_of(problem, order, ~easy)
             fixed = np.maximum(problem.fixed_states, part.restore(exact.states))
             constant = problem.log_constant + exact.log_value

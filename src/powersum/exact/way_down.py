@@ -12,7 +12,7 @@ from powersum.core.jit import compiled
 from powersum.core.speed import ELIMINATION, WAY_BACK
 from powersum.core.work_time import spend
 from powersum.exact.distributions import spread_some
-from powersum.exact.elimination import SLICE_ENTRIES, Elimination, full_domains
+from powersum.exact.elimination import SLICE_ENTRIES, Elimination, Exact, full_domains
 from powersum.exact.kernels import choice_type, new_scratch, reduce_some
 from powersum.exact.wiring import EliminationWiring
 from powersum.model.model import Model
@@ -31,6 +31,8 @@ class WayDown:
 
     Attributes
     ----------
+    up
+        The way up.
     work
         Table entries, on the way up and as many on the way back.
     bytes
@@ -40,13 +42,13 @@ class WayDown:
     """
 
     def __init__(self, model: Model, order: IntArray) -> None:
-        self._elimination = Elimination(model, order, np.ones(model.n_variables))
-        self.work, self.bytes, self.log_error = self._elimination.work, math.inf, 0.0
+        self.up = Elimination(model, order, np.ones(model.n_variables))
+        self.work, self.bytes, self.log_error = self.up.work, math.inf, 0.0
         if self.work < math.inf:
-            entries = self._elimination.entries
+            entries = self.up.entries
             # Not the sum of integers, which may leave them.
-            self.bytes = 8.0 * (float(entries.sum(dtype=np.float64)) + self._elimination.needed)
-            terms = _longest_sums(self._elimination.wiring, entries, model.cardinalities.copy())
+            self.bytes = 8.0 * (float(entries.sum(dtype=np.float64)) + self.up.needed)
+            terms = _longest_sums(self.up.wiring, entries, model.cardinalities.copy())
             self.log_error = UNIT * (terms + 8.0 * model.n_variables)
 
     @property
@@ -54,12 +56,16 @@ class WayDown:
         """What it takes, as a rule."""
         return (ELIMINATION + WAY_BACK) * self.work
 
-    def slices(self, entries: float = SLICE_ENTRIES) -> Iterator[tuple[float, FloatArray] | None]:
-        """None while it is under way, then the log of the sum and all distributions one after another.
+    def run(self) -> tuple[Exact, FloatArray]:
+        """Both ways at once."""
+        return next(found for found in self.slices(math.inf) if found is not None)
+
+    def slices(self, entries: float = SLICE_ENTRIES) -> Iterator[tuple[Exact, FloatArray] | None]:
+        """None while it is under way, then the sum and all distributions one after another.
 
         Distributions are zeros where nothing is possible.
         """
-        elimination, model = self._elimination, self._elimination.model
+        elimination, model = self.up, self.up.model
         wiring, domains = elimination.wiring, full_domains(model)
         n = len(elimination.entries)
         places = np.cumsum(elimination.entries) - elimination.entries
@@ -108,7 +114,7 @@ class WayDown:
                 )
                 spend(WAY_BACK * min(entries, self.work))
                 yield None
-        yield value, beliefs
+        yield Exact(value, np.full(model.n_variables, -1, dtype=np.int64)), beliefs
 
 
 @compiled

@@ -24,6 +24,7 @@ from powersum.prepare.proof import Ground, Proof, Prover, Step
 
 if TYPE_CHECKING:
     from powersum.bounds.tree.rebuilding import Saved
+    from powersum.run.distributions import Distributions
 
 IMPOSSIBLE_REASON = "Nothing has positive probability: zeros and evidence exclude every state."
 
@@ -135,6 +136,9 @@ class Board:
         Original states of an assignment that was found elsewhere, until somebody has evaluated it here.
     stage
         How many stages of work have ended.
+    wants_distributions, distributions
+        Whether the distributions of all variables are wanted beside the sum; what is known of them, once there is
+        something.
     """
 
     def __init__(self, n_variables: int) -> None:
@@ -157,6 +161,8 @@ class Board:
         self.tree_left: Callable[[], Saved] | None = None
         self.heard: IntArray | None = None
         self.stage = 0
+        self.wants_distributions = False
+        self.distributions: Distributions | None = None
         self._proof, self._provable = Proof((), math.inf), math.inf
         self._draft: Prover | None = None
         self._draftable = math.inf
@@ -174,6 +180,11 @@ class Board:
         """The best value known here or elsewhere, without the problem's constant."""
         log_floor = self.log_floor - problem.log_constant
         return log_floor if self.incumbent is None else max(self.incumbent.log_value, log_floor)
+
+    @property
+    def settled(self) -> bool:
+        """False where distributions are wanted and not all of them are exact."""
+        return not self.wants_distributions or (self.distributions is not None and self.distributions.settled)
 
     @property
     def contradicted(self) -> bool:
@@ -309,8 +320,8 @@ class Board:
         self.log_upper, self._check, self.proven = -math.inf, None, True
 
     def prove(self, reason: str) -> None:
-        """What is known is the answer; notes about bounds no longer apply."""
-        self.proven, self.reason, self.notes = True, reason, ()
+        """What is known is the answer; notes about bounds no longer apply. Distributions may still be wanted."""
+        self.proven, self.reason, self.notes = self.settled, reason, ()
 
     def give_up(self, reason: str) -> None:
         """Nothing more can be done."""

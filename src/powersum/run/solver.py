@@ -32,6 +32,7 @@ from powersum.run.tuning import DEFAULT_SCHEDULE, Schedule
 if TYPE_CHECKING:
     from powersum.bounds.tree.rebuilding import Saved
     from powersum.exact.small import SmallElimination
+    from powersum.run.distributions import Distributions
     from powersum.run.inheritance import Legacy
     from powersum.run.workers.task import Lender
 
@@ -308,6 +309,19 @@ class Solver:
         """Leave the best tree behind when the run is over: ``tree_left``, None where there was none."""
         self._board.keeps_tree = True
 
+    def keep_distributions(self) -> None:
+        """Find the distributions of all variables, too, where everything is summed; to be told before the work begins.
+
+        The run goes on until all of them are exact.
+        """
+        self._small = None
+        self._board.wants_distributions = True
+
+    @property
+    def distributions(self) -> Distributions | None:
+        """What is known of the distributions; None before there is anything."""
+        return self._board.distributions
+
     def lend_by(self, lender: Lender) -> None:
         """Have others work on boxes that are split; to be told before the work begins."""
         self._lender = lender
@@ -376,7 +390,7 @@ class Solver:
         elif (
             board.proven
             # First bounds that meet have no proof yet, and no option has been looked at: that is up to the work.
-            or (board.incumbent is not None and board.gap <= max(self._options["gap"], SAME))
+            or (board.incumbent is not None and board.settled and board.gap <= max(self._options["gap"], SAME))
             or (clock.spent >= clock.limit and not board.resuming)
         ):
             self._finish()

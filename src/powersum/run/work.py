@@ -30,6 +30,7 @@ from powersum.prepare.simplify import simplified
 from powersum.prepare.sizes import order_sizes, question_sizes
 from powersum.run.board import Board
 from powersum.run.certificate import ground_of
+from powersum.run.distributions import Distributions
 from powersum.run.inheritance import Legacy
 from powersum.run.memory_shares import MemoryShares
 from powersum.run.proofs import by_contradiction, by_corner, by_elimination
@@ -72,7 +73,8 @@ def work(
 
     ``resumed`` is what an earlier run has left, and ``lender`` knows others who have time for boxes.
     """
-    problem = simplified(question)
+    # Barren variables, which a sum can do without, have distributions, too.
+    problem = simplified(question, barren=not board.wants_distributions)
     board.sizes = question_sizes(question, problem)
     if certificate:
         board.ground = ground_of(question, problem)
@@ -80,6 +82,8 @@ def work(
         board.impossible(by_contradiction)
         yield
         return
+    if board.wants_distributions:
+        board.distributions = Distributions(problem, question.model.cardinalities)
     if problem.model.n_variables == 0:
         nothing = np.zeros(0, dtype=np.int64)
         board.offer_exact(problem, 0.0, 0.0, nothing, "Simplification alone gave the exact value.", by_elimination)
@@ -137,6 +141,10 @@ def work(
         on = partial(conditioning.promising, schedule.hopeful_conditioning, late)
         settled = yield from first_try(conditioning, seconds, task, on)
     if settled:
+        return
+    if board.wants_distributions and fits and elimination.seconds < schedule.late_elimination * clock.left:
+        # Nothing else has exact distributions of what is in one piece.
+        yield from exhaust(elimination, clock, schedule.slice)
         return
 
     def try_late(order: IntArray) -> None:

@@ -16,9 +16,10 @@ context's bound that the tree gives to the arc) times what its children stand fo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from powersum.bounds.tree.look_up import Heuristic
 from powersum.core import work_time as time
@@ -26,6 +27,7 @@ from powersum.core.arrays import BoolArray, FloatArray, IntArray
 from powersum.core.progress import Progress
 from powersum.core.speed import ARC
 from powersum.model.model import Model
+from powersum.sums.by_state import StateSums, root_bounds, state_sums
 from powersum.sums.kernels import ROUND_UP, TINIEST, Numbers, Ratios, add_up, drop, extend, hand_over
 from powersum.sums.wiring import Bucket, Handover, buckets_of, key_of, ratios_of
 
@@ -58,8 +60,16 @@ class Recorded(NamedTuple):
     settled: bool = False
 
 
+class States(NamedTuple):
+    """A variable, its number of states, and the state that each arc sets it to."""
+
+    variable: int
+    cardinality: int
+    states: NDArray[Any]
+
+
 @dataclass(slots=True)
-class _Arcs:
+class Arcs:
     """Extensions of a bucket's contexts, in the order of the contexts: what the sum is made of.
 
     An arc is longer than one variable where the buckets between have one child each and nothing to sum: three arcs of
@@ -73,6 +83,8 @@ class _Arcs:
     """Sum of the ratios of each context's arcs that are not among these."""
     targets: list[Numbers]
     """For each child the number of the context that an arc leads to."""
+    set_to: list[States]
+    """For each variable that the arcs set, their states; empty where no sums by state are wanted."""
 
 
 @dataclass(slots=True)
@@ -81,7 +93,7 @@ class _Contexts:
 
     keys: IntArray
     shares: FloatArray
-    arcs: _Arcs | None = None
+    arcs: Arcs | None = None
     """Where no two arcs of the parent lead to the same context: these arcs, one for each context, to be made longer."""
 
 
@@ -100,6 +112,8 @@ class PartialSum:
         A possible state of each variable, if one is known: its contexts are always kept, so that something is.
     record
         How many states of contexts, in all, may be remembered of a pass, for a certificate; none unless given.
+    by_state
+        Whether each pass bounds the sums with each state set, too.
 
     Attributes
     ----------
@@ -113,6 +127,8 @@ class PartialSum:
         Contexts of less than this share of the sum are dropped at present.
     recorded
         The largest pass of which everything was remembered; None before there is one.
+    state_sums
+        Of the latest pass, for each component the sums with each state set.
     n_arcs, n_stored, n_dropped
         Size of the latest pass: arcs followed, arcs that were in memory at its end, and contexts dropped.
     """
@@ -126,10 +142,14 @@ class PartialSum:
         given: IntArray | None = None,
         anchor: IntArray | None = None,
         record: float = 0.0,
+        by_state: bool = False,
     ) -> None:
         self._log_values = model.log_values
+        self._by_state = by_state
+        self.state_sums: list[StateSums] = []
         self._ratios = ratios_of(heuristic)
         self._buckets, self._constant = buckets_of(model, heuristic)
+        self._tree_roots = root_bounds(heuristic, self._buckets, log_upper, self._constant) if by_state else None
         self._given = np.full(model.n_variables, -1, dtype=np.int64) if given is None else given
         self._anchor = anchor
         self._room = record
@@ -158,9 +178,9 @@ class PartialSum:
         self._depth = 0
         self._waiting: dict[int, _Contexts] = {}
         self._seen: list[IntArray] = []
-        self._roots: list[Bucket] = []
+        self._roots: list[int] = []
         self._left = self._room
-        self._arcs: list[_Arcs | None] = []
+        self._arcs: list[Arcs | None] = []
         self.n_arcs = self.n_stored = self.n_dropped = 0
 
     def run(self, deadline: float) -> Progress:
@@ -179,7 +199,8 @@ class PartialSum:
         log_value = log_sum + self._constant
         if self._room > 0.0 and not self.n_dropped and self._room - self._left <= MOST_SETTLED:
             whole = [np.zeros((1, 1), dtype=np.int64) for _ in self._roots]
-            self.recorded = Recorded(self._roots, whole, log_value, log_value, settled=True)
+            roots = [self._buckets[depth] for depth in self._roots]
+            self.recorded = Recorded(roots, whole, log_value, log_value, settled=True)
         elif len(self._seen) == len(self._buckets):
             self.recorded = Recorded(self._buckets, self._seen, log_value, log_ratio + self._tree_upper)
         self.log_lower = max(self.log_lower, log_sum + self._constant)
@@ -208,7 +229,7 @@ class PartialSum:
         if contexts is None:
             # The last eliminated variable of a component: its message is a number.
             contexts = _Contexts(np.zeros((1, 1), dtype=np.int64), np.ones(1))
-            self._roots.append(bucket)
+            self._roots.append(self._depth)
         self._left -= len(contexts.keys) * len(bucket.key_variables)
         if self._left > 0.0:
             self._seen.append(contexts.keys)
@@ -239,7 +260,9 @@ class PartialSum:
         numbers, states, shares = numbers[:n_arcs], states[:n_arcs], shares[:n_arcs]
         # One child after the other: what leads nowhere by one of them does not count for the next.
         led = [self._hand_over(child, contexts.keys, numbers, states, shares) for child in bucket.children]
-        arcs = _Arcs(numbers, values[:n_arcs], ratios[:n_arcs], np.zeros(len(contexts.keys), dtype=np.float32), led)
+        none_yet = np.zeros(len(contexts.keys), dtype=np.float32)
+        set_to = [_states(bucket, states)] if self._by_state else []
+        arcs = Arcs(numbers, values[:n_arcs], ratios[:n_arcs], none_yet, led, set_to)
         if contexts.arcs is not None:
             arcs = _longer(contexts.arcs, arcs)
         arcs = _closed_up(arcs, shares > 0.0)
@@ -297,44 +320,59 @@ class PartialSum:
         """Sum all arcs, from the first eliminated variable to the last: the log, and that of the upper ratio."""
         log_sums: dict[int, FloatArray] = {}
         upper_ratios: dict[int, FloatArray] = {}
+        every_arc = self._arcs.copy() if self._by_state else []
         for depth in range(len(self._buckets) - 1, -1, -1):
+            children = [handover.child for handover in self._buckets[depth].children]
             arcs = self._arcs.pop()
             if arcs is None:
-                child = self._buckets[depth].children[0].child
-                log_sums[depth], upper_ratios[depth] = log_sums.pop(child), upper_ratios.pop(child)
-                continue
-            values, ratios = arcs.values, arcs.ratios.astype(np.float64)
-            for handover, targets in zip(self._buckets[depth].children, arcs.targets, strict=True):
-                values = values + log_sums.pop(handover.child)[targets]
-                ratios *= upper_ratios.pop(handover.child)[targets]
-            log_sums[depth] = np.full(len(arcs.dropped), -np.inf)
-            upper_ratios[depth] = arcs.dropped.astype(np.float64)
-            add_up(arcs.contexts, values, ratios, log_sums[depth], upper_ratios[depth])
-            np.minimum(upper_ratios[depth], 1.0, out=upper_ratios[depth])
-        # What nobody took is the message of a component.
-        log_sum = float(sum(sums[0] for sums in log_sums.values()))
+                log_sums[depth], upper_ratios[depth] = log_sums[children[0]], upper_ratios[children[0]]
+            else:
+                values, ratios = arcs.values, arcs.ratios.astype(np.float64)
+                for child, targets in zip(children, arcs.targets, strict=True):
+                    values = values + log_sums[child][targets]
+                    ratios *= upper_ratios[child][targets]
+                log_sums[depth] = np.full(len(arcs.dropped), -np.inf)
+                upper_ratios[depth] = arcs.dropped.astype(np.float64)
+                add_up(arcs.contexts, values, ratios, log_sums[depth], upper_ratios[depth])
+                np.minimum(upper_ratios[depth], 1.0, out=upper_ratios[depth])
+            if not self._by_state:
+                for child in children:
+                    del log_sums[child], upper_ratios[child]
+        if self._tree_roots is not None:
+            self.state_sums = state_sums(
+                self._buckets, self._roots, every_arc, log_sums, upper_ratios, self._tree_roots
+            )
         with np.errstate(divide="ignore"):
-            return log_sum, float(sum(np.log(ratios[0]) for ratios in upper_ratios.values()))
+            log_ratio = sum(float(np.log(upper_ratios[root][0])) for root in self._roots)
+        return sum(float(log_sums[root][0]) for root in self._roots), log_ratio
 
 
-def _longer(before: _Arcs, after: _Arcs) -> _Arcs:
+def _states(bucket: Bucket, states: Numbers) -> States:
+    """The states that arcs set a bucket's variable to, in as few bytes as they need."""
+    return States(bucket.variable, bucket.cardinality, states.astype(np.min_scalar_type(bucket.cardinality - 1)))
+
+
+def _longer(before: Arcs, after: Arcs) -> Arcs:
     """The arcs after arcs that lead to one context each, as arcs from where those begin."""
     at = after.contexts
     ratios = np.maximum(before.ratios[at] * after.ratios * ROUND_UP, TINIEST).astype(np.float32)
-    return _Arcs(before.contexts[at], before.values[at] + after.values, ratios, before.dropped, after.targets)
+    set_to = [own._replace(states=own.states[at]) for own in before.set_to] + after.set_to
+    return Arcs(before.contexts[at], before.values[at] + after.values, ratios, before.dropped, after.targets, set_to)
 
 
-def _closed_up(arcs: _Arcs, kept: BoolArray) -> _Arcs:
+def _closed_up(arcs: Arcs, kept: BoolArray) -> Arcs:
     """Only the arcs to keep; what the others had is counted as dropped."""
     if kept.all():
         # Copies, for these may be the beginnings of larger arrays.
-        return _Arcs(arcs.contexts.copy(), arcs.values.copy(), arcs.ratios.copy(), arcs.dropped, arcs.targets)
+        copies = arcs.contexts.copy(), arcs.values.copy(), arcs.ratios.copy()
+        return Arcs(*copies, arcs.dropped, arcs.targets, arcs.set_to)
     at, gone = np.flatnonzero(kept), np.flatnonzero(~kept)
     more = np.bincount(arcs.contexts[gone], arcs.ratios[gone], minlength=len(arcs.dropped))
-    return _Arcs(
+    return Arcs(
         arcs.contexts[at],
         arcs.values[at],
         arcs.ratios[at],
         (ROUND_UP * (arcs.dropped + more)).astype(np.float32),
         [targets[at] for targets in arcs.targets],
+        [own._replace(states=own.states[at]) for own in arcs.set_to],
     )

@@ -33,6 +33,9 @@ LITTLE = 0.1
 BYTES_PER_ARC = 40.0
 """What a stored arc takes in memory, with the working memory of the largest buckets."""
 
+BYTES_BY_STATE = 80.0
+"""The same where sums by state are wanted: states of arcs and what their contexts stand for are kept to the end."""
+
 STEEPEST, FLATTEST = 1.0, 0.4
 """How the number of arcs follows the least share, at most and at least: the power of its inverse."""
 
@@ -48,7 +51,7 @@ class SumPasses:
         Bytes that passes may take.
     first_share
         Least share of the first pass.
-    given, anchor, record
+    given, anchor, record, by_state
         As in :class:`~powersum.sums.partial_sum.PartialSum`.
 
     Attributes
@@ -69,13 +72,16 @@ class SumPasses:
         given: IntArray | None = None,
         anchor: IntArray | None = None,
         record: float = 0.0,
+        by_state: bool = False,
     ) -> None:
         # What tightening needed beside the tables makes room for the copy of them that is made here.
         tree.best_tree.rest()
         heuristic, log_upper = heuristic_of(tree.best_tree, problem, sums=True)
-        self.sum = PartialSum(problem.model, heuristic, log_upper, given=given, anchor=anchor, record=record)
+        self.sum = PartialSum(
+            problem.model, heuristic, log_upper, given=given, anchor=anchor, record=record, by_state=by_state
+        )
         self.share = first_share
-        self._most_stored = max(int((memory - self.sum.bytes) / BYTES_PER_ARC), 1000)
+        self._most_stored = max(int((memory - self.sum.bytes) / (BYTES_BY_STATE if by_state else BYTES_PER_ARC)), 1000)
         self._next = first_share
         self._power = STEEPEST
         self._under_way = False

@@ -23,6 +23,7 @@ from powersum.app.cli.files import (
     read_question,
 )
 from powersum.app.cli.progress import announce_compilation
+from powersum.core.machine import budget_of
 from powersum.model.keys import Place
 from powersum.model.question import shortened
 
@@ -50,9 +51,9 @@ def marginals_command(
     A probability that is not known exactly is printed from both sides: it is never below the one nor above the other.
     """
     # Imported here, for it loads what other commands do not need.
-    from powersum.api.marginals import DEFAULT_MEMORY, marginals
+    from powersum.api.marginals import marginals
 
-    limits = limits_of(time_limit=time_limit, memory=DEFAULT_MEMORY if memory is None else memory, seed=seed)
+    limits = limits_of(time_limit=time_limit, memory=budget_of(memory), seed=seed)
     announce_compilation(quiet=False)
     question, hints = read_question(
         model,
@@ -74,7 +75,5 @@ def marginals_command(
     print_notes(hints)
     of_what = "" if shown is None else f" of {shortened([question.model.name(v) for v in shown])}"
     print_question(f"marginals{of_what}{question.given}", sys.stdout)
-    found = marginals(
-        question.model, question.all_evidence, of=shown, time_limit=time_limit, memory=limits.bytes, seed=seed
-    )
+    found = marginals(question.model, question.all_evidence, of=shown, time_limit=time_limit, memory=memory, seed=seed)
     print(found.table(shown))

@@ -36,7 +36,14 @@ class Components:
         """Eliminate them, in one turn: what is easy is quick."""
         del deadline
         if self.problem.n_components > 1:
-            self.problem, self.order = settle_components(self.problem, self.order, work=self._entries, size=self._size)
+            known = self._board.distributions
+            self.problem, self.order = settle_components(
+                self.problem,
+                self.order,
+                work=self._entries,
+                size=self._size,
+                tell=None if known is None else known.exact,
+            )
             if not self.problem.feasible:
                 rest = self.problem
                 self._board.impossible(lambda ground: by_easy_components(ground, rest))

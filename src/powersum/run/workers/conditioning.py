@@ -10,6 +10,7 @@ from powersum.core import work_time as time
 from powersum.core.arrays import IntArray
 from powersum.core.progress import Progress
 from powersum.core.speed import COUNTING_NODE
+from powersum.exact.circuit import distributions
 from powersum.exact.count_proof import conditioning_arrays
 from powersum.exact.counting import LEAST_BYTES, Counting, worth_counting
 from powersum.run.proofs import by_conditioning, by_conditioning_given
@@ -84,6 +85,7 @@ class Conditioning:
                 memory=task.shares.conditioning,
                 given=self._given,
                 log=task.board.ground is not None,
+                circuit=task.board.wants_distributions,
             )
         return True
 
@@ -122,6 +124,11 @@ class Conditioning:
                 step = by_conditioning_given(board.ground, problem, arrays, board.states)
                 board.offer_below(problem, log_value, log_error, [step])
             return
+        if board.distributions is not None:
+            down = distributions(counting.circuit, problem.model.cardinalities)
+            if down is not None:
+                beliefs, more = down
+                board.distributions.exact(problem, beliefs, more + 4.0 * log_error)
         nothing = np.full(len(task.is_max), -1, dtype=np.int64)
         reason = f"Conditioning with caching, {counting.nodes} nodes."
         board.offer_exact(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from powersum.core import work_time as time
 from powersum.core.arrays import IntArray
 from powersum.core.progress import Progress
+from powersum.core.speed import ELIMINATION, WAY_BACK
 from powersum.exact.elimination import Elimination, Exact
+from powersum.exact.way_down import WayDown
 from powersum.model.rounding import elimination_error
 from powersum.prepare.problem import Problem
 from powersum.run.board import Board
@@ -36,17 +39,19 @@ class ExactElimination:
 
     def __init__(self, problem: Problem, order: IntArray, board: Board, *, cost: float) -> None:
         self._problem, self._order, self._board = problem, order, board
-        self._elimination = Elimination(problem.model, order, problem.tau)
+        self._down = WayDown(problem.model, order) if board.wants_distributions else None
+        self._elimination = Elimination(problem.model, order, problem.tau) if self._down is None else self._down.up
         self._slices: Iterator[Exact | None] | None = None
         self.width = self._elimination.width
         self.log2_entries = self._elimination.log2_entries
-        self.bytes = self._elimination.bytes
-        self.seconds = self._elimination.work * cost
+        self.bytes, self.seconds = self._elimination.bytes, self._elimination.work * cost
+        if self._down is not None:
+            self.bytes, self.seconds = self._down.bytes, self.seconds * (1.0 + WAY_BACK / ELIMINATION)
 
     def run(self, deadline: float) -> Progress:
         """Go on until the deadline, some table entries at a time; the memory is taken at the first call."""
         if self._slices is None:
-            self._slices = self._elimination.slices()
+            self._slices = self._elimination.slices() if self._down is None else self._up_and_down(self._down)
         while True:
             exact = next(self._slices)
             if exact is not None:
@@ -65,3 +70,15 @@ class ExactElimination:
         )
         self._slices = None
         return Progress.DONE
+
+    def _up_and_down(self, down: WayDown) -> Iterator[Exact | None]:
+        """The same with the distributions of all variables, which are told to the board before the value is."""
+        for found in down.slices():
+            if found is None:
+                yield None
+                continue
+            exact, beliefs = found
+            known = self._board.distributions
+            if known is not None and exact.log_value > -math.inf:
+                known.exact(self._problem, beliefs, down.log_error)
+            yield exact

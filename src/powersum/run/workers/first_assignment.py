@@ -78,7 +78,10 @@ class FirstAssignment:
         """Evaluate what was found; whether its sum is too wide decides how lower bounds are found from now on."""
         task, evaluator = self._task, self._evaluator
         maximises = bool(evaluator.is_max.any())
-        value = evaluator.value(np.where(evaluator.is_max, states, -1), self._affordable_entries())
+        # An evaluation gives no distributions.
+        value = TOO_WIDE
+        if not task.board.wants_distributions:
+            value = evaluator.value(np.where(evaluator.is_max, states, -1), self._affordable_entries())
         if value < TOO_WIDE:
             if maximises:
                 self._local.suggest(decoded)

@@ -15,7 +15,7 @@ from powersum.run.proofs import by_sums, by_sums_given
 from powersum.run.workers.local_search import LocalSearch
 from powersum.run.workers.task import Task
 from powersum.run.workers.tightening import Tightening
-from powersum.sums.partial_sum import Recorded
+from powersum.sums.partial_sum import PartialSum, Recorded
 from powersum.sums.passes import SumPasses
 
 RECORD, RECORD_RATE = 2e7, 4e6
@@ -81,6 +81,7 @@ class PartialSums:
             given=self._given,
             anchor=self.possible if self._given is None else None,
             record=min(RECORD, RECORD_RATE * task.clock.limit) if task.board.ground is not None else 0.0,
+            by_state=task.board.wants_distributions,
         )
         self._recorded, self._tree = None, tree
         return True
@@ -102,11 +103,19 @@ class PartialSums:
         nothing = np.full(len(task.is_max), -1, dtype=np.int64)
         task.board.offer_lower(task.problem, passes.sum.log_lower, error, nothing)
         task.board.offer_upper(task.problem, passes.sum.log_upper, error)
+        self._tell(passes.sum)
         self._prove(passes.sum.recorded, error)
         if passes.sum.exact:
             task.board.prove("Every term that is not zero was summed.")
             return Progress.DONE
         return Progress.MORE
+
+    def _tell(self, found: PartialSum) -> None:
+        """Bounds on distributions, of a pass that has ended since the last time."""
+        sums, found.state_sums = found.state_sums, []
+        known = self._task.board.distributions
+        if known is not None:
+            known.within(self._task.problem, sums)
 
     def _prove(self, recorded: Recorded | None, error: float) -> None:
         """Hand over the proof of a new pass of which all was recorded, if a certificate is wanted."""

@@ -11,6 +11,7 @@ from typing import Protocol
 from powersum.bounds.affordable import affordable, decomposed_bytes, decomposed_first, in_time
 from powersum.bounds.gdd import GDD
 from powersum.bounds.protocol import Provable, Tightener
+from powersum.bounds.single import SingleFactors
 from powersum.bounds.tree.covering_tree import CoveringTree
 from powersum.bounds.tree.orders import Orders
 from powersum.bounds.tree.race import Outlook
@@ -213,6 +214,9 @@ class Tightening:
                 self._local.suggest(bound.decode())
         self._lead(self._tree)
         self._present = None
+        known = self._task.board.distributions
+        if known is not None and isinstance(self._best, CoveringTree | SingleFactors):
+            known.guess(self._task.problem, self._best.beliefs())
 
     def _lead(self, tree: CoveringTree | None) -> None:
         """Let local search draw its starts from a tree, unless that takes long or a bound so far off leads nowhere."""
