@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import pairwise
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
+from powersum.api.joint import Joint, numbers
 from powersum.core.arrays import BoolArray, FloatArray
 from powersum.core.errors import InputError
 from powersum.model.interval import Interval
+from powersum.model.keys import as_text
 from powersum.model.model import Model, StateKey, VariableKey
-from powersum.run.distributions import BACKWARD, sides_of
+from powersum.model.simplex import Sides, entropy, expected
+from powersum.run.distributions import BACKWARD, exactly_known, sides_of
 
 MOST_ROWS = 60
 """Longer tables are cut when they are printed."""
@@ -42,6 +45,23 @@ class Distribution(Mapping[StateKey, Interval]):
     def __len__(self) -> int:
         return len(self.log_lower)
 
+    def entropy(self) -> Sides:
+        """The entropy, in nats, from both sides."""
+        return entropy(*self._sides())
+
+    def expected(self, values: Any) -> Sides:
+        """The expected value of numbers, one for each state, from both sides."""
+        return expected(*self._sides(), numbers(values, self.log_lower.shape))
+
+    @property
+    def exact(self) -> bool:
+        """True where the probability of every state is known exactly."""
+        return bool(exactly_known(self.log_lower, self.log_upper).all())
+
+    def _sides(self) -> tuple[FloatArray, FloatArray]:
+        found = [self.at(state) for state in range(len(self))]
+        return np.array([one.lower for one in found]), np.array([one.upper for one in found])
+
     def __repr__(self) -> str:
         inner = ", ".join(f"{label}: {self.at(state)}" for state, label in enumerate(self))
         return f"<{self.model.name(self.variable)}: {inner}>"
@@ -62,6 +82,8 @@ class Marginals(Mapping[str, Distribution]):
         estimate. File formats that need single numbers have them from here.
     exact
         True where all distributions are known exactly.
+    joints
+        Joint distributions that were asked for, by variables: ``m["a", "b"]["yes", "no"]``.
     """
 
     model: Model
@@ -69,13 +91,35 @@ class Marginals(Mapping[str, Distribution]):
     log_upper: tuple[FloatArray, ...]
     beliefs: tuple[FloatArray, ...]
     exact: bool
+    joints: Mapping[tuple[int, ...], Joint] = field(default_factory=dict)
 
-    def __getitem__(self, key: VariableKey) -> Distribution:
+    @overload
+    def __getitem__(self, key: VariableKey) -> Distribution: ...
+
+    @overload
+    def __getitem__(self, key: tuple[VariableKey, ...]) -> Joint: ...
+
+    def __getitem__(self, key: VariableKey | tuple[VariableKey, ...]) -> Distribution | Joint:
+        if isinstance(key, tuple):
+            group = tuple(self.model.variable(one, argument="variable") for one in key)
+            if group not in self.joints:
+                raise InputError(f"the joint distribution of {as_text(key)} was not asked for: give it in of")
+            return self.joints[group]
         return self.at(self.model.variable(key, argument="variable"))
 
     def at(self, place: int) -> Distribution:
         """The distribution of the variable at a place, counted from 0."""
         return Distribution(self.model, place, self.log_lower[place], self.log_upper[place])
+
+    def without_joints(self, model: Model, groups: Sequence[tuple[int, ...]]) -> Marginals:
+        """The same about a model without the last variables, which stand for groups: their joint distributions."""
+        n = model.n_variables
+        joints = {}
+        for v, group in enumerate(groups, start=n):
+            shape = tuple(int(model.cardinalities[one]) for one in group)
+            sides = [own[v].reshape(shape) for own in (self.log_lower, self.log_upper, self.beliefs)]
+            joints[group] = Joint(model, group, *sides)
+        return Marginals(model, self.log_lower[:n], self.log_upper[:n], self.beliefs[:n], self.exact, joints)
 
     def __iter__(self) -> Iterator[str]:
         return (self.model.name(variable) for variable in range(len(self)))

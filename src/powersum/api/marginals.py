@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from powersum.api.distribution import Distribution, Marginals, known_marginals, marginals_of_states
+from powersum.api.joint import Group, Joint, asked_variables, with_joints
 from powersum.core.clock import working_time
 from powersum.core.errors import InputError
 from powersum.core.interrupt import Interrupt, as_interrupts, interruptible
 from powersum.core.machine import default_memory
 from powersum.core.memory import LEAST_MEMORY, bytes_held
 from powersum.exact.small import small_elimination
-from powersum.model.keys import listed
 from powersum.model.limits import Limits
 from powersum.model.model import VariableKey
 from powersum.model.question import EvidenceLike, ModelLike, Question, function_of
@@ -27,7 +27,7 @@ from powersum.run.tuning import DEFAULT_SCHEDULE, Schedule
 if TYPE_CHECKING:
     from powersum.run.distributions import Distributions
 
-__all__ = ["Distribution", "MarginalSolver", "Marginals", "marginals"]
+__all__ = ["Distribution", "Joint", "MarginalSolver", "Marginals", "marginals"]
 
 WHOLE = 0.5
 """Share of the time for all variables together, where some are asked for: then their states are set one by one."""
@@ -41,7 +41,7 @@ def marginals(
     model: ModelLike,
     evidence: EvidenceLike | None = None,
     *,
-    of: Iterable[VariableKey] | None = None,
+    of: Iterable[VariableKey | Sequence[VariableKey]] | None = None,
     time_limit: float | None = 10.0,
     memory: float | str | None = None,
     threads: int = 1,
@@ -60,7 +60,7 @@ def marginals(
         The model or the path of its file, and observed states or likelihoods, as in :func:`powersum.solve`.
     of
         Variables to spend the time on where an exact answer does not fit: half of it goes into sums with their states
-        set, the widest interval first.
+        set, the widest interval first. A tuple of variables asks for their joint distribution: ``[("a", "b"), "c"]``.
     time_limit
         Seconds for all that; Ctrl-C ends it early, with the intervals found until then.
     memory
@@ -115,7 +115,7 @@ class MarginalSolver:
         model: ModelLike,
         evidence: EvidenceLike | None = None,
         *,
-        of: Iterable[VariableKey] | None = None,
+        of: Iterable[VariableKey | Sequence[VariableKey]] | None = None,
         time_limit: float | None = 10.0,
         memory: float | str | None = None,
         threads: int = 1,
@@ -124,9 +124,19 @@ class MarginalSolver:
     ) -> None:
         budget = default_memory() if memory is None else memory
         limits = Limits(time_limit=time_limit, memory=budget, threads=threads, seed=seed)
-        self.question = Question.of(model, evidence=evidence, limits=limits)
-        self.model = self.question.model
-        self._asked = None if of is None else [self.model.variable(key, argument="of") for key in listed(of, "of")]
+        question = Question.of(model, evidence=evidence, limits=limits)
+        self.model = question.model
+        groups: list[Group] = []
+        single: list[int] = []
+        if of is not None:
+            single, groups = asked_variables(self.model, of)
+        self._groups = groups
+        self._asked = None
+        if of is not None:
+            self._asked = [*single, *range(self.model.n_variables, self.model.n_variables + len(self._groups))]
+        if self._groups:
+            question = Question.of(with_joints(self.model, self._groups), evidence=question.all_evidence, limits=limits)
+        self.question = question
         self._beside = memory is not None
         """Whether the memory is that for tables; a solver is given the bytes for the whole process."""
         self._memory = limits.bytes
@@ -144,7 +154,7 @@ class MarginalSolver:
         if self._distributions is not None:
             self._found = self._shown(self._distributions)
         if self._found is None:
-            sizes = self.model.cardinalities
+            sizes = self.question.model.cardinalities
             possible = np.ones(int(sizes.sum()), dtype=np.bool_)
             starts = np.cumsum(sizes) - sizes
             for v, state in self.question.evidence.states.items():
@@ -153,18 +163,18 @@ class MarginalSolver:
             beliefs = possible / np.repeat(number, sizes)
             upper = np.where(possible, 0.0, -math.inf)
             lower = np.where(beliefs == 1.0, 0.0, -math.inf)
-            self._found = marginals_of_states(self.model, lower, upper, beliefs, exact=False)
-        return self._found
+            self._found = marginals_of_states(self.question.model, lower, upper, beliefs, exact=False)
+        return self._found.without_joints(self.model, self._groups) if self._groups else self._found
 
     def __iter__(self) -> Iterator[Marginals]:
-        question, model = self.question, self.model
+        question, model = self.question, self.question.model
         small = small_elimination(*question.observed, question.query.weights, barren=False)
         if small is not None and small.entries * self._schedule.elimination_cost < self._schedule.quick:
             known = small.marginals()
             if known is None:
                 raise impossible(question)
             self._found = known_marginals(model, *known, small.tables.log_error)
-            yield self._found
+            yield self.result()
             return
         # What compiled modules take is held when the work begins.
         import powersum.run.work  # noqa: F401
@@ -205,7 +215,7 @@ class MarginalSolver:
 
         legacy = None if solver.tree_left is None else Inherited(solver.tree_left, [])
         whole = solver.log_lower, solver.log_upper
-        waiting = {(v, s) for v in self._asked or () for s in range(int(self.model.cardinalities[v]))}
+        waiting = {(v, s) for v in self._asked or () for s in range(int(self.question.model.cardinalities[v]))}
         while True:
             widths = {
                 (v, s): width
@@ -237,7 +247,7 @@ class MarginalSolver:
 
     def _shown(self, known: Distributions) -> Marginals:
         return marginals_of_states(
-            self.model, known.log_lower.copy(), known.log_upper.copy(), known.beliefs, exact=known.settled
+            self.question.model, known.log_lower.copy(), known.log_upper.copy(), known.beliefs, exact=known.settled
         )
 
 

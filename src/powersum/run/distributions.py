@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from powersum.bounds.protocol import FAULT
-from powersum.core.arrays import FloatArray, IntArray, starts_of
+from powersum.core.arrays import BoolArray, FloatArray, IntArray, starts_of
 from powersum.model.interval import SAME
 from powersum.model.rounding import UNIT, elimination_error
 from powersum.prepare.problem import Problem
@@ -210,6 +210,12 @@ class Distributions:
         """The place of each state of a problem's variables."""
         sizes = np.diff(problem.kept_state_starts)
         return np.asarray(np.repeat(self.starts[problem.variables], sizes) + problem.kept_states, dtype=np.int64)
+
+
+def exactly_known(log_lower: FloatArray, log_upper: FloatArray) -> BoolArray:
+    """Which probabilities are one number, or too small for a double."""
+    same = log_upper - np.maximum(log_lower, -1e300) <= SAME
+    return np.asarray(same | (log_upper <= np.log(10.0 * UNDERFLOW)))
 
 
 def sides_of(beliefs: FloatArray, error: float) -> tuple[FloatArray, FloatArray]:
