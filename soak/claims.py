@@ -170,7 +170,7 @@ def wrong_marginals(found: ps.Marginals, truth: Truth) -> Iterator[str]:
             yield f"marginals: of variable {v} {belief.tolist()} is no distribution"
         elif v in truth.observed and not np.array_equal(belief, right):
             yield f"marginals: of observed variable {v} it is {belief.tolist()}"
-        elif found.exact and not np.abs(belief - right).max() <= CLOSE:
+        elif found.exact and not np.abs(belief - right).max() <= SAME:
             yield f"marginals: of variable {v} it is {belief.tolist()}, the truth {right.tolist()}"
         # The sides hold whether or not anything is exact; the truth has rounding of its own.
         lower, upper = np.exp(found.log_lower[v]), np.exp(found.log_upper[v])

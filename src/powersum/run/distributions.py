@@ -104,9 +104,15 @@ class Distributions:
         """Bounds on the sums with each state of one original variable set, and on the sum of everything."""
         places = slice(int(self.starts[variable]), int(self.starts[variable + 1]))
         lower, upper = shares_of_parts(log_lower, log_upper, whole, np.array([len(log_lower)]))
-        self.log_lower[places] = np.maximum(self.log_lower[places], lower)
-        self.log_upper[places] = np.minimum(self.log_upper[places], upper)
-        self._agree()
+        self._tighten(places, lower, upper)
+        self.agree()
+
+    def between(self, problem: Problem, variable: int, log_lower: FloatArray, log_upper: FloatArray) -> None:
+        """Bounds on the distribution of one variable of a problem; :meth:`agree` is to be called after the last."""
+        own = slice(int(problem.kept_state_starts[variable]), int(problem.kept_state_starts[variable + 1]))
+        places = self.starts[problem.variables[variable]] + problem.kept_states[own]
+        error = problem.log_error
+        self._tighten(places, log_lower - error, np.minimum(log_upper + error, 0.0))
 
     def width(self, variable: int, state: int) -> float:
         """How far apart the two sides of one probability are."""
@@ -143,15 +149,18 @@ class Distributions:
             (sums.whole[0] - error, sums.whole[1] + error),
             sizes,
         )
-        self.log_lower[places] = np.maximum(self.log_lower[places], lower)
-        self.log_upper[places] = np.minimum(self.log_upper[places], upper)
+        self._tighten(places, lower, upper)
         originals = problem.variables[variables]
         explored = float(np.exp(min(sums.whole[0] - sums.whole[1], 0.0)))
         better = ~self.settled_variables[originals] & (explored >= np.maximum(self._explored[originals], WORTH))
         chosen = np.repeat(better, sizes)
-        self._guesses[places[chosen]] = np.exp(np.concatenate(sums.log_lower) - sums.whole[0])[chosen]
+        self._guesses[places[chosen]] = np.exp(np.minimum(np.concatenate(sums.log_lower)[chosen] - sums.whole[0], 0.0))
         self._explored[originals[better]] = explored
-        self._agree()
+        self.agree()
+
+    def _tighten(self, places: IntArray | slice, lower: FloatArray, upper: FloatArray) -> None:
+        self.log_lower[places] = np.maximum(self.log_lower[places], lower)
+        self.log_upper[places] = np.minimum(self.log_upper[places], upper)
 
     def _take(self, variables: IntArray, beliefs: FloatArray, error: float) -> None:
         """Exact distributions of some original variables, over all of their states."""
@@ -163,7 +172,7 @@ class Distributions:
         self.settled_variables[variables] = True
         self._refuse_contradiction()
 
-    def _agree(self) -> None:
+    def agree(self) -> None:
         """Probabilities of a variable add up to 1: each end may say more about the others."""
         lower, upper = np.exp(self.log_lower), np.exp(self.log_upper)
         error = UNIT * 16.0 * (np.diff(self.starts) + 4.0)[self._owner]
@@ -174,16 +183,14 @@ class Distributions:
             self.log_upper = np.minimum(self.log_upper, np.log(np.maximum(most, UNDERFLOW)))
         self.log_lower[~self._possible] = self.log_upper[~self._possible] = -np.inf
         self._refuse_contradiction()
-        known = (self.log_upper - np.maximum(self.log_lower, -1e300) <= SAME) | (
-            self.log_upper <= np.log(10.0 * UNDERFLOW)
-        )
+        known = exactly_known(self.log_lower, self.log_upper)
         settled = np.ones(len(self.settled_variables), dtype=np.bool_)
         settled[self._owner[~known & self._possible]] = False
         new = settled & ~self.settled_variables
         self.settled_variables |= settled
         if new.any():
             states = new[self._owner]
-            self._guesses[states] = np.exp(self.log_lower[states])
+            self._guesses[states] = 0.5 * (lower[states] + upper[states])
 
     def _refuse_contradiction(self) -> None:
         """Both sides have their rounding counted: where they contradict each other there is no answer."""

@@ -15,13 +15,16 @@ from powersum.assign.evaluator import Evaluator
 from powersum.assign.guided_search import is_guided
 from powersum.assign.wide_search import bytes_with, sum_tree_for
 from powersum.bounds.affordable import HUGE
+from powersum.bounds.blankets import blanket_bounds
 from powersum.bounds.corner import corner_of
 from powersum.bounds.single import SingleFactors, single_seconds
 from powersum.bounds.tree.fixed_tree import FixedTree
 from powersum.bounds.tree.race import Outlook
+from powersum.core import work_time as time
 from powersum.core.arrays import IntArray
 from powersum.core.clock import Clock
 from powersum.core.progress import Progress
+from powersum.core.speed import ELIMINATION, SLOW_ELIMINATION
 from powersum.core.work_time import metered
 from powersum.model.factors import configuration_value
 from powersum.model.question import Question
@@ -51,6 +54,18 @@ from powersum.run.workers.task import Lender, StageWorker, Task
 from powersum.run.workers.tightening import Tightening
 from powersum.run.workers.variational import VariationalSums
 from powersum.search.costs import Costs
+
+SHORT_ORDERS, LONG_ORDERS = 0.2, 1.0
+"""Seconds for the first order at most; distributions cost several times what a sum does along the same order."""
+
+USUAL = ELIMINATION / SLOW_ELIMINATION
+"""What an elimination usually takes, as a share of what it takes at worst."""
+
+LEAST_PACE = 0.5
+"""Seconds after which the pace of an elimination is known."""
+
+AROUND = 0.1
+"""Share of the time for bounds on distributions from the variables around, at most."""
 
 QUICK_SHARE = 0.05
 """Share of the time that first bounds may take."""
@@ -106,7 +121,8 @@ def work(
         board.offer_upper(problem, reader.log_upper, 0.0, None, partial(by_corner, found=reader))
     # Each part of the preparation takes long on a very large model: between them is a look at the outside.
     yield
-    order = elimination_order(problem.model, problem.tau, seed=seed, time_limit=min(0.2, 0.05 * clock.limit))
+    most = LONG_ORDERS if board.wants_distributions else SHORT_ORDERS
+    order = elimination_order(problem.model, problem.tau, seed=seed, time_limit=min(most, 0.05 * clock.limit))
     yield
     shares = MemoryShares(memory)
     elimination = ExactElimination(problem, order, board, cost=schedule.elimination_cost)
@@ -142,10 +158,13 @@ def work(
         settled = yield from first_try(conditioning, seconds, task, on)
     if settled:
         return
-    if board.wants_distributions and fits and elimination.seconds < schedule.late_elimination * clock.left:
-        # Nothing else has exact distributions of what is in one piece.
-        yield from exhaust(elimination, clock, schedule.slice)
-        return
+    if board.distributions is not None:
+        if fits and USUAL * elimination.seconds < schedule.late_elimination * clock.left:
+            # Nothing else has exact distributions of what is in one piece.
+            done = yield from exhaust_in_time(elimination, clock, schedule.slice)
+            if done:
+                return
+        yield from look_around(task, board.distributions, schedule.slice)
 
     def try_late(order: IntArray) -> None:
         narrower = ExactElimination(task.problem, order, board, cost=schedule.elimination_cost)
@@ -158,6 +177,34 @@ def work(
         scheduler.late_seconds = elimination.seconds
     yield
     yield from scheduler.turns()
+
+
+def exhaust_in_time(elimination: ExactElimination, clock: Clock, seconds: float) -> Generator[None, None, bool]:
+    """Turns of an elimination until it is done; False where it was given up, for its pace would take too long."""
+    begun = clock.spent
+    for _ in exhaust(elimination, clock, seconds):
+        yield
+        spent = clock.spent - begun
+        if spent > LEAST_PACE and spent > elimination.share * (spent + clock.left):
+            elimination.give_up()
+            return False
+    return True
+
+
+def look_around(task: Task, known: Distributions, seconds: float) -> Generator[None]:
+    """Bounds on distributions from the variables around each, which need no sum."""
+    clock = task.clock
+    ends = clock.spent + AROUND * clock.left
+    turn = clock.deadline(seconds)
+    for variable, lower, upper in blanket_bounds(task.problem.model):
+        known.between(task.problem, variable, lower, upper)
+        if time.monotonic() >= turn:
+            yield
+            if clock.spent >= ends:
+                break
+            turn = clock.deadline(seconds)
+    known.agree()
+    yield
 
 
 def first_try(

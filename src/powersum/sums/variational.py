@@ -34,7 +34,8 @@ from powersum.model.rounding import UNIT, elimination_error, magnitudes
 from powersum.prepare.ordering import elimination_order
 from powersum.prepare.problem import Problem
 from powersum.prepare.proof import Forest
-from powersum.sums.variational_kernels import contract, update_others
+from powersum.sums.by_state import UNDERFLOW, StateSums
+from powersum.sums.variational_kernels import all_fields, contract, update_others
 
 ENOUGH = 1e-6
 """A round that raises the bound by less than this is the last."""
@@ -136,6 +137,51 @@ class Variational:
             self._q[self._starts[v] : self._starts[v + 1]] = 0.0
             self._q[self._starts[v] + state] = 1.0
         self._refresh()
+
+    def state_sums(self, log_upper: float) -> StateSums:
+        """Lower bounds on the sums with each state of each variable set, at the best distributions.
+
+        With a state of an outside variable set and all other distributions as they are, Jensen's inequality for the
+        core at its present distribution, too, gives a bound in closed form; states of the core have their share of the
+        sum over it. ``log_upper`` bounds the whole sum.
+        """
+        model, starts = self._model, self._starts
+        self._q[:] = self.best_q
+        # The distribution of the core is that at the best point from here on.
+        self._refresh()
+        found = np.zeros(len(self._q))
+        all_fields(
+            self._others,
+            model.cardinalities,
+            model.scope_starts,
+            model.scope_variables,
+            model.table_starts,
+            model.log_values,
+            self._incident_starts,
+            self._incident,
+            starts,
+            self._q,
+            found,
+        )
+        time.spend(EXPECTATION * model.log_values.size)
+        largest = magnitudes(model.log_values, model.table_starts[:-1]) if model.n_factors else np.zeros(0)
+        backward = 8.0 * elimination_error(model)
+        lowers = []
+        for v in range(model.n_variables):
+            own = slice(int(starts[v]), int(starts[v + 1]))
+            q, field = self._q[own], found[own]
+            with np.errstate(divide="ignore"):
+                if self.core[v]:
+                    lowers.append(self._present + np.log(np.maximum(q - UNDERFLOW, 0.0)) - backward)
+                    continue
+            some = q > 0.0
+            mean = float((q[some] * (field[some] - np.log(q[some]))).sum())
+            around = float(largest[self._incident[self._incident_starts[v] : self._incident_starts[v + 1]]].sum())
+            error = 4.0 * (backward + UNIT * 64.0 * (model.cardinalities[v] + 8.0)) * (1.0 + around)
+            error += self._expectation_error
+            lowers.append(self._present - mean + field - error)
+        whole = self._present, log_upper
+        return StateSums(list(range(model.n_variables)), lowers, [np.full(len(one), np.inf) for one in lowers], whole)
 
     def core_forest(self, problem: Problem) -> Forest | None:
         """The elimination of the core, as a certificate has it; None where there is no core."""

@@ -141,3 +141,28 @@ def update_others(
                 moved = True
             q[start + s] = share
     return moved
+
+
+@compiled
+def all_fields(
+    others: IntArray,
+    cardinalities: IntArray,
+    scope_starts: IntArray,
+    scope_variables: IntArray,
+    table_starts: IntArray,
+    log_values: FloatArray,
+    incident_starts: IntArray,
+    incident: IntArray,
+    state_starts: IntArray,
+    q: FloatArray,
+    found: FloatArray,
+) -> None:
+    """What each state of each of the variables is worth, given the distributions of all others."""
+    fields = np.empty(np.max(cardinalities))
+    for v in others:
+        _fields(
+            v, cardinalities, scope_starts, scope_variables, table_starts, log_values, incident_starts, incident,
+            state_starts, q, fields,
+        )  # fmt: skip
+        for s in range(cardinalities[v]):
+            found[state_starts[v] + s] = fields[s]

@@ -9,7 +9,7 @@ from powersum.core import work_time as time
 from powersum.core.arrays import IntArray
 from powersum.core.progress import Progress
 from powersum.core.speed import ELIMINATION, WAY_BACK
-from powersum.exact.elimination import Elimination, Exact
+from powersum.exact.elimination import SLICE_ENTRIES, Elimination, Exact
 from powersum.exact.way_down import WayDown
 from powersum.model.rounding import elimination_error
 from powersum.prepare.problem import Problem
@@ -35,6 +35,8 @@ class ExactElimination:
         Induced width of the order, and the entries of all its tables.
     bytes, seconds
         What it takes, at worst.
+    share
+        About what share of the work is done, where distributions are wanted.
     """
 
     def __init__(self, problem: Problem, order: IntArray, board: Board, *, cost: float) -> None:
@@ -42,6 +44,7 @@ class ExactElimination:
         self._down = WayDown(problem.model, order) if board.wants_distributions else None
         self._elimination = Elimination(problem.model, order, problem.tau) if self._down is None else self._down.up
         self._slices: Iterator[Exact | None] | None = None
+        self.share = 0.0
         self.width = self._elimination.width
         self.log2_entries = self._elimination.log2_entries
         self.bytes, self.seconds = self._elimination.bytes, self._elimination.work * cost
@@ -71,10 +74,15 @@ class ExactElimination:
         self._slices = None
         return Progress.DONE
 
+    def give_up(self) -> None:
+        """Give the memory back."""
+        self._slices = None
+
     def _up_and_down(self, down: WayDown) -> Iterator[Exact | None]:
         """The same with the distributions of all variables, which are told to the board before the value is."""
         for found in down.slices():
             if found is None:
+                self.share = min(self.share + 0.5 * SLICE_ENTRIES / max(down.work, SLICE_ENTRIES), 1.0)
                 yield None
                 continue
             exact, beliefs = found
