@@ -175,5 +175,7 @@ def wrong_marginals(found: ps.Marginals, truth: Truth) -> Iterator[str]:
         # The sides hold whether or not anything is exact; the truth has rounding of its own.
         lower, upper = np.exp(found.log_lower[v]), np.exp(found.log_upper[v])
         allowed = 2.0 * truth.error + 1e-15
+        if not (belief >= lower * (1.0 - CLOSE)).all() or not (belief <= upper * (1.0 + CLOSE) + 1e-300).all():
+            yield f"marginals: of variable {v} {belief.tolist()} is outside {lower.tolist()} to {upper.tolist()}"
         if not (lower <= right * (1.0 + allowed)).all() or not (upper >= right * (1.0 - allowed)).all():
             yield f"marginals: of variable {v} {lower.tolist()} to {upper.tolist()}, the truth {right.tolist()}"
