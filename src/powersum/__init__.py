@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from powersum.api.bounding import bound
     from powersum.api.engine import Engine
     from powersum.api.gradient import Gradient, bound_and_gradient
+    from powersum.api.inquiry import ask_next
     from powersum.api.many import solve_many
     from powersum.api.marginals import Marginals, MarginalSolver, marginals
     from powersum.api.stream import Answer, solve_each
@@ -56,6 +57,7 @@ __all__ = [
     "Solver",
     "Status",
     "__version__",
+    "ask_next",
     "bound",
     "bound_and_gradient",
     "decide",
@@ -90,6 +92,7 @@ _LAZY = MappingProxyType(
         **dict.fromkeys(("Gradient", "bound_and_gradient"), "powersum.api.gradient"),
         "generate": "powersum.generate",
         "learn": "powersum.learn",
+        "ask_next": "powersum.api.inquiry",
         "bound": "powersum.api.bounding",
         "solve_many": "powersum.api.many",
         "InputError": "powersum.core.errors",

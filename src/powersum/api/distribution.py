@@ -17,6 +17,7 @@ from powersum.model.interval import Interval
 from powersum.model.keys import as_text
 from powersum.model.model import Model, StateKey, VariableKey
 from powersum.model.simplex import Sides, entropy, expected
+from powersum.model.strict_json import strict_json
 from powersum.run.distributions import BACKWARD, exactly_known, sides_of
 
 MOST_ROWS = 60
@@ -127,19 +128,62 @@ class Marginals(Mapping[str, Distribution]):
     def __len__(self) -> int:
         return len(self.beliefs)
 
+    @property
+    def widest(self) -> tuple[int, float]:
+        """The variable whose probabilities are known least, and how far apart the two sides of one of them are."""
+        widths = [
+            float((np.exp(u) - np.exp(lo)).max(initial=0.0))
+            for lo, u in zip(self.log_lower, self.log_upper, strict=True)
+        ]
+        place = int(np.argmax(widths)) if widths else -1
+        return place, widths[place] if widths else 0.0
+
+    def to_dict(self, of: Iterable[VariableKey] | None = None) -> dict[str, Any]:
+        """Nested dictionaries for JSON: each state's lower and upper side, the estimate, and whether it is exact."""
+        own = [self.at(v) for v in range(len(self))] if of is None else [self[key] for key in of]
+        rows = [
+            {
+                "variable": self.model.name(one.variable),
+                "exact": one.exact,
+                "states": [
+                    _row(str(label), one.at(s), float(self.beliefs[one.variable][s])) for s, label in enumerate(one)
+                ],
+                "entropy": list(one.entropy()),
+            }
+            for one in own
+        ]
+        joints = [
+            {
+                "variables": [self.model.name(v) for v in joint.variables],
+                "exact": joint.exact,
+                "states": [
+                    _row([str(label) for label in labels], joint[labels], float(belief))
+                    for labels, belief in zip(joint, joint.beliefs.ravel(), strict=True)
+                ],
+                "entropy": list(joint.entropy()),
+                "mutual_information": list(joint.mutual_information()),
+            }
+            for joint in self.joints.values()
+        ]
+        return {"exact": self.exact, "marginals": rows, "joints": joints}
+
+    def to_json(self, of: Iterable[VariableKey] | None = None) -> str:
+        """The same as strict JSON."""
+        return strict_json(self.to_dict(of))
+
     def to_pandas(self) -> Any:
-        """A data frame with a row for each state of each variable, and the columns ``lower`` and ``upper``."""
+        """A data frame of all states: both sides, the estimate within them, and whether it is exact."""
         try:
             pandas = import_module("pandas")
         except ModuleNotFoundError:
             raise InputError("to_pandas needs pandas, which is not installed: pip install pandas") from None
 
         rows = [
-            (name, label, share.lower, share.upper)
-            for name, own in ((self.model.name(v), self.at(v)) for v in range(len(self)))
-            for label, share in ((label, own.at(state)) for state, label in enumerate(own))
+            (self.model.name(v), label, own.at(s).lower, own.at(s).upper, float(self.beliefs[v][s]), own.exact)
+            for v, own in ((v, self.at(v)) for v in range(len(self)))
+            for s, label in enumerate(own)
         ]
-        frame = pandas.DataFrame(rows, columns=["variable", "state", "lower", "upper"])
+        frame = pandas.DataFrame(rows, columns=["variable", "state", "lower", "upper", "estimate", "exact"])
         return frame.set_index(["variable", "state"])
 
     def table(self, of: Iterable[VariableKey] | None = None, *, most: int | None = None) -> str:
@@ -151,6 +195,11 @@ class Marginals(Mapping[str, Distribution]):
             if most is None or len(rows) <= most:
                 name = self.model.name(own.variable)
                 rows += [(name, str(label), str(own.at(state))) for state, label in enumerate(own)]
+        for joint in self.joints.values():
+            total += len(joint)
+            if most is None or len(rows) <= most:
+                name = ", ".join(self.model.name(v) for v in joint.variables)
+                rows += [(name, ", ".join(map(str, labels)), str(share)) for labels, share in joint.items()]
         rows = rows if most is None else rows[: most + 1]
         widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
         lines = [f"{name:<{widths[0]}}  {state:<{widths[1]}}  {share}" for name, state, share in rows]
@@ -163,6 +212,11 @@ class Marginals(Mapping[str, Distribution]):
     def __repr__(self) -> str:
         kind = "exact" if self.exact else "from both sides"
         return f"<powersum.Marginals: {len(self)} variables, {kind}>"
+
+
+def _row(label: str | list[str], share: Interval, estimate: float) -> dict[str, Any]:
+    """One state as JSON has it."""
+    return {"state": label, "lower": share.lower, "upper": share.upper, "estimate": estimate}
 
 
 def known_marginals(model: Model, beliefs: FloatArray, possible: BoolArray, log_error: float) -> Marginals:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from powersum.api.distribution import Marginals
+from powersum.api.joint import Group, asked_variables, with_joints
 from powersum.api.marginals import marginals
 from powersum.core.clock import working_time
 from powersum.core.machine import budget_of
@@ -81,6 +82,8 @@ class Engine:
         self._asked = 0
         self._made: OrderedDict[tuple[int, ...], Planner] = OrderedDict()
         """By the variables that questions give likelihoods of."""
+        self._engines: OrderedDict[tuple[Group, ...], Engine] = OrderedDict()
+        """By the groups of variables whose joint distributions are asked for."""
 
     def solve(
         self,
@@ -136,15 +139,35 @@ class Engine:
         """The log of the sum over everything: in a Bayesian network, of the probability of the evidence."""
         return self.solve(None, evidence)
 
-    def marginals(self, evidence: EvidenceLike | None = None) -> Marginals:
+    def marginals(
+        self,
+        evidence: EvidenceLike | None = None,
+        *,
+        of: Iterable[VariableKey | Sequence[VariableKey]] | None = None,
+    ) -> Marginals:
         """The same as :func:`powersum.marginals` gives; an error, too, where the evidence is impossible."""
         question = Question.of(self.model, None, evidence, limits=self._limits)
+        groups = [] if of is None else asked_variables(self.model, of)[1]
+        if groups:
+            found = self._joined(tuple(groups)).marginals(question.all_evidence)
+            return found.without_joints(self.model, groups)
         planner = self._planner(question)
-        found = None if planner is None else planner.marginals(question)
-        if found is not None:
-            return found
+        known = None if planner is None else planner.marginals(question)
+        if known is not None:
+            return known
         options = {name: value for name, value in self._options.items() if name not in ("gap", "work")}
-        return marginals(self.model, question.all_evidence, **options)
+        return marginals(self.model, question.all_evidence, of=of, **options)
+
+    def _joined(self, groups: tuple[Group, ...]) -> Engine:
+        """An engine for the model with a variable for each group."""
+        with self._lock:
+            if groups not in self._engines:
+                options = {name: value for name, value in self._options.items() if name not in ("gap", "work")}
+                self._engines[groups] = Engine(with_joints(self.model, groups), **options)
+            self._engines.move_to_end(groups)
+            if len(self._engines) > MOST_PLANNERS:
+                self._engines.popitem(last=False)
+            return self._engines[groups]
 
     def _planner(self, question: Question) -> Planner | None:
         """What answers a question by compiled code; None where others do."""

@@ -32,14 +32,14 @@ def blanket_bounds(model: Model) -> Iterator[tuple[int, FloatArray, FloatArray]]
         around = sorted({u for factor in factors for u in factor.scope} - {v})
         size = int(model.cardinalities[v])
         entries = float(size) * math.prod(model.cardinalities[around].astype(np.float64).tolist())
-        tables = [_with_axes(factor.log_table, factor.scope, (v, *around)) for factor in factors]
-        error = UNIT * (
-            4.0 * (len(tables) + 4.0) * (1.0 + sum(map(magnitude, tables))) + 16.0 * size + 4.0 * EXPONENTIAL
-        )
+        largest = 1.0 + sum(magnitude(factor.log_table) for factor in factors)
+        error = UNIT * (4.0 * (len(factors) + 4.0) * largest + 16.0 * size + 4.0 * EXPONENTIAL)
         if entries <= MOST_ENTRIES:
+            tables = [_with_axes(factor.log_table, factor.scope, (v, *around)) for factor in factors]
             lower, upper = _together(tables, size, [int(model.cardinalities[u]) for u in around])
         else:
-            lower, upper = _table_by_table(tables, size)
+            # Their own axes alone: an array has no more than 64.
+            lower, upper = _table_by_table([np.moveaxis(f.log_table, f.scope.index(v), 0) for f in factors], size)
         yield v, lower - error, np.minimum(upper + error, 0.0)
 
 

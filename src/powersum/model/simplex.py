@@ -20,7 +20,7 @@ class Sides(NamedTuple):
 def expected(lower: FloatArray, upper: FloatArray, values: FloatArray) -> Sides:
     """The least and the largest expected value of numbers, one for each state."""
     error = UNIT * 8.0 * (len(values) + 4.0) * float(np.abs(values).max(initial=0.0))
-    return Sides(_least(lower, upper, values) - error, -_least(lower, upper, -values) + error)
+    return Sides(float(_least(lower, upper, values) - error), float(error - _least(lower, upper, -values)))
 
 
 def entropy(lower: FloatArray, upper: FloatArray) -> Sides:
@@ -36,7 +36,8 @@ def entropy(lower: FloatArray, upper: FloatArray) -> Sides:
     price = -1.0 - np.log(_level(lower, upper))
     best = np.clip(np.exp(-1.0 - price), lower, upper)
     most = float((_terms(best) - price * best).sum()) + price
-    return Sides(max(least - error, 0.0), min(most + error + UNIT * 8.0 * n * abs(price), float(np.log(n)) + error))
+    most = min(most + error + UNIT * 8.0 * n * abs(price), float(np.log(n)) + error)
+    return Sides(max(float(least - error), 0.0), float(most))
 
 
 def _terms(p: FloatArray) -> FloatArray:

@@ -23,8 +23,9 @@ BACKWARD = 8.0
 """An exact distribution is a forward and a backward pass, each of which rounds as often as an elimination does, about
 twice: with room to spare, so many times its error, relatively."""
 
-WORTH = 0.5
-"""Share of the sum that must be explored for its distribution to be a better guess than the beliefs of a tree."""
+NEAR, FAR = 7.0, 14.0
+"""Up to the first gap of a partial sum, in nats, what it explored is the best guess at a distribution; up to the second
+the geometric mean with the beliefs of the tree is. Measured on pedigrees and diagnoses: dev/marginals.md."""
 
 
 class Distributions:
@@ -55,7 +56,8 @@ class Distributions:
         self._possible = problem.possible
         number = np.bincount(self._owner[self._possible], minlength=len(cardinalities))
         self._guesses = self._possible / np.maximum(number, 1)[self._owner]
-        self._explored = np.zeros(len(cardinalities))
+        self._explored = self._guesses.copy()
+        self._gaps = np.full(len(cardinalities), np.inf)
         self.changes = 0
         # A variable's only possible state is certain.
         self.log_lower = np.where(self._possible & (number == 1)[self._owner], 0.0, -np.inf)
@@ -75,7 +77,10 @@ class Distributions:
     def beliefs(self) -> FloatArray:
         """The distributions where they are exact, else guesses that are within their intervals."""
         lower, upper = np.exp(self.log_lower), np.exp(self.log_upper)
-        found = np.clip(self._guesses, lower, upper)
+        weights = np.where(self._gaps <= NEAR, 1.0, np.where(self._gaps <= FAR, 0.5, 0.0))[self._owner]
+        weights[self.settled_variables[self._owner]] = 0.0
+        found = self._guesses ** (1.0 - weights) * self._explored**weights
+        found = np.clip(found / np.maximum(self._sums(found), 1e-300)[self._owner], lower, upper)
         # Within the intervals there is a distribution: what is missing is made up in proportion to the room left.
         missing = 1.0 - self._sums(found)
         room = np.where(missing[self._owner] > 0.0, upper - found, found - lower)
@@ -94,11 +99,11 @@ class Distributions:
         whole[self._places(problem)] = beliefs
         self._take(problem.variables, whole[self._states_of(problem.variables)], error)
 
-    def within(self, problem: Problem, found: Sequence[StateSums]) -> None:
-        """Bounds on sums with states set, component by component."""
+    def within(self, problem: Problem, found: Sequence[StateSums], *, explored: bool = True) -> None:
+        """Bounds on sums with states set, component by component; what was ``explored`` is worth a guess, too."""
         error = BACKWARD * (elimination_error(problem.model) + problem.log_error)
         for sums in found:
-            self._within(problem, sums, error)
+            self._within(problem, sums, error, explored=explored)
 
     def parts(self, variable: int, log_lower: FloatArray, log_upper: FloatArray, whole: tuple[float, float]) -> None:
         """Bounds on the sums with each state of one original variable set, and on the sum of everything."""
@@ -130,13 +135,13 @@ class Distributions:
 
     def guess(self, problem: Problem, beliefs: Sequence[FloatArray]) -> None:
         """Beliefs that promise nothing, of all variables of a problem."""
-        unknown = ~self.settled_variables & (self._explored == 0.0)
+        unknown = ~self.settled_variables
         places = self._places(problem)
         self._guesses[self._states_of(problem.variables[unknown[problem.variables]])] = 0.0
         chosen = unknown[self._owner[places]]
         self._guesses[places[chosen]] = np.concatenate([*beliefs, np.zeros(0)])[chosen]
 
-    def _within(self, problem: Problem, sums: StateSums, error: float) -> None:
+    def _within(self, problem: Problem, sums: StateSums, error: float, *, explored: bool) -> None:
         variables = np.asarray(sums.variables, dtype=np.int64)
         sizes = np.array([len(own) for own in sums.log_lower], dtype=np.int64)
         first = problem.kept_state_starts[variables]
@@ -151,11 +156,14 @@ class Distributions:
         )
         self._tighten(places, lower, upper)
         originals = problem.variables[variables]
-        explored = float(np.exp(min(sums.whole[0] - sums.whole[1], 0.0)))
-        better = ~self.settled_variables[originals] & (explored >= np.maximum(self._explored[originals], WORTH))
-        chosen = np.repeat(better, sizes)
-        self._guesses[places[chosen]] = np.exp(np.minimum(np.concatenate(sums.log_lower)[chosen] - sums.whole[0], 0.0))
-        self._explored[originals[better]] = explored
+        gap = sums.whole[1] - sums.whole[0]
+        better = gap < self._gaps[originals]
+        if explored and gap < np.inf:
+            chosen = np.repeat(better, sizes)
+            logs = np.concatenate(sums.log_lower) - sums.whole[0]
+            self._explored[self._states_of(originals[better])] = 0.0
+            self._explored[places[chosen]] = np.exp(np.minimum(logs[chosen], 0.0))
+            self._gaps[originals[better]] = gap
         self.agree()
 
     def _tighten(self, places: IntArray | slice, lower: FloatArray, upper: FloatArray) -> None:

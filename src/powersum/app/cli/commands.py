@@ -47,7 +47,14 @@ COMMANDS: Mapping[str, Command] = MappingProxyType(
             (
                 "powersum marginals clinic.bif --evidence cough=yes",
                 "powersum marginals model.uai --of 3,7 --evid model.uai.evid --time 60",
+                "powersum marginals clinic.bif --joint cancer,asthma --json -",
             ),
+        ),
+        "ask": Command(
+            "ask",
+            "ask_command",
+            "Print which variable to observe next.",
+            ("powersum ask clinic.bif --about cancer --among xray,fever --evidence cough=yes",),
         ),
         "decide": Command(
             "decide",

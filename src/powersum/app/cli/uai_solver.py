@@ -15,9 +15,9 @@ from powersum.app.cli.files import ModelFile, check_outputs, print_notes
 from powersum.app.cli.fresh import older_answers_aside
 from powersum.app.cli.progress import announce_compilation
 from powersum.app.cli.result_file import AnswerWriter
-from powersum.core.clock import compilation
+from powersum.core.clock import compilation, working_time
 from powersum.core.errors import InputError
-from powersum.core.interrupt import interruptible, name_of
+from powersum.core.interrupt import Interrupt, interruptible, name_of
 from powersum.core.machine import default_memory
 from powersum.formats.results import TASKS, ResultWriter
 from powersum.model.model import Model
@@ -27,6 +27,9 @@ from powersum.run.solver import DEFAULT_TIME, Solver
 # What to spare before a limit that kills, and what to use of it in any case: each improvement is written at once.
 TIME_SHARE, TIME_MARGIN, LEAST_TIME = 0.95, 0.4, 0.3
 MEMORY_SHARE = 0.85
+
+FIRST_MARGINALS = 1.0
+"""Seconds after which marginals are written for the first time, where they are not exact by then."""
 
 
 def uai_solver_command(
@@ -63,7 +66,7 @@ def uai_solver_command(
     time_limit = max(TIME_SHARE * seconds - TIME_MARGIN - seconds_running(), LEAST_TIME * seconds)
     with interruptible() as interrupt:
         if task == "MAR":
-            _write_marginals(loaded, evidence, out, time_limit, memory)
+            _write_marginals(loaded, evidence, out, time_limit, memory, interrupt)
         else:
             solver = Solver(loaded, evidence=evidence, query=asked, time_limit=time_limit, memory=memory)
             with AnswerWriter(out, asked, task) as writer:
@@ -74,12 +77,22 @@ def uai_solver_command(
             interrupt.cause = None
 
 
-def _write_marginals(model: Model, evidence: dict[int, int], out: Path, seconds: float, memory: float) -> None:
-    from powersum.api.marginals import marginals
+def _write_marginals(
+    model: Model, evidence: dict[int, int], out: Path, seconds: float, memory: float, interrupt: Interrupt
+) -> None:
+    from powersum.api.marginals import MarginalSolver
 
+    solver = MarginalSolver(model, evidence, time_limit=seconds, memory=memory)
+    solver.watch(interrupt)
+    begun, again = working_time(), FIRST_MARGINALS
     with ResultWriter(out, "MAR") as writer:
-        # The format has one number for each state: all time goes into those.
-        writer.marginals(marginals(model, evidence, of=[], time_limit=seconds, memory=memory).beliefs)
+        # Each is as long as the model: a run that is killed has left one that had half of its time.
+        for found in solver:
+            if working_time() - begun >= again:
+                writer.marginals(found.beliefs)
+                again = 2.0 * (working_time() - begun)
+        # The format has one number for each state.
+        writer.marginals(solver.result().beliefs)
 
 
 def _allowance(name: str, default: float) -> float:

@@ -110,7 +110,8 @@ class VariationalSums:
             self._in_vain = 0
         known, problem = self._task.board.distributions, self._task.problem
         if known is not None and bound.log_lower > -np.inf:
-            known.within(problem, [bound.state_sums(self._task.board.log_upper - problem.log_constant)])
+            found = bound.state_sums(self._task.board.log_upper - problem.log_constant)
+            known.within(problem, [found], explored=False)
         self._full.wanted = not self._behind
         self._best = bound.states.copy()
         self._prove(bound)
