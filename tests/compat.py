@@ -22,7 +22,7 @@ CORE = (
     "tests/prepare",
     "tests/exact",
     "tests/bounds/test_kernels.py",
-    "tests/bounds/gdd/test_power_sums.py",
+    "tests/bounds/gdd/test_rows.py",
     "tests/search/test_search.py",
     "tests/run/test_small.py",
 )

@@ -45,11 +45,6 @@ dumps_closure: Callable[[Any], bytes] = dumps
 """Pickles the cells of a closure, which may hold compiled functions."""
 
 
-def target(codegen: Any) -> Any:
-    """What tells the machine code of one processor from that of another."""
-    return codegen.magic_tuple()
-
-
 class Shelf(Protocol):
     """Keeps the compiled forms of one function: what Numba asks its own cache for."""
 
@@ -183,6 +178,8 @@ class _ParsedLate:
 
     def _get_module_for_linking(self) -> Any:
         if self._shared_module is None:
+            if not self.bitcode:
+                raise RuntimeError(f"{self} comes with machine code only: functions of others cannot call it")
             self._shared_module = llvmlite.binding.parse_bitcode(self.bitcode)
         return self._shared_module
 
@@ -240,7 +237,8 @@ def packed(result: Any) -> bytes | None:
     """
     if not trial.passed() or result.library.has_dynamic_globals or result.lifted:
         return None
-    (name, _, (object_code, bitcode)), *parts, environments = result._reduce()
+    # Numba keeps an annotated source, for people who inspect functions; to write it takes as long as the rest.
+    (name, _, (object_code, bitcode)), *parts, environments = result._replace(type_annotation="")._reduce()
     module = result.library._get_module_for_linking()
     symbols = [one.name for group in (module.functions, module.global_variables) for one in group if _defined(one)]
     # An environment holds objects that a function hands to Python. Those of Numba's functions that hold none are read
@@ -253,9 +251,17 @@ def _defined(symbol: Any) -> bool:
     return not symbol.is_declaration
 
 
-def unpacked(content: bytes, target_context: Any) -> Any:
-    """The compiled function of :func:`packed`, ready to run or to be linked."""
+def without_form(content: bytes) -> bytes | None:
+    """What :func:`packed` made, without what only callers need; None if that is all there is."""
+    name, object_code, _, symbols, parts = pickle.loads(content)
+    return dumps_closure((name, object_code, b"", symbols, parts)) if object_code else None
+
+
+def unpacked(content: bytes, target_context: Any, *, linking: bool = False) -> Any:
+    """The compiled function of :func:`packed`, ready to run or, if asked for, to be linked; None if it is not."""
     name, object_code, bitcode, symbols, parts = pickle.loads(content)
+    if linking and not bitcode:
+        return None
     # All of a target context that running needs; whoever compiles brings it up to date by itself.
     _start_runtime(target_context)
     library = _library(target_context.codegen(), name, object_code, bitcode, symbols)

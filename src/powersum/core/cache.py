@@ -27,6 +27,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 PACKAGE = Path(__file__).resolve().parents[1]
+SHIPPED = PACKAGE / "machine"
+"""Where a platform wheel has machine code: in a folder for each level of processors, as in a cache folder."""
+
 NAME = "powersum-kernels"
 """The one folder in a cache folder that is ours to write and to remove."""
 
@@ -79,6 +82,20 @@ def _temporary_folder(*, create: bool) -> Path | None:
     return path if safe else None
 
 
+def seal(content: bytes) -> bytes:
+    """A file's bytes: a digest goes before the content, which shows damage."""
+    return hashlib.sha256(content).digest() + content
+
+
+def _unsealed(path: Path) -> bytes | None:
+    """The content of a file; None where there is none, or not the one that was written."""
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return None
+    return content[32:] if content[:32] == hashlib.sha256(content[32:]).digest() else None
+
+
 class Store:
     """Files of compiled code: read where there are any, written whole and then renamed, where that is possible.
 
@@ -105,19 +122,25 @@ class Store:
         for folder in (self._usual, self._temporary):
             if folder is None:
                 continue
-            path = folder / NAME / stamp / name
-            try:
-                content = path.read_bytes()
-            except OSError:
-                continue
-            if content[:32] == hashlib.sha256(content[32:]).digest():
-                self._mark(path.parent)
-                return content[32:]
+            content = _unsealed(folder / NAME / stamp / name)
+            if content is not None:
+                self._mark(folder / NAME / stamp)
+                return content
         return None
+
+    @staticmethod
+    def ships(level: str) -> bool:
+        """Whether the package brings code for a level of processors."""
+        return (SHIPPED / level).is_dir()
+
+    @staticmethod
+    def shipped(level: str, stamp: str, name: str) -> bytes | None:
+        """The content of a file that the package brings; None where there is none of these sources and versions."""
+        return _unsealed(SHIPPED / level / stamp / name)
 
     def write(self, stamp: str, name: str, content: bytes) -> None:
         """Keep a file, if any folder takes it; the first that does not is told of, in one line."""
-        sealed = hashlib.sha256(content).digest() + content
+        sealed = seal(content)
         while self._writable is not None:
             try:
                 self._write(self._writable / NAME / stamp / name, sealed)

@@ -9,12 +9,13 @@ import logging
 import os
 import re
 import sys
+import sysconfig
 import threading
 import time
 import weakref
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import llvmlite
 import llvmlite.binding
@@ -25,6 +26,7 @@ from numba.core import event
 from powersum.core.cache import NOT_KEPT, module_stamp, store
 from powersum.core.clock import compilation
 from powersum.core.errors import InputError
+from powersum.core.levels import usable
 
 LOCKED, COMPILED = "numba:compiler_lock", "numba:compile"
 """Numba's names of two events: the compiler's lock is asked for, and a function is compiled."""
@@ -90,6 +92,11 @@ class _Requests(event.Listener):
                 gc.disable()
                 compilation.compile()
 
+    @property
+    def compiling(self) -> bool:
+        """Whether this thread compiles one of our functions."""
+        return self._present.compiling and self._present.depth > 0
+
     def ours(self) -> None:
         """What this thread has asked Numba for is about one of our functions."""
         now = self._present
@@ -136,15 +143,60 @@ Numba wraps negative indices before it checks, so that only those beyond the len
 """
 
 ENVIRONMENT = hashlib.sha256(
-    repr((numba.__version__, llvmlite.__version__, np.__version__, sys.version, sys.platform, BOUNDSCHECK)).encode()
+    repr(
+        (
+            numba.__version__,
+            llvmlite.__version__,
+            np.__version__.split(".")[:2],
+            sysconfig.get_config_var("SOABI"),
+            sys.platform,
+            BOUNDSCHECK,
+        )
+    ).encode()
 ).hexdigest()[:8]
-"""Stands for all but sources and processor that decides what is compiled: versions, and whether indices are checked."""
+"""Stands for all but sources and processor that decides what is compiled: versions, and whether indices are checked.
+
+Of Python and NumPy the versions count that their binary interfaces stand for, so that what a wheel brings serves all
+of them.
+"""
 
 
-PROCESSOR = hashlib.sha256(
-    f"{llvmlite.binding.get_host_cpu_name()} {llvmlite.binding.get_host_cpu_features().flatten()}".encode()
-).hexdigest()[:8]
-"""Stands for the processor that code is compiled for."""
+class Target(NamedTuple):
+    """What machine code is for: a system, a processor, and which of its features may be used."""
+
+    triple: str
+    processor: str
+    features: str
+
+
+def _target() -> Target:
+    """What Numba compiles for here: this processor, or what its own variables ask for."""
+    name, features = numba.config.CPU_NAME, numba.config.CPU_FEATURES  # type: ignore[attr-defined]
+    if features is None:
+        # A home folder may be shared by several machines, so that the processor tells files apart.
+        features = llvmlite.binding.get_host_cpu_features().flatten()
+        if not numba.config.ENABLE_AVX:  # type: ignore[attr-defined]
+            features = re.sub(r"\+(avx|fma)", r"-\1", features)
+    return Target(llvmlite.binding.get_process_triple(), name or llvmlite.binding.get_host_cpu_name(), features)
+
+
+TARGET = _target()
+"""What this process compiles for."""
+
+TARGETS = (
+    TARGET,
+    *(Target(TARGET.triple, level.name, "") for level in usable(TARGET.features) if store.ships(level.name)),
+)
+"""What this process can run: what it compiles, and the levels that the package brings code for, best first."""
+
+
+def read_kept(folder: str, name: Callable[[Target], str]) -> bytes | None:
+    """The content of a file for one of the targets that this process can run, or None."""
+    content = store.read(folder, name(TARGET))
+    for target in TARGETS[1:]:
+        if content is None:
+            content = store.shipped(target.processor, folder, name(target))
+    return content
 
 
 class _Kept:
@@ -178,21 +230,21 @@ class _Kept:
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The compiled form for a signature, or None."""
         _requests.ours()
-        content = store.read(self._folder, self._name(sig, target_context.codegen()))
-        return None if content is None else backend.unpacked(content, target_context)
+        content = read_kept(self._folder, functools.partial(self._name, sig))
+        # A function that is compiled now links what it calls, for which what the package brings may not do.
+        return None if content is None else backend.unpacked(content, target_context, linking=_requests.compiling)
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep the compiled form for a signature, unless it is of this process alone."""
         content = backend.packed(data)
         if content is not None:
-            store.write(self._folder, self._name(sig, data.codegen), content)
+            store.write(self._folder, self._name(sig, TARGET), content)
 
-    def _name(self, sig: Any, codegen: Any) -> str:
+    def _name(self, sig: Any, target: Target) -> str:
         closure = self._function.__closure__
         cells = b"" if closure is None else backend.dumps_closure(tuple(cell.cell_contents for cell in closure))
-        # The processor is part of it: a home folder may be shared by several machines.
         place = self._function.__code__.co_firstlineno
-        key = (str(sig), _fields(sig), backend.target(codegen), place, cells, self._options)
+        key = (str(sig), _fields(sig), tuple(target), place, cells, self._options)
         return f"{self._function.__name__}-{hashlib.sha256(repr(key).encode()).hexdigest()[:24]}"
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from powersum.app.cli import warmup
+from powersum.core import jit
 from powersum.core.cache import Store
 from powersum.core.errors import InputError
 from tests.app.cli.conftest import Command
@@ -38,13 +39,20 @@ def test_one_thing_at_a_time(command: Command) -> None:
 
 def test_warmup_is_done_once(command: Command, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     begun: list[list[str]] = []
-    monkeypatch.setattr(warmup, "store", store)
+    for module in (warmup, jit):
+        monkeypatch.setattr(module, "store", store)
     monkeypatch.setattr(warmup, "_run", lambda names, jobs, *, quiet: begun.append(names))
     assert command("warmup", "--jobs", 2).code == 0
     assert begun == [list(warmup.TASKS)]
     assert command("warmup").out == "everything is compiled already\n"
     assert command("warmup", "--quiet").out == ""
     assert len(begun) == 1
+
+
+def test_a_task_that_does_not_exist_is_refused(command: Command, store: Store) -> None:
+    ran = command("warmup", "--task", "teatime")
+    assert ran.code == 2
+    assert ran.err.startswith("powersum: warmup: there is no task 'teatime'; there are marginal MAP, ")
 
 
 def test_a_task_that_fails_is_told_in_one_line() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 import subprocess
@@ -13,7 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
-from powersum.core.cache import package_stamp, store
+from powersum.core.cache import NOT_KEPT, package_stamp, store
 from powersum.core.errors import InputError
 
 WAIT = 0.05
@@ -25,28 +26,42 @@ def warmup_command(
         int | None,
         typer.Option(metavar="N", min=1, help="Processes side by side; one for each processor if not given."),
     ] = None,
+    task: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Compile for this task only; may be given several times."),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing.")] = False,
 ) -> None:
     """Compile everything that is not compiled yet, so that no later run has to.
 
     It takes about a minute of two processors; the command cache shows where it is kept.
     """
-    from powersum.core.jit import ENVIRONMENT, PROCESSOR
+    from powersum.core.jit import ENVIRONMENT, PLAIN, TARGET, Target, read_kept
 
-    done_before = (f"warmup-{ENVIRONMENT}-{package_stamp()}", PROCESSOR)
-    if store.read(*done_before) is not None:
+    if PLAIN:
+        raise InputError(f"warmup: the plain compiler is in use: {NOT_KEPT}")
+    folder = f"warmup-{ENVIRONMENT}-{package_stamp()}"
+
+    def name(target: Target) -> str:
+        return hashlib.sha256(repr(tuple(target)).encode()).hexdigest()[:24]
+
+    if read_kept(folder, name) is not None:
         if not quiet:
             print("everything is compiled already")
         return
-    _run(list(TASKS), jobs or os.cpu_count() or 1, quiet=quiet)
-    store.write(*done_before, b"all tasks")
+    for one in task or ():
+        if one not in TASKS:
+            raise InputError(f"warmup: there is no task {one!r}; there are {', '.join(TASKS)}")
+    _run(list(task or TASKS), jobs or os.cpu_count() or 1, quiet=quiet)
+    if task:
+        return
+    store.write(folder, name(TARGET), b"all tasks")
 
 
 def _run(waiting: list[str], jobs: int, *, quiet: bool) -> None:
     """One process for each task, so many at a time."""
     running: dict[str, subprocess.Popen[bytes]] = {}
-    begun = time.monotonic()
-    done = 0
+    begun, done, total = time.monotonic(), 0, len(waiting)
     try:
         while waiting or running:
             while waiting and len(running) < jobs:
@@ -63,7 +78,7 @@ def _run(waiting: list[str], jobs: int, *, quiet: bool) -> None:
                     raise InputError(f"warmup: {name} failed: {''.join(last) or process.returncode}")
                 done += 1
                 if not quiet:
-                    print(f"{done} of {len(TASKS)}: {name} ({time.monotonic() - begun:.0f} s)", flush=True)
+                    print(f"{done} of {total}: {name} ({time.monotonic() - begun:.0f} s)", flush=True)
             time.sleep(WAIT)
     finally:
         for process in running.values():
@@ -82,6 +97,14 @@ def _solve(maximize: str | None, *, rows: int = 8, kind: str = "mixed", work: fl
     model, query = ps.generate.grid(rows, rows, kind=kind, seed=1)
     chosen = Schedule(**(schedule or {"elimination_cost": 1e3}))
     ps.solve(model, query if maximize == "some" else maximize, work=work, schedule=chosen)
+
+
+def _pedigree() -> None:
+    """A question full of zeros, whose search is split into boxes."""
+    import powersum as ps
+
+    model, query = ps.generate.pedigree(60, 6, seed=1)
+    ps.solve(model, query, work=4.0)
 
 
 def _bound(*methods: str) -> None:
@@ -166,6 +189,7 @@ TASKS: Mapping[str, Callable[[], None]] = MappingProxyType(
         "marginal MAP": lambda: _solve("some"),
         "bounds of the paper": _paper,
         "MAP": lambda: _solve("all"),
+        "pedigree": _pedigree,
         "zeros": lambda: _solve("some", kind="bayes"),
         "a hard question": lambda: _solve("some", rows=18, work=3.0),
         "engine": _engine,
