@@ -55,7 +55,7 @@ def with_tree(rng: Rng, draft: Draft) -> None:
         temperature=pick(rng, 0.0, 0.2),
         scale=pick(rng, 1.0, 1.0, 1e3, 1e8),
     )
-    if rng.random() < (0.1 if strict else 0.5):
+    if rng.random() < (0.1 if strict else 0.3):
         narrow(rng, arrays)
     # Contexts ask more of a tree: that of others they are refused.
     if rng.random() < (0.7 if strict else 0.4):
@@ -70,23 +70,16 @@ def with_tree(rng: Rng, draft: Draft) -> None:
 
 
 def narrow(rng: Rng, arrays: dict[str, Array]) -> None:
-    """Take variables out of scopes that no shift needs: factors and messages are maximised over them."""
+    """Take variables out of scopes: factors and messages are maximised over them. No shifts are left."""
+    for name in ("edges", "edge_starts", "edge_variables", "shifts"):
+        arrays.pop(name, None)
     begin, variables = arrays["node_starts"].tolist(), arrays["node_variables"].tolist()
     scopes = [variables[a:b] for a, b in itertools.pairwise(begin)]
-    needed: list[set[int]] = [set(scope[:1]) for scope in scopes]
-    if rng.random() < 0.5:
-        for name in ("edges", "edge_starts", "edge_variables", "shifts"):
-            arrays.pop(name, None)
-    if "edges" in arrays:
-        places, shared = arrays["edge_starts"].tolist(), arrays["edge_variables"].tolist()
-        for (a, b), (first, end) in zip(arrays["edges"].tolist(), itertools.pairwise(places), strict=True):
-            for node in (a, b):
-                needed[node] |= set(shared[first:end])
-    share = pick(rng, 0.3, 0.8)
-    scopes = [
-        scope if rng.random() < 0.5 else [v for v in scope if v in own or rng.random() < share]
-        for scope, own in zip(scopes, needed, strict=True)
-    ]
+    for scope, above in zip(list(scopes), arrays["parent"].tolist(), strict=True):
+        shared = [v for v in scope[1:] if above >= 0 and v in scopes[above][1:]]
+        if shared and rng.random() < 0.5:
+            lost = pick(rng, *shared)
+            scopes[above] = [v for v in scopes[above] if v != lost]
     arrays["node_starts"] = starts(scopes)
     arrays["node_variables"] = np.array([v for scope in scopes for v in scope], np.int64)
 

@@ -9,7 +9,8 @@ import pytest
 
 from tests.check.agreement import disagreement, quick_outcome, slow_outcome
 from tests.check.forgeries import forged, honest
-from tests.check.helpers import CLOSE, to_check, truth
+from tests.check.helpers import CLOSE, random_draft, to_check, truth
+from tests.check.writer import Array, Setting, context_arrays, tree_arrays
 
 CASES, FORGED = 60, 5
 """For each seed; ``python -m tests.check.agreement`` compares any number."""
@@ -31,6 +32,25 @@ def test_both_readings_agree(seed: int) -> None:
     # Both outcomes are common, and hardly any certificate is beyond the two.
     assert min(counts["accepted"], counts["refused"]) > CASES
     assert counts["beyond"] < CASES / 10
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_both_readings_agree_where_rounding_counts(seed: int) -> None:
+    """Contexts of trees with huge shifts: errors are as large as the differences between bounds."""
+    rng = np.random.default_rng([3000, seed])
+    scale, tree = float(rng.choice([1e9, 1e12])), dict[str, Array]()
+    while "shifts" not in tree:
+        draft = random_draft(rng, n_variables=4)
+        setting = Setting.of(draft)
+        order = setting.random_order(rng)
+        tree = tree_arrays(rng, setting, order, strict=True, scale=scale)
+    if seed % 3:
+        # The same for all states: the bound of the tree is as good as without, but for rounding.
+        tree["shifts"] = np.full(len(tree["shifts"]), scale / 3.0)
+    share, settled = float(rng.choice([0.0, 0.5, 1.0])), float(rng.choice([0.0, 0.3]))
+    draft.step("tree", tree | context_arrays(rng, setting, order, tree, share=share, settled=settled))
+    data = draft.zip()
+    assert disagreement(draft, quick_outcome(to_check(draft.model), data), slow_outcome(draft, data)) == ""
 
 
 @pytest.mark.parametrize("seed", range(100))

@@ -280,6 +280,16 @@ def cubes(weights: list[float], boxes: list[list[tuple[int, int]]], variable: in
     return draft
 
 
+def test_a_box_has_no_states_but_those_of_the_evidence() -> None:
+    model = Model.from_factors([2], [((0,), [0.25, 0.75])])
+    for state, value in ((0, math.log(0.25)), (1, -math.inf)):
+        draft = Draft(model, [1.0], {0: 0})
+        draft.step("tree", {**no_tree(draft), "box": np.array([(0, state)])})
+        verified = checked(draft)
+        assert verified.log_lower == pytest.approx(value)
+        assert verified.log_lower <= math.log(0.25)
+
+
 def test_splits_cover_every_state() -> None:
     assert checked(cubes([1.0, 1.0], [[(0, 0)], [(0, 1)]], 0)).log_upper < math.inf
     assert checked(cubes([1.0, 1.0], [[(0, 0)], [(0, 0)]], 0)).log_upper == math.inf

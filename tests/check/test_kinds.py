@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
 import powersum_check as pc
 from powersum.model.model import Model
+from tests.check.forgeries import narrow
 from tests.check.helpers import CLOSE, checked, holds, random_draft, truth
 from tests.check.writer import (
     Draft,
@@ -35,6 +37,43 @@ def test_any_tree_is_an_upper_bound(seed: int) -> None:
     verified = checked(draft)
     assert holds(verified, truth(draft))
     assert verified.log_upper < math.inf
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_nodes_may_lose_variables(seed: int) -> None:
+    """What is maximised makes the bound larger, and costs the lower bound its spread."""
+    rng = np.random.default_rng(seed)
+    draft = random_draft(rng)
+    setting = Setting.of(draft)
+    arrays = tree_arrays(rng, setting, setting.random_order(rng), exact=bool(seed % 2))
+    narrow(rng, arrays)
+    draft.step("tree", arrays)
+    assert holds(checked(draft), truth(draft))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_what_factors_lose_costs_the_lower_bound_of_contexts_too(seed: int) -> None:
+    """A variable leaves all scopes but those of its own nodes: factors are maximised over it, and the tree is exact."""
+    rng = np.random.default_rng(seed)
+    draft = random_draft(rng)
+    setting = Setting.of(draft)
+    order = setting.random_order(rng)
+    arrays = tree_arrays(rng, setting, order, exact=True)
+    begin, variables = arrays["node_starts"].tolist(), arrays["node_variables"].tolist()
+    scopes = [variables[a:b] for a, b in pairwise(begin)]
+    lost = int(rng.choice(order)) if order else -1
+    scopes = [scope[:1] + [v for v in scope[1:] if v != lost] for scope in scopes]
+    arrays["node_starts"] = starts(scopes)
+    arrays["node_variables"] = np.array([v for scope in scopes for v in scope], dtype=np.int64)
+    listed = context_arrays(rng, setting, order, arrays, share=0.0, settled=0.0)
+    for more in ({}, listed):
+        draft.step("tree", arrays | more)
+        try:
+            verified = checked(draft)
+        except pc.Rejected:
+            # Messages pass the bucket of the variable that was lost, which contexts forbid.
+            continue
+        assert holds(verified, truth(draft))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
