@@ -8,6 +8,7 @@ from powersum_check.check import Verified
 from powersum_check.errors import BadFile, CheckError, Rejected
 from powersum_check.model import Factor, Model, Question
 from powersum_check.outside import check, read_model
+from powersum_check.shares import Share, check_shares
 
 __all__ = [
     "BadFile",
@@ -18,7 +19,9 @@ __all__ = [
     "Place",
     "Question",
     "Rejected",
+    "Share",
     "Verified",
     "check",
+    "check_shares",
     "read_model",
 ]

@@ -6,6 +6,7 @@ import argparse
 import math
 import os
 import sys
+from pathlib import Path
 
 from powersum_check.best import told_best
 from powersum_check.errors import BadFile, CheckError, Rejected
@@ -13,6 +14,7 @@ from powersum_check.limits import MEMORY, WORK
 from powersum_check.model import Model, Question
 from powersum_check.outside import check, read_model
 from powersum_check.reading import read_evidence, read_list
+from powersum_check.shares import check_shares
 
 
 def _arguments() -> argparse.ArgumentParser:
@@ -21,7 +23,7 @@ def _arguments() -> argparse.ArgumentParser:
         description="Check a certificate of powersum. Exit code 0: proven; 1: not proven; 2: a file is not right.",
     )
     parser.add_argument("model", help="the model: .uai, plain or compressed, or .npz")
-    parser.add_argument("certificate", help="the certificate: .zip")
+    parser.add_argument("certificate", help="the certificate: .zip; with --share a folder of STATE.zip")
     parser.add_argument("--query", help="file with the variables to maximise; all others are summed")
     parser.add_argument("--map", action="store_true", help="maximise all variables")
     parser.add_argument("--evid", help="file with the observed states")
@@ -29,6 +31,12 @@ def _arguments() -> argparse.ArgumentParser:
         "--as-claimed", action="store_true", help="take the question from the certificate, and print it in full"
     )
     parser.add_argument("--show-question", action="store_true", help="print the question in full")
+    parser.add_argument(
+        "--share",
+        type=int,
+        metavar="V",
+        help="print the distribution of a variable; the certificate is a folder",
+    )
     parser.add_argument(
         "--exact", action="store_true", help="measure all rounding in ball arithmetic (python-flint); slow"
     )
@@ -49,6 +57,8 @@ def main(arguments: list[str] | None = None) -> int:
         model = read_model(options.model, memory)
         if options.as_claimed and (options.map or options.query is not None or options.evid is not None):
             raise BadFile("--as-claimed goes with no other question")
+        if options.share is not None:
+            return _told_shares(options, model, memory)
         question = None if options.as_claimed else _question(options, model, memory)
         verified = check(model, question, options.certificate, memory=memory, work=options.work, exact=options.exact)
         if verified.proves_nothing:
@@ -74,6 +84,23 @@ def main(arguments: list[str] | None = None) -> int:
     except BrokenPipeError:
         # Who was to read it has left, which changes nothing; Python must not try again at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+def _told_shares(options: argparse.Namespace, model: Model, memory: int) -> int:
+    """Check a folder of certificates and print the distribution that they prove."""
+    if options.map or options.query is not None or options.as_claimed:
+        raise BadFile("--share sums everything: it goes with no other question")
+    variable = options.share
+    if not 0 <= variable < len(model.cardinalities):
+        raise BadFile(f"--share: there is no variable {variable}")
+    evidence = None if options.evid is None else read_evidence(options.evid, memory)
+    paths = [Path(options.certificate, f"{state}.zip") for state in range(model.cardinalities[variable])]
+    shares = check_shares(model, variable, paths, evidence, memory=memory, work=options.work, exact=options.exact)
+    given = "".join(f" {v} {s}" for v, s in sorted((evidence or {}).items()))
+    print(f"question: distribution of variable {variable} given {len(evidence or {})} observed{given}")
+    for state, share in enumerate(shares):
+        print(f"verified: {share.lower!r} <= probability of state {state} <= {share.upper!r}")
     return 0
 
 

@@ -17,7 +17,7 @@ from tests.oracle import joint_log_table
 
 
 @pytest.mark.parametrize("seed", range(60))
-@pytest.mark.parametrize("most", [1.0, 2.0**15])
+@pytest.mark.parametrize("most", [9.0, 2.0**15])
 def test_every_distribution_is_within_the_range(seed: int, most: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blankets, "MOST_ENTRIES", most)
     question = (hard_case if seed % 2 else bushy_case)(seed, zeros=[0.0, 0.3, 0.6][seed % 3])
@@ -38,7 +38,7 @@ def test_every_distribution_is_within_the_range(seed: int, most: float, monkeypa
 def test_together_is_no_worse_than_table_by_table(monkeypatch: pytest.MonkeyPatch) -> None:
     model = bushy_case(3).model
     whole = list(blanket_bounds(model))
-    monkeypatch.setattr(blankets, "MOST_ENTRIES", 1.0)
+    monkeypatch.setattr(blankets, "MOST_ENTRIES", 9.0)
     for (v, lower, upper), (_, less, more) in zip(whole, blanket_bounds(model), strict=True):
         assert (lower >= less - 1e-12).all(), v
         assert (upper <= more + 1e-12).all(), v
@@ -52,3 +52,9 @@ def test_weak_tables_give_narrow_ranges_however_many_there_are(monkeypatch: pyte
     assert all(np.exp(upper - lower).max() < 1.05 for v, lower, upper in found if v)
     _, lower, upper = found[0]
     assert (np.exp(upper) - np.exp(lower)).max() < 0.7
+
+
+def test_very_many_states_take_no_memory() -> None:
+    n = 30_000
+    model = Model.from_factors([n, 2], [((0, 1), np.ones((n, 2))), ((0,), np.ones(n))])
+    assert [v for v, _, _ in blanket_bounds(model)] == []

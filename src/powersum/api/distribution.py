@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import pairwise
+from os import PathLike
+from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
@@ -13,6 +15,7 @@ import numpy as np
 from powersum.api.joint import Joint, numbers
 from powersum.core.arrays import BoolArray, FloatArray
 from powersum.core.errors import InputError
+from powersum.model.certificate import Certificate
 from powersum.model.interval import Interval
 from powersum.model.keys import as_text
 from powersum.model.model import Model, StateKey, VariableKey
@@ -85,6 +88,8 @@ class Marginals(Mapping[str, Distribution]):
         True where all distributions are known exactly.
     joints
         Joint distributions that were asked for, by variables: ``m["a", "b"]["yes", "no"]``.
+    certificates
+        For variables that were to be proven, by number: for each state a certificate of the sum with that state set.
     """
 
     model: Model
@@ -93,6 +98,7 @@ class Marginals(Mapping[str, Distribution]):
     beliefs: tuple[FloatArray, ...]
     exact: bool
     joints: Mapping[tuple[int, ...], Joint] = field(default_factory=dict)
+    certificates: Mapping[int, tuple[Certificate, ...]] = field(default_factory=dict)
 
     @overload
     def __getitem__(self, key: VariableKey) -> Distribution: ...
@@ -111,6 +117,16 @@ class Marginals(Mapping[str, Distribution]):
     def at(self, place: int) -> Distribution:
         """The distribution of the variable at a place, counted from 0."""
         return Distribution(self.model, place, self.log_lower[place], self.log_upper[place])
+
+    def save_certificates(self, folder: str | PathLike[str]) -> list[Path]:
+        """Write ``FOLDER/VARIABLE/STATE.zip``, by numbers; returns the folder of each variable."""
+        folders = []
+        for v, proofs in self.certificates.items():
+            folders.append(Path(folder, str(v)))
+            folders[-1].mkdir(parents=True, exist_ok=True)
+            for state, proof in enumerate(proofs):
+                proof.save(folders[-1] / f"{state}.zip")
+        return folders
 
     def without_joints(self, model: Model, groups: Sequence[tuple[int, ...]]) -> Marginals:
         """The same about a model without the last variables, which stand for groups: their joint distributions."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from powersum.api.certified import provable, with_certificates
 from powersum.api.distribution import Distribution, Marginals, known_marginals, marginals_of_states
 from powersum.api.joint import Group, Joint, asked_variables, with_joints
 from powersum.core.clock import working_time
@@ -16,7 +17,7 @@ from powersum.core.interrupt import Interrupt, as_interrupts, interruptible
 from powersum.core.machine import default_memory
 from powersum.core.memory import LEAST_MEMORY, bytes_held
 from powersum.exact.small import small_elimination
-from powersum.model.limits import Limits
+from powersum.model.limits import Limits, flag
 from powersum.model.model import VariableKey
 from powersum.model.question import EvidenceLike, ModelLike, Question, function_of
 from powersum.run.restriction import restricted
@@ -46,6 +47,7 @@ def marginals(
     memory: float | str | None = None,
     threads: int = 1,
     seed: int = 0,
+    certificate: bool = False,
     callback: Callable[[Marginals], None] | None = None,
 ) -> Marginals:
     """Distribution of every variable, given the evidence and summed over all others.
@@ -67,6 +69,9 @@ def marginals(
         Bytes that the tables may take, or a size such as ``"2G"``; by default half of what is free on the machine.
     threads, seed
         As in :func:`powersum.solve`.
+    certificate
+        Prove the distribution of each variable of ``of``, in half of the time: the result has a certificate of the sum
+        with each state set, which ``powersum-check --share`` verifies.
     callback
         Called with all distributions known so far whenever some have changed.
 
@@ -87,13 +92,18 @@ def marginals(
     0.6364
     """
     function_of(callback, "callback")
-    solver = MarginalSolver(model, evidence, of=of, time_limit=time_limit, memory=memory, threads=threads, seed=seed)
+    certified = flag(certificate, "certificate")
+    seconds = time_limit if not certified or time_limit is None else WHOLE * time_limit
+    solver = MarginalSolver(model, evidence, of=of, time_limit=seconds, memory=memory, threads=threads, seed=seed)
+    wanted = provable(solver.question, of) if certified else []
     with interruptible() as interrupt:
         solver.watch(interrupt)
         for found in solver:
             if callback is not None:
                 callback(found)
-    return solver.result()
+        if not wanted:
+            return solver.result()
+        return with_certificates(solver.result(), solver.question, wanted, interrupt)
 
 
 class MarginalSolver:

@@ -22,7 +22,7 @@ MOST_ENTRIES = 2.0**15
 
 
 def blanket_bounds(model: Model) -> Iterator[tuple[int, FloatArray, FloatArray]]:
-    """Each variable with logs of both sides of the probability of each of its states.
+    """Each variable with logs of both sides of the probability of each of its states; not those of very many states.
 
     All variables are summed over, none is observed, and no state is impossible.
     """
@@ -37,6 +37,8 @@ def blanket_bounds(model: Model) -> Iterator[tuple[int, FloatArray, FloatArray]]
         if entries <= MOST_ENTRIES:
             tables = [_with_axes(factor.log_table, factor.scope, (v, *around)) for factor in factors]
             lower, upper = _together(tables, size, [int(model.cardinalities[u]) for u in around])
+        elif size * size > MOST_ENTRIES:
+            continue
         else:
             # Their own axes alone: an array has no more than 64.
             lower, upper = _table_by_table([np.moveaxis(f.log_table, f.scope.index(v), 0) for f in factors], size)

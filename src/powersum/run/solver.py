@@ -314,7 +314,7 @@ class Solver:
 
         The run goes on until all of them are exact.
         """
-        self._small = None
+        self._small, self._looked = None, True
         self._board.wants_distributions = True
 
     @property

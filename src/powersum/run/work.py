@@ -116,7 +116,7 @@ def work(
             states = single.configuration()
             board.offer_first(problem, configuration_value(problem.model, states), single.log_error, states)
     # No bound that is reported is above what a reader of the model sees, whoever finds another one.
-    reader = corner_of(question, problem, clock.limit)
+    reader = None if board.wants_distributions else corner_of(question, problem, clock.limit)
     if reader is not None:
         board.offer_upper(problem, reader.log_upper, 0.0, None, partial(by_corner, found=reader))
     # Each part of the preparation takes long on a very large model: between them is a look at the outside.
@@ -128,7 +128,8 @@ def work(
     elimination = ExactElimination(problem, order, board, cost=schedule.elimination_cost)
     board.sizes.update(order_sizes(elimination.width, elimination.log2_entries))
     fits = elimination.bytes <= shares.elimination
-    if fits and elimination.seconds < schedule.quick:
+    share = USUAL if board.wants_distributions else 1.0
+    if fits and share * elimination.seconds < schedule.quick:
         yield from exhaust(elimination, clock, schedule.slice)
         return
     entries = schedule.quick / schedule.elimination_cost

@@ -67,6 +67,10 @@ def marginals_command(
     threads: Threads = 1,
     seed: Seed = 0,
     json: JsonOutput = None,
+    certificate: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Write proofs of the distributions of --of, for powersum-check --share."),
+    ] = None,
 ) -> None:
     """Print how probable each state of each variable is given the evidence.
 
@@ -105,7 +109,7 @@ def marginals_command(
     print_notes(hints)
     of_what = "" if shown is None else f" of {shortened([question.model.name(v) for v in shown])}"
     print_question(f"marginals{of_what}{question.given}", stream)
-    with older_answers_aside([json]), interruptible() as interrupt:
+    with older_answers_aside([json]), interruptible():
         found = marginals(
             question.model,
             question.all_evidence,
@@ -114,6 +118,7 @@ def marginals_command(
             memory=memory,
             threads=threads,
             seed=seed,
+            certificate=certificate is not None,
             callback=_shown_on(sys.stderr) if sys.stderr.isatty() else None,
         )
         # Of joint distributions alone nothing else was asked.
@@ -125,8 +130,8 @@ def marginals_command(
         say(found.table(listed), stream)
         if not found.exact:
             say(_how_far(found), stream)
-        print_written((json,), stream)
-        del interrupt
+        folders = [] if certificate is None else found.save_certificates(certificate)
+        print_written((json, *folders), stream)
 
 
 def _how_far(found: Marginals) -> str:

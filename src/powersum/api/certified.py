@@ -1,0 +1,73 @@
+"""Certificates of distributions: a proof of the sum with each state of a variable set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from powersum.api.distribution import Marginals
+from powersum.core.clock import working_time
+from powersum.core.errors import InputError
+from powersum.core.interrupt import Interrupt
+from powersum.model.keys import listed
+from powersum.model.question import Question
+from powersum.run.distributions import shares_of_parts
+from powersum.run.restriction import restricted
+from powersum.run.solver import Solver
+
+LEAST_SECONDS = 0.2
+"""The proof of a sum has at least so long."""
+
+
+def provable(question: Question, of: Iterable[Any] | None) -> list[int]:
+    """The variables to prove; or a refusal."""
+    keys = [] if of is None else listed(of, "of")
+    if not keys or any(isinstance(key, (tuple, list)) for key in keys):
+        raise InputError("certificate: give single variables in of; each takes a proof for every state")
+    if question.evidence.likelihoods:
+        raise InputError("certificate: likelihoods cannot be proven yet: give observed states only")
+    variables = [question.model.variable(key, argument="of") for key in keys]
+    for v in variables:
+        if v in question.evidence.states:
+            raise InputError(f"certificate: {question.model.name(v)!r} is observed: there is nothing to prove")
+    return list(dict.fromkeys(variables))
+
+
+def with_certificates(found: Marginals, question: Question, variables: list[int], interrupt: Interrupt) -> Marginals:
+    """The marginals with certificates of some variables, and intervals that are no wider than what these prove."""
+    limits = question.limits
+    begun, seconds = working_time(), limits.seconds
+    waiting = sum(int(question.model.cardinalities[v]) for v in variables)
+    certificates, lower, upper = {}, list(found.log_lower), list(found.log_upper)
+    for v in variables:
+        proofs, sides = [], []
+        for state in range(int(question.model.cardinalities[v])):
+            left = begun + seconds - working_time()
+            solver = Solver(
+                question.model,
+                evidence=restricted(question, {v: [state]}),
+                time_limit=max(left / waiting, LEAST_SECONDS) if left < np.inf else None,
+                threads=limits.threads,
+                seed=limits.seed,
+                certificate=True,
+            )
+            solver.watch(interrupt)
+            for _ in solver:
+                pass
+            result = solver.result()
+            assert result.certificate is not None
+            proofs.append(result.certificate)
+            sides.append((result.log_lower, result.log_upper))
+            waiting -= 1
+        certificates[v] = tuple(proofs)
+        lows, highs = np.array(sides).T
+        top = float(highs.max())
+        if -np.inf < top < np.inf:
+            # The whole is at most as many times the largest.
+            whole = float(lows.max()), top + float(np.log(len(sides))) + 1e-9
+            least, most = shares_of_parts(lows, highs, whole, np.array([len(sides)]))
+            lower[v], upper[v] = np.maximum(lower[v], least), np.minimum(upper[v], most)
+    return replace(found, certificates=certificates, log_lower=tuple(lower), log_upper=tuple(upper))
