@@ -10,10 +10,8 @@ from tests.check.mutants import SOURCE, Mutant, battery, by_hand, generated, is_
 
 SAMPLE = (
     ("tree.py", "'own == [needed]'"),
-    ("tree.py", "'Table(-shift.values)'"),
     ("steps.py", "'len(d := p.box[v]) <= 1"),
     ("conditioning.py", "'if len(settled_by) > 1:'"),
-    ("branching.py", "'np.where(self.box.alive[v], -moved"),
     ("best.py", "'bound[near + 1 :] = -math.inf'"),
     ("mean_field.py", "'entropies.append(weight"),
 )
