@@ -19,8 +19,7 @@ $(VENV)/.installed-docs: $(VENV)/.installed
 	touch $@
 
 demo: $(VENV)/.installed
-	$(BIN)/powersum warmup
-	$(BIN)/python examples/demo.py
+	POWERSUM_HELPERS=3 $(BIN)/python examples/demo.py
 	@echo
 	@echo "Next:  . $(BIN)/activate"
 	@echo "       powersum solve examples/clinic.bif --max cancer,bronchitis --evidence dyspnoea=yes --report answer.html"

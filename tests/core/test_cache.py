@@ -184,12 +184,18 @@ def test_the_plain_way_touches_no_private_name(
         assert told.count("\n") == (0 if variables else 1)
 
 
-def test_an_unknown_compiler_is_refused_in_one_line(package: Path) -> None:
-    there = environment(package, POWERSUM_COMPILER="short")
-    try_it = (
-        "from powersum.core.errors import InputError\ntry:\n import powersum.core.jit\nexcept InputError as e: print(e)"
-    )
-    assert ask(there, try_it)[0] == "POWERSUM_COMPILER: 'short' is not known; set it to 'plain', or do not set it"
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("COMPILER", "short", "'short' is not known; set it to 'plain', or do not set it"),
+        ("HELPERS", "some", "'some' is no number of processes; 0 begins none"),
+    ],
+)
+def test_a_variable_with_another_value_is_refused_in_one_line(package: Path, name: str, value: str, told: str) -> None:
+    there = environment(package, **{f"POWERSUM_{name}": value})
+    begin = "from powersum.core.errors import InputError\ntry:\n import powersum.core.jit\n"
+    out, _ = ask(there, f"{begin}except InputError as error:\n print(error)")
+    assert out == f"POWERSUM_{name}: {told}"
 
 
 def test_only_one_file_uses_private_names_of_the_compiler() -> None:

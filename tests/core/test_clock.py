@@ -136,12 +136,14 @@ def test_functions_of_others_change_nothing(clock: CompilationClock) -> None:
     assert said == []
 
 
-def test_announced_once(clock: CompilationClock) -> None:
+def test_announced_whenever_something_is_compiled(clock: CompilationClock) -> None:
     said: list[str] = []
     clock.announce = lambda: said.append("compiling")
-    new_function()(1)
-    new_function()(1)
+    function = new_function()
+    assert (function(1), function(2)) == (2, 3)
     assert said == ["compiling"]
+    new_function()(1)
+    assert said == ["compiling"] * 2
 
 
 def test_where_the_limit_kills_compilation_counts(clock: CompilationClock) -> None:

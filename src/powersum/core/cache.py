@@ -12,6 +12,7 @@ Knows nothing of Numba, so that asking for the folder does not import it; :mod:`
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import logging
@@ -26,12 +27,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+if sys.platform != "win32":
+    import fcntl
+
 PACKAGE = Path(__file__).resolve().parents[1]
 SHIPPED = PACKAGE / "machine"
 """Where a platform wheel has machine code: in a folder for each level of processors, as in a cache folder."""
 
 NAME = "powersum-kernels"
 """The one folder in a cache folder that is ours to write and to remove."""
+
+CLAIMS = "claims"
+"""The folder of empty files that processes lock which are about to write the file of that name."""
 
 LIMIT = 512e6
 """Bytes that all kept code may take together before the least recently used goes; one full set is about 12 MB."""
@@ -96,6 +103,21 @@ def _unsealed(path: Path) -> bytes | None:
     return content[32:] if content[:32] == hashlib.sha256(content[32:]).digest() else None
 
 
+class Claim:
+    """A file that this process is about to write, as others see it; it ends with the process at the latest."""
+
+    def __init__(self, handle: int, path: Path, *, waited: bool) -> None:
+        self._handle, self._path = handle, path
+        self.waited = waited
+        """Whether another process had it first."""
+
+    def release(self) -> None:
+        """Let others have it; who waits at the old file compiles once more what is there, at worst."""
+        with contextlib.suppress(OSError):
+            self._path.unlink()
+        os.close(self._handle)
+
+
 class Store:
     """Files of compiled code: read where there are any, written whole and then renamed, where that is possible.
 
@@ -137,6 +159,34 @@ class Store:
     def shipped(level: str, stamp: str, name: str) -> bytes | None:
         """The content of a file that the package brings; None where there is none of these sources and versions."""
         return _unsealed(SHIPPED / level / stamp / name)
+
+    def claim(self, stamp: str, name: str, seconds: float = 0.0) -> Claim | None:
+        """Claim a file, after waiting so long for another process; None where that fails or nothing can be claimed."""
+        # On Windows, processes may compile the same side by side.
+        if sys.platform == "win32" or self.folder is None:
+            return None
+        path = self.folder / CLAIMS / f"{stamp}-{name}"
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+        except OSError:
+            return None
+        waited, until = False, time.monotonic() + seconds
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() >= until:
+                    os.close(handle)
+                    return None
+            except OSError:
+                # A file system without locks.
+                os.close(handle)
+                return None
+            else:
+                return Claim(handle, path, waited=waited)
+            waited = True
+            time.sleep(0.01)
 
     def write(self, stamp: str, name: str, content: bytes) -> None:
         """Keep a file, if any folder takes it; the first that does not is told of, in one line."""

@@ -26,14 +26,17 @@ class CompilationClock:
         Seconds spent on it so far in this process that no limit counts, without what is under way.
     counted
         True where limits count compilation too, because whoever set them does not wait for it.
+    compiled
+        True once something had to be compiled.
     announce
-        Called once, when the first compilation begins; nothing by default.
+        Called whenever a function is about to be compiled that no other waits for; nothing by default.
     """
 
     def __init__(self) -> None:
         self.seconds = 0.0
         self.counted = False
         self.announce: Callable[[], None] | None = None
+        self.compiled = False
         self._own = _Wait()
         self._lock = threading.Lock()
         self._waiting = 0
@@ -51,9 +54,9 @@ class CompilationClock:
 
     def compile(self) -> None:
         """The code has to be compiled."""
+        self.compiled = True
         if self.announce is not None:
             self.announce()
-            self.announce = None
 
     def leave(self) -> None:
         """The code is there."""

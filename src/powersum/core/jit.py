@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import gc
 import hashlib
+import importlib
 import logging
 import os
 import re
@@ -23,7 +24,8 @@ import numba
 import numpy as np
 from numba.core import event
 
-from powersum.core.cache import NOT_KEPT, module_stamp, store
+from powersum.core.ahead import helpers
+from powersum.core.cache import NOT_KEPT, Claim, module_stamp, store
 from powersum.core.clock import compilation
 from powersum.core.errors import InputError
 from powersum.core.levels import usable
@@ -39,6 +41,9 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 def _plain() -> bool:
     """Whether only public names of Numba are to be used: where that is asked for, and with versions never tried."""
+    helping = os.environ.get("POWERSUM_HELPERS", "")
+    if helping and not helping.isdigit():
+        raise InputError(f"POWERSUM_HELPERS: {helping!r} is no number of processes; 0 begins none")
     asked = os.environ.get("POWERSUM_COMPILER", "")
     if asked not in ("", "plain"):
         raise InputError(f"POWERSUM_COMPILER: {asked!r} is not known; set it to 'plain', or do not set it")
@@ -104,6 +109,16 @@ class _Requests(event.Listener):
             now.ours = True
             compilation.enter(now.asked)
 
+    def hold(self, name: str, claim: Claim) -> None:
+        """A form is claimed that the present thread compiles."""
+        self._present.claims[name] = claim
+
+    def let_go(self, name: str) -> None:
+        """A form is kept, or cannot be."""
+        claim = self._present.claims.pop(name, None)
+        if claim is not None:
+            claim.release()
+
     def on_end(self, event: Any) -> None:
         """Take up collection again after a request for which something was compiled."""
         now = self._present
@@ -116,6 +131,8 @@ class _Requests(event.Listener):
             # What has come together is looked through now, or it would be in the time of the next piece of work.
             gc.enable()
             gc.collect(1)
+        for name in list(now.claims):
+            self.let_go(name)
         compilation.leave()
 
 
@@ -127,9 +144,12 @@ class _Request(threading.local):
     ours = False
     compiling = False
 
+    def __init__(self) -> None:
+        self.claims: dict[str, Claim] = {}
 
-ours: weakref.WeakSet[Any] = weakref.WeakSet()
-"""Our compiled functions."""
+
+ours: weakref.WeakKeyDictionary[Any, _Kept | None] = weakref.WeakKeyDictionary()
+"""Our compiled functions, and where their forms are kept."""
 
 _requests = _Requests()
 for kind in (LOCKED, COMPILED):
@@ -199,6 +219,10 @@ def read_kept(folder: str, name: Callable[[Target], str]) -> bytes | None:
     return content
 
 
+PATIENCE = 30.0
+"""Seconds to wait for a function that another process compiles: none takes as long, but it may stand still."""
+
+
 class _Kept:
     """The compiled forms of one function between runs, in the place of Numba's own cache.
 
@@ -231,6 +255,10 @@ class _Kept:
         """The compiled form for a signature, or None."""
         _requests.ours()
         content = read_kept(self._folder, functools.partial(self._name, sig))
+        if content is None:
+            if not _requests.compiling:
+                helpers.asked(f"{self._function.__module__}:{self._function.__qualname__}")
+            content = self._made_elsewhere(sig)
         # A function that is compiled now links what it calls, for which what the package brings may not do.
         return None if content is None else backend.unpacked(content, target_context, linking=_requests.compiling)
 
@@ -239,6 +267,30 @@ class _Kept:
         content = backend.packed(data)
         if content is not None:
             store.write(self._folder, self._name(sig, TARGET), content)
+        _requests.let_go(self._name(sig, TARGET))
+
+    def _made_elsewhere(self, sig: Any) -> bytes | None:
+        """Claim a form that is not there; what another process is about to keep is waited for."""
+        name = self._name(sig, TARGET)
+        claim = store.claim(self._folder, name, PATIENCE)
+        if claim is None:
+            return None
+        content = store.read(self._folder, name) if claim.waited else None
+        if content is None:
+            _requests.hold(name, claim)
+        else:
+            claim.release()
+        return content
+
+    def wanted(self, sig: Any) -> bool:
+        """Whether a form is neither there nor made by another process."""
+        if read_kept(self._folder, functools.partial(self._name, sig)) is not None:
+            return False
+        claim = store.claim(self._folder, self._name(sig, TARGET))
+        if claim is None:
+            return False
+        claim.release()
+        return True
 
     def _name(self, sig: Any, target: Target) -> str:
         closure = self._function.__closure__
@@ -271,8 +323,16 @@ def _compile(function: Function, *, linked: bool = False, counting: bool = True,
         known = {"linked": linked, "counting": counting, **options}
         shelf = None if source is None else _Kept(function, source, known)
         kernel = backend.dispatcher(function, shelf, linked=linked, counting=counting, options=options)
-    ours.add(kernel)
+    ours[kernel] = None if PLAIN else shelf
     return cast(Function, kernel)
+
+
+def compile_ahead(module: str, name: str, kinds: tuple[Any, ...]) -> None:
+    """Compile one of our functions for these kinds of arguments and keep it, unless that is done or under way."""
+    kernel = functools.reduce(getattr, name.split("."), importlib.import_module(module))
+    shelf = ours.get(kernel)
+    if shelf is not None and shelf.wanted(kinds):
+        cast(Any, kernel).compile(kinds)
 
 
 def compiled(function: Function) -> Function:

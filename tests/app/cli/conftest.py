@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -27,7 +28,7 @@ Command = Callable[..., Ran]
 
 def without_compiling(err: str) -> str:
     """What stderr has apart from the line about compilation, which only a first run prints."""
-    return err.replace(f"{COMPILING}\n", "")
+    return re.sub(rf"^{COMPILING}.*\n", "", err, flags=re.MULTILINE)
 
 
 @pytest.fixture

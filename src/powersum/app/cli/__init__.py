@@ -73,11 +73,18 @@ def main() -> None:
         from powersum.app.cli.terminal import show_every_character
 
         show_every_character()
+        from powersum.core.ahead import helpers
+
+        helpers.wanted = True
         if os.environ.get("_POWERSUM_COMPLETE") == "complete_bash":
             from powersum.app.cli.completion import whole_words_of_bash
 
             stack.enter_context(whole_words_of_bash())
         code = run_app(sys.argv[1:])
+        if "powersum.app.cli.progress" in sys.modules:
+            from powersum.app.cli.progress import tell_compilation
+
+            tell_compilation()
     # The answer is given: a signal that comes while Python ends no longer changes it.
     for number in ENDING:
         if signal.getsignal(number) is not signal.SIG_IGN:

@@ -6,10 +6,11 @@ import math
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TextIO
 
 from powersum.bounds.run import Callback
+from powersum.core.ahead import helpers
 from powersum.core.clock import compilation
 from powersum.model.result import Snapshot
 
@@ -20,13 +21,41 @@ if TYPE_CHECKING:
 LIVE_INTERVAL, PLAIN_INTERVAL = 0.1, 2.0
 
 
-COMPILING = "powersum: note: compiling; only the first run does, for up to two minutes that no time limit counts"
-"""What is said when compilation begins: otherwise a first run would be silent for long."""
+COMPILING = "powersum: note: compiling"
+"""How each line about compilation begins: without them a first run would be silent for long."""
+
+WORTH_TELLING = 1.0
+"""Seconds of compilation from which a run says how long it took."""
 
 
 def announce_compilation(*, quiet: bool) -> None:
-    """Say so on stderr, once, should anything have to be compiled."""
-    compilation.announce = None if quiet else lambda: print(COMPILING, file=sys.stderr, flush=True)
+    """Say on stderr how far compilation is, should there be any, and at the end how long it took."""
+    if quiet:
+        compilation.announce = None
+        return
+    said = -math.inf
+
+    def announce() -> None:
+        nonlocal said
+        now = time.monotonic()
+        if now - said < PLAIN_INTERVAL:
+            return
+        said = now
+        done, total = helpers.progress()
+        far = f" {done} of about {total}" if 0 < done < total else ""
+        print(f"{COMPILING}{far}, first time only", file=sys.stderr, flush=True)
+
+    compilation.announce = announce
+
+
+def tell_compilation() -> None:
+    """Say on stderr how long the run waited for code, where limits leave that out and anything was compiled."""
+    told = compilation.announce is not None and compilation.compiled and not compilation.counted
+    if told and compilation.seconds > WORTH_TELLING:
+        took = f"{COMPILING} and loading took {compilation.seconds:.0f} s, which time limits do not count"
+        # Nobody may listen any more.
+        with suppress(OSError):
+            print(took, file=sys.stderr, flush=True)
 
 
 Line = Callable[[Snapshot, float], str]
