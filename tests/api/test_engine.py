@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -256,3 +257,13 @@ def test_sums_over_variables_of_one_table_are_known_beforehand() -> None:
                 check(engine, maximize, evidence)
                 check(engine, maximize, evidence, {2: [0.3, 0.9]})
     assert check(engine, [3], {0: 1}) is ps.Status.INFEASIBLE
+
+
+def test_an_engine_can_be_pickled() -> None:
+    model, query = ps.generate.grid(4, 4, seed=1)
+    engine = ps.Engine(model, time_limit=5.0, memory="2G", threads=2, seed=3)
+    engine.prepare()
+    other = pickle.loads(pickle.dumps(engine))
+    assert other.solve(query).to_dict()["options"] == engine.solve(query).to_dict()["options"]
+    assert other.solve(query).log_upper == engine.solve(query).log_upper
+    assert other.marginals({0: 1}).beliefs[1].tolist() == engine.marginals({0: 1}).beliefs[1].tolist()

@@ -13,6 +13,7 @@ import powersum as ps
 from powersum.bounds.buckets.factor_passes import FactorPasses
 from powersum.bounds.buckets.passes import Passes
 from powersum.bounds.tree import CoveringTree
+from powersum.core import memory
 from powersum.core.arrays import FloatArray
 from powersum.model.model import Model
 from powersum.model.question import Question
@@ -266,7 +267,10 @@ def test_wrong_calls_are_one_line(call: Callable[[ps.Gradient], object], message
 
 @pytest.mark.parametrize("temperature", [0.0, 0.1])
 @pytest.mark.parametrize("seed", range(6))
-def test_little_memory_is_no_reason_to_refuse(seed: int, temperature: float) -> None:
+def test_a_tree_that_does_not_fit_is_no_reason_to_refuse(
+    seed: int, temperature: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "LEAST_MEMORY", 1.0)
     model, query, evidence = hard_case(seed)
     truth = exact_value(model, query.weights, evidence=evidence)
     gradient = ps.Gradient(model, query=query, evidence=evidence, temperature=temperature, memory=1000)

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import powersum as ps
+from powersum.core import memory
 from powersum.core.interrupt import interruptible
 from powersum.exact import small
 from powersum.run.tuning import Schedule
@@ -241,7 +242,8 @@ def test_a_long_table_is_cut() -> None:
     assert str(ps.marginals(model)).splitlines()[-1] == "… and 12 more states"
 
 
-def test_little_memory_is_no_reason_to_refuse() -> None:
+def test_a_tree_that_does_not_fit_is_no_reason_to_refuse(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "LEAST_MEMORY", 1.0)
     model = ps.generate.grid(14, 14, seed=5).model
     truth = ps.marginals(model)
     assert truth.exact

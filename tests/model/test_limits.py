@@ -14,6 +14,7 @@ import pytest
 import powersum as ps
 from powersum import InputError, Model
 from powersum.api.comparison import compare
+from powersum.core.memory import LEAST_MEMORY
 from powersum.model.limits import Limits, memory_bytes
 from powersum.prepare.simplify import simplify
 
@@ -120,7 +121,40 @@ def test_numbers_of_other_kinds_are_taken() -> None:
 )
 def test_sizes_in_words(given: str, size: float) -> None:
     assert memory_bytes(given) == size
-    assert Limits(memory=given).bytes == size
+    if size >= LEAST_MEMORY:
+        assert Limits(memory=given).bytes == size
+
+
+MEMORY_ENTRIES: dict[str, Callable[..., Any]] = {
+    "solve": ps.solve,
+    "Solver": ps.Solver,
+    "the best": lambda model, **memory: ps.solve(model, "all", k=2, **memory),
+    "cubes": lambda model, **memory: ps.solve(model, executor=2, **memory),
+    "bound": ps.bound,
+    "marginals": ps.marginals,
+    "solve_each": lambda model, **memory: list(ps.solve_each(model, [{}], **memory)),
+    "solve_many": lambda model, **memory: ps.solve_many(model, [{}], **memory),
+    "bound_and_gradient": ps.bound_and_gradient,
+    "Gradient": ps.Gradient,
+    "Engine": ps.Engine,
+}
+
+
+@pytest.mark.parametrize("entry", MEMORY_ENTRIES)
+@pytest.mark.parametrize("size", [3, 12, 30])
+def test_too_little_memory_is_refused_however_easy_the_question_is(entry: str, size: int) -> None:
+    model = ps.generate.grid(size, size, seed=1).model
+    for memory in ("1M", 1e6, 1_999_999, "19.9M"):
+        with pytest.raises(
+            InputError, match=r"^memory is .* MB: at least 20 MB are needed, and a size is written like"
+        ):
+            MEMORY_ENTRIES[entry](model, memory=memory)
+
+
+def test_explain_refuses_too_little_memory() -> None:
+    model = ps.generate.grid(3, 3, seed=1).model
+    with pytest.raises(InputError, match=r"^memory is 1 MB"):
+        ps.solve(model, [0]).explain(model, memory="1M")
 
 
 @pytest.mark.parametrize("given", ["", "G", "-1G", "1e9G", "1,5G", "inf", "٢G", "9" * 400, 2**70, math.inf])

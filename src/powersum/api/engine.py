@@ -6,6 +6,7 @@ import math
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from powersum.api.distribution import Marginals
@@ -45,7 +46,8 @@ class Engine:
     Orders and wiring are kept by which variables are observed, maximised or have likelihoods, so that evidence in other
     states costs one elimination; what a question does not depend on is left out of it. Marginals keep those messages
     below which no observed state was changed. Questions that are too wide for exact elimination go to
-    :func:`powersum.solve` and :func:`powersum.marginals`. Any number of threads may ask at the same time.
+    :func:`powersum.solve` and :func:`powersum.marginals`. Any number of threads may ask at the same time. A pickled
+    engine takes the model and the limits along, and prepares anew.
 
     Parameters
     ----------
@@ -84,6 +86,11 @@ class Engine:
         """By the variables that questions give likelihoods of."""
         self._engines: OrderedDict[tuple[Group, ...], Engine] = OrderedDict()
         """By the groups of variables whose joint distributions are asked for."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Plans are wired to arrays of this process: another one makes its own.
+        options = {name: self._options[name] for name in ("time_limit", "memory", "threads", "seed")}
+        return partial(Engine, self.model, **options), ()
 
     def solve(
         self,

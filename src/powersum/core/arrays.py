@@ -15,9 +15,27 @@ def frozen(values: Any, dtype: Any) -> NDArray[Any]:
     """A contiguous read-only view of ``values`` as ``dtype``; copies only where the type or layout asks for it.
 
     The view protects against writing through the returned object, not against an owner who keeps writing to the
-    array that was passed in: callers hand over arrays they do not touch again.
+    array that was passed in: callers hand over arrays they do not touch again. For those of users there is ``owned``.
     """
     array = np.ascontiguousarray(values, dtype=dtype).view()
+    array.setflags(write=False)
+    return array
+
+
+def owned(values: Any, dtype: Any) -> NDArray[Any]:
+    """A contiguous read-only array of ``values`` as ``dtype``; copied where anybody else could still write to it."""
+    array = np.ascontiguousarray(values, dtype=dtype)
+    below: Any = array
+    while isinstance(below, np.ndarray):
+        if below.flags.writeable:
+            array = array.copy()
+            break
+        below = below.base
+    return sealed(array)
+
+
+def sealed(array: NDArray[Any]) -> NDArray[Any]:
+    """The same array, read-only from now on: :func:`owned` does not copy it."""
     array.setflags(write=False)
     return array
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from powersum.core.errors import InputError
+from powersum.core.memory import check_memory
 from powersum.core.work_time import Meter
 from powersum.model.keys import as_text, is_whole
 
@@ -73,7 +74,7 @@ class Limits:
     time_limit
         Seconds since the start of the whole call, preparation included, compilation on first use not.
     memory
-        Bytes, as a number or in words such as ``"2G"``.
+        Bytes, as a number or in words such as ``"2G"``; at least 20 MB.
     gap
         Stop once upper and lower bound are this close.
     sweeps
@@ -113,7 +114,9 @@ class Limits:
             if getattr(self, name) is not None:
                 checked[name] = number(getattr(self, name), name)
         if self.memory is not None:
-            checked["memory"] = memory_bytes(self.memory)
+            size = memory_bytes(self.memory)
+            check_memory(size)
+            checked["memory"] = size
         if self.time_limit is not None and not self.time_limit > 0:
             raise InputError(f"time_limit is {self.time_limit:g}: it must be above 0")
         if self.work is not None and not 0 < self.work < math.inf:

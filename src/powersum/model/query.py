@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from powersum.core.arrays import BoolArray, FloatArray, IntArray, frozen
+from powersum.core.arrays import BoolArray, FloatArray, IntArray, owned
 from powersum.core.errors import InputError
 from powersum.model.keys import as_text, listed
 from powersum.model.model import Model, VariableKey
@@ -42,7 +42,7 @@ class Query:
         # True could mean summed as well as maximised.
         if weights.ndim != 1 or (weights.size and weights.dtype.kind not in "iuf"):
             raise InputError(f"weights is {as_text(self.weights)}: give a list of numbers, one for each variable")
-        object.__setattr__(self, "weights", frozen(weights, np.float64))
+        object.__setattr__(self, "weights", owned(weights, np.float64))
         bad = ~(np.isfinite(self.weights) & (self.weights >= 0))
         if bad.any():
             raise InputError(f"weight {self.weights[bad][0]} of variable {int(np.argmax(bad))} is not a number ≥ 0")
@@ -158,4 +158,4 @@ def _merged_blocks(weights: FloatArray, blocks: IntArray) -> IntArray | None:
     if differs.size:
         raise InputError(f"block {given[differs[0]]} has variables of different weights")
     merged = np.concatenate([[0], np.cumsum(np.diff(weight) != 0.0)])[block] if len(numbers) else block
-    return None if np.array_equal(merged, weight_ranks(weights)) else frozen(merged, np.int64)
+    return None if np.array_equal(merged, weight_ranks(weights)) else owned(merged, np.int64)

@@ -14,7 +14,6 @@ import typer
 from powersum.app.cli.completion import complete_evidence, complete_names
 from powersum.app.cli.terminal import say
 from powersum.core.errors import InputError
-from powersum.core.memory import check_memory
 from powersum.model.limits import Limits
 from powersum.model.model import VariableKey
 from powersum.model.question import Question
@@ -145,13 +144,10 @@ def read_question(
 def limits_of(**options: Any) -> Limits:
     """Limits from options; what is wrong with them is said under the options' names."""
     try:
-        limits = Limits(**options)
-        if limits.memory is not None:
-            check_memory(limits.bytes)
+        return Limits(**options)
     except InputError as error:
         name, _, rest = str(error).partition(" ")
         raise InputError(f"--{OPTIONS.get(name, name)} {rest}") from None
-    return limits
 
 
 def names_of(options: list[str] | None) -> list[str] | None:
