@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -14,6 +14,7 @@ from soak.asking import asked, prepared, way
 from soak.cases import Case, Question
 from soak.certificates import checked_file, proven_best
 from soak.claims import CLOSE, SAME, Wrong, slack, truth_of, wrong_result
+from soak.executors import Unkind
 from soak.oracle import LongArray, Truth
 from soak.roads import Injected, road
 
@@ -151,42 +152,73 @@ def _wrong_gradient(
 
 
 def resume(case: Case, ends: list[str]) -> Wrong:
-    """A run with checkpoints that ends as the case has it, and one that goes on from what it left."""
+    """A proof in a file, of any kind and however its run ended, and runs that go on from it: they prove no less."""
     model, question, truth = prepared(case)
-    seen: list[ps.Snapshot] = []
     wrong: Wrong = []
     with TemporaryDirectory() as folder:
         path = Path(folder, "run.zip")
-        result = None
+        result, seen = None, list[ps.Snapshot]()
         try:
             with road(case.road, case.trouble):
-                result = ps.solve(
-                    model,
-                    **asked(case, question),
-                    checkpoint=path,
-                    every=0.0,
-                    callback=seen.append,
-                    **case.options,
-                    **way(case),
-                )
+                result = _proven_in_file(case, model, question, path, seen.append)
         except Injected:
             ends.append("injected")
         if result is not None:
             wrong += wrong_result(case, model, question, result, truth, seen)
         if not path.exists():
             return wrong
-        # Whenever the run was ended, what it left is a proof.
-        try:
-            lower, upper = checked_file(model, question, path)
-        except Exception as error:
-            return [*wrong, f"checkpoint: {type(error).__name__}: {error}"]
-        if not lower - truth.error <= truth.value <= upper + truth.error:
-            wrong.append(f"checkpoint: {lower!r} to {upper!r} is accepted, the truth is {truth.value!r}")
-        again = ps.solve(model, **asked(case, question), resume=path, **case.options, **way(case))
-    ends.append(again.status.value)
-    if not again.log_upper <= upper + slack(upper, truth.error, SAME):
-        wrong.append(f"resume: the upper bound was {upper!r}, and is {again.log_upper!r}")
-    return wrong + [f"resumed, {text}" for text in wrong_result(case, model, question, again, truth, ())]
+        before = (-math.inf, math.inf)
+        # The run's own file goes on in the same place, another one elsewhere.
+        for step, options in (
+            ("file", None),
+            ("resumed", {"certificate": True}),
+            ("resumed into its file", {"checkpoint": path, "every": 0.0}),
+        ):
+            if options is not None:
+                again = ps.solve(model, **asked(case, question), resume=path, **case.options, **options, **way(case))
+                ends.append(again.status.value)
+                wrong += [f"{step}, {text}" for text in wrong_result(case, model, question, again, truth, ())]
+                if not again.log_upper <= before[1] + slack(before[1], truth.error, SAME):
+                    wrong.append(f"{step}: the upper bound was {before[1]!r}, and is {again.log_upper!r}")
+                if "certificate" in options and again.certificate is not None:
+                    again.certificate.save(Path(folder, "second.zip"))
+            proof = Path(folder, "second.zip") if step == "resumed" else path
+            try:
+                lower, upper = checked_file(model, question, proof)
+            except Exception as error:
+                return [*wrong, f"{step}: {type(error).__name__}: {error}"]
+            if not lower - truth.error <= truth.value <= upper + truth.error:
+                wrong.append(f"{step}: {lower!r} to {upper!r} is accepted, the truth is {truth.value!r}")
+            if not upper <= before[1] + slack(before[1], truth.error, SAME):
+                wrong.append(f"{step}: {before[1]!r} was proven from above, and {upper!r} is")
+            if step == "file":
+                before = lower, upper
+    return wrong
+
+
+def _proven_in_file(
+    case: Case, model: ps.Model, question: Question, path: Path, callback: Callable[[ps.Snapshot], None]
+) -> ps.Result | None:
+    """A certificate of the kind that the case has, saved; the result where it is one of the question itself."""
+    kind = case.options["seed"] if case.trouble.raise_at == 0 else 0
+    options, common = dict(case.options), asked(case, question)
+    if kind == 1:
+        method = METHODS[len(case.factors) % len(METHODS)]
+        proven = ps.bound(model, **common, method=method, sweeps=3, certificate=True)
+    elif kind == 2 and 0.0 in question.weights:
+        proven = ps.solve(model, **common, k=2, certificate=True, **options, **way(case))
+    elif kind == 2:
+        executor = Unkind(2, threaded=False, lost=0.0, forgotten=0.0, seed=len(case.factors))
+        proven = ps.solve(model, **common, certificate=True, executor=executor, **options, **way(case))
+    else:
+        return ps.solve(model, **common, checkpoint=path, every=0.0, callback=callback, **options, **way(case))
+    if proven.certificate is not None:
+        proven.certificate.save(path)
+    return None if kind == 2 and proven.best else proven
+
+
+METHODS = ("auto", "gdd", "wmb", "mbe")
+"""Methods of ``bound`` that have certificates."""
 
 
 def explain(case: Case, ends: list[str]) -> Wrong:

@@ -198,6 +198,8 @@ class Clock:
 def road(name: str, trouble: Trouble) -> Iterator[None]:
     """Everything inside goes this road, by this clock."""
     with ExitStack() as stack:
+        # Models are small: so is the memory that is too little for them.
+        stack.enter_context(patch.object(import_module("powersum.core.memory"), "LEAST_MEMORY", 1.0))
         for place, value in ROADS[name].patches.items():
             module, _, path = place.partition(":")
             owner: Any = import_module(module)

@@ -25,10 +25,13 @@ import powersum_check as pc
 from powersum.bounds.buckets.scopes import scopes_in_order
 from powersum.bounds.tree.covering_tree import CoveringTree
 from powersum.bounds.tree.rebuilding import rebuilt, saved_of
+from powersum.core.clock import Clock
 from powersum.model.certificate import Certificate
+from powersum.model.question import Question
 from powersum.prepare.ordering import elimination_order
 from powersum.prepare.simplify import simplify
-from powersum.run.board import FROM_FILE
+from powersum.run.board import FROM_FILE, Board
+from powersum.run.checkpoint import MOST_SHARE, Checkpoints
 from powersum.run.solver import Solver
 from powersum.run.tuning import Schedule
 from powersum.search.recall import Recall
@@ -392,3 +395,65 @@ def test_killed_at_any_moment(tmp_path: Path) -> None:
         resumed = ps.solve(model, maximize, work=0.1, resume=path)
         assert resumed.log_upper <= proven.log_upper + CLOSE
         assert resumed.log_lower >= proven.log_lower - CLOSE
+
+
+def test_writing_takes_a_tenth_of_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = hard_case(5)
+    original = Checkpoints.keep
+    taken: list[float] = []
+
+    def keep(own: Checkpoints, question: Question, board: Board, clock: Clock) -> None:
+        begun = clock.spent
+        original(own, question, board, clock)
+        # A look at the meter is no writing.
+        if clock.spent - begun > 1e-4:
+            taken.append(clock.spent - begun)
+
+    monkeypatch.setattr(Checkpoints, "keep", keep)
+    work = 0.5
+    runs = [
+        ps.solve(
+            asked.model, query=asked.query, work=work, schedule=SEARCH, checkpoint=tmp_path / f"{k}.zip", every=0.0
+        )
+        for k in range(2)
+    ]
+    assert len(taken) > 4
+    # Each is followed by nine times as much other work, but for the last of either run.
+    assert sum(taken) < 2 * (MOST_SHARE * work + max(taken))
+    assert runs[0].log_upper == runs[1].log_upper
+    assert (tmp_path / "0.zip").read_bytes() == (tmp_path / "1.zip").read_bytes()
+
+
+def test_a_checkpoint_is_replaced_by_one_that_can_be_read_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = hard_case(2)
+    path = tmp_path / "run.zip"
+    options: dict[str, Any] = {"query": asked.query, "schedule": SEARCH, "checkpoint": path, "every": 0.0}
+    ps.solve(asked.model, work=0.1, **options)
+    good = path.read_bytes()
+    original = np.lib.format.write_array
+
+    def forgetting(file: Any, array: Any, **given: Any) -> None:
+        """A disk that loses the last number of each array."""
+        original(file, array[:-1] if len(array) > 1 else array, **given)
+
+    monkeypatch.setattr(np.lib.format, "write_array", forgetting)
+    with pytest.raises(ps.InputError, match=r"run\.zip: cannot be written \(what was written cannot be read back\)"):
+        ps.solve(asked.model, work=0.1, **options)
+    assert path.read_bytes() == good
+    assert os.listdir(tmp_path) == ["run.zip"]
+
+
+def test_a_damaged_file_is_found_out(tmp_path: Path) -> None:
+    asked = hard_case(2)
+    result = ps.solve(asked.model, query=asked.query, work=0.1, schedule=SEARCH, certificate=True)
+    assert result.certificate is not None
+    good, bad = tmp_path / "good.zip", tmp_path / "bad.zip"
+    result.certificate.save(good)
+    result.certificate._check(good)
+    data = bytearray(good.read_bytes())
+    # Real numbers are stored as they are.
+    data[data.index(asked.query.weights.tobytes()) + 7] ^= 1
+    for damaged in (bytes(data), good.read_bytes()[: len(data) // 2], b""):
+        bad.write_bytes(damaged)
+        with pytest.raises(OSError, match="read back"):
+            result.certificate._check(bad)

@@ -7,7 +7,7 @@ import os
 import select
 import stat
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
@@ -78,11 +78,12 @@ def load(path: PathLike) -> bytes:
 
 
 @contextmanager
-def saving(path: PathLike) -> Iterator[IO[bytes]]:
+def saving(path: PathLike, check: Callable[[Path], None] | None = None) -> Iterator[IO[bytes]]:
     """Open a file for writing that appears under its name only when all of it has been written.
 
     A reader never sees half a file, and a failed run leaves what was there before. What is no regular file (a pipe,
-    ``/dev/null``) is written to directly: renaming would put a file in its place.
+    ``/dev/null``) is written to directly: renaming would put a file in its place. ``check`` reads a regular file back
+    before it takes its name, and raises OSError where it is not what was written.
     """
     try:
         special = os.path.exists(path) and not os.path.isfile(path)
@@ -97,6 +98,8 @@ def saving(path: PathLike) -> Iterator[IO[bytes]]:
                     with _packer(path, raw) as packed:
                         yield packed
             if not special:
+                if check is not None:
+                    check(target)
                 os.replace(target, place)
         finally:
             if not special:

@@ -60,6 +60,9 @@ SETTING = 1e-6
 REGION = 0.7e-6
 """For each variable and each factor of a region of local search, beside the entries of its tables."""
 
+FILE_MEMBER, FILE_BYTE = 0.2e-3, 10e-9
+"""For each array of a checkpoint, and for each of its bytes, to pack, write and read it back."""
+
 SEARCH_STEP = 0.4e-6
 """For each step of branch and bound."""
 

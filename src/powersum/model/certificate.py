@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from io import BytesIO
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,10 +38,10 @@ class Certificate:
         return sum(array.nbytes for array in self.arrays.values())
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the file; it appears under its name once all of it has been written."""
-        with saving(path) as file, zipfile.ZipFile(file, "w") as archive:
+        """Write the file; it appears under its name once all of it has been written, and read back as it should be."""
+        with saving(path, self._check) as file, zipfile.ZipFile(file, "w") as archive:
             # Fixed times: equal proofs give equal files.
-            archive.writestr(zipfile.ZipInfo("head.json"), json.dumps(self.head, allow_nan=False))
+            archive.writestr(zipfile.ZipInfo("head.json"), self._head)
             for name, array in self.arrays.items():
                 member = zipfile.ZipInfo(f"{name}.npy")
                 if array.dtype.kind == "f":
@@ -51,6 +53,24 @@ class Certificate:
                     np.lib.format.write_array(packed, np.ascontiguousarray(array), allow_pickle=False)
                     # The level is that of the call: the one of the archive does not count for members made by hand.
                     archive.writestr(member, packed.getbuffer(), zipfile.ZIP_DEFLATED, compresslevel=QUICK)
+
+    @property
+    def _head(self) -> str:
+        return json.dumps(self.head, allow_nan=False)
+
+    def _check(self, path: Path) -> None:
+        """Read a file back and compare: a good one is not replaced by a damaged one."""
+        try:
+            with zipfile.ZipFile(path) as archive:
+                whole = archive.read("head.json").decode() == self._head
+                for name, array in self.arrays.items():
+                    with archive.open(f"{name}.npy") as member:
+                        found = np.lib.format.read_array(member, allow_pickle=False)
+                    whole = whole and found.dtype == array.dtype and np.array_equal(found, array)
+        except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, ValueError):
+            whole = False
+        if not whole:
+            raise OSError("what was written cannot be read back")
 
     def __repr__(self) -> str:
         kinds = ", ".join(step["kind"] for step in self.head["steps"])
