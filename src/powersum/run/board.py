@@ -113,6 +113,8 @@ class Board:
         A sentence about what proved the answer, or why nothing more can be done.
     notes
         What a reader of the bounds must know.
+    lacking
+        Where more memory would have given a better answer in the time allowed: a note that says so, else empty.
     sizes
         Facts about the problem.
     history
@@ -148,6 +150,7 @@ class Board:
         self.proven = self.exhausted = self.resuming = False
         self.reason = "Upper and lower bound met."
         self.notes: tuple[str, ...] = ()
+        self.lacking = ""
         self.sizes: dict[str, int | float] = {}
         self.history: list[Snapshot] = []
         self._check: Callable[[], str | None] | None = None
@@ -361,7 +364,9 @@ class Board:
     @property
     def last_notes(self) -> tuple[str, ...]:
         """Notes of an answer with the bounds of now: which of two that say one number is the value need not be said."""
-        return () if self.notes in FLEETING and one_number(self.log_lower, self.log_upper) else self.notes
+        met = one_number(self.log_lower, self.log_upper)
+        notes = () if self.notes in FLEETING and met else self.notes
+        return notes if self.proven or met or not self.lacking else (*notes, self.lacking)
 
     def snapshot(self, seconds: float, *, always: bool = False) -> Snapshot | None:
         """Note down where the bounds stand; None if they have not moved, unless it is to be done always."""

@@ -30,6 +30,19 @@ SUMS = 0.4
 """Share for partial sums: no second tree and no search are there then."""
 
 
+def lacking_for(size: float, seconds: float, memory: float) -> str:
+    """The note of an answer that exact elimination would have proven in time, had its tables fitted."""
+    return (
+        f"Memory was the limit: exact elimination takes {bytes_text(size / ELIMINATION)} and about {seconds:.2g} s; "
+        f"{bytes_text(memory)} were left for it."
+    )
+
+
+def bytes_text(size: float) -> str:
+    """A size as people write it."""
+    return f"{size / 1e9:.3g} GB" if size >= 1e9 else f"{size / 1e6:.3g} MB"
+
+
 @dataclass(frozen=True, slots=True)
 class MemoryShares:
     """Bytes for each kind of work; those that are there at the same time add up to no more than the whole.

@@ -35,7 +35,7 @@ from powersum.run.board import Board
 from powersum.run.certificate import ground_of
 from powersum.run.distributions import Distributions
 from powersum.run.inheritance import Legacy
-from powersum.run.memory_shares import MemoryShares
+from powersum.run.memory_shares import MemoryShares, lacking_for
 from powersum.run.proofs import by_contradiction, by_corner, by_elimination
 from powersum.run.scheduler import Crew, Scheduler, Spell, exhaust
 from powersum.run.tuning import Schedule
@@ -128,6 +128,8 @@ def work(
     elimination = ExactElimination(problem, order, board, cost=schedule.elimination_cost)
     board.sizes.update(order_sizes(elimination.width, elimination.log2_entries))
     fits = elimination.bytes <= shares.elimination
+    if not fits and elimination.seconds <= clock.limit < math.inf:
+        board.lacking = lacking_for(elimination.bytes, elimination.seconds, memory)
     share = USUAL if board.wants_distributions else 1.0
     if fits and share * elimination.seconds < schedule.quick:
         yield from exhaust(elimination, clock, schedule.slice)
