@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     )
     from powersum.formats.diagrams import read_diagram
     from powersum.interop import from_arrays, from_networkx, from_pgmpy, from_pyagrum, to_pyagrum
+    from powersum.interop.diagrams import diagram_from_pyagrum
     from powersum.model.diagram import Diagram
     from powersum.model.model import Model
     from powersum.model.query import Query
@@ -61,6 +62,7 @@ __all__ = [
     "bound",
     "bound_and_gradient",
     "decide",
+    "diagram_from_pyagrum",
     "from_arrays",
     "from_networkx",
     "from_pgmpy",
@@ -100,6 +102,7 @@ _LAZY = MappingProxyType(
         "Decision": "powersum.decisions.decision",
         "Diagram": "powersum.model.diagram",
         "read_diagram": "powersum.formats.diagrams",
+        "diagram_from_pyagrum": "powersum.interop.diagrams",
         "Model": "powersum.model.model",
         "Query": "powersum.model.query",
         **dict.fromkeys(("MarginalSolver", "Marginals", "marginals"), "powersum.api.marginals"),

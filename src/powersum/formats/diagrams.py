@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 from itertools import pairwise
 from pathlib import Path
 
 from powersum.core.errors import InputError
 from powersum.core.files import PathLike, load, plain_name, shown
+from powersum.formats.diagram_networks import read_diagram_network
 from powersum.formats.tokens import first_word, load_text, read_numbers, without_comments
 from powersum.formats.uai import read_cardinalities, read_scopes, table_places
 from powersum.model.diagram import Diagram
@@ -15,6 +17,10 @@ from powersum.model.model import Model
 
 KINDS = {"ID": True, "LIMID": False}
 """Headers, and whether decisions remember what was seen and decided before."""
+
+
+NETWORKS = (".xdsl", ".net", ".bifxml", ".xmlbif")
+"""Suffixes of diagrams of other tools; decisions of theirs remember what was seen and decided before."""
 
 
 def is_diagram(path: PathLike) -> bool:
@@ -26,12 +32,17 @@ def is_diagram(path: PathLike) -> bool:
 
 
 def read_diagram(path: PathLike) -> Diagram:
-    """Read an influence diagram: ``X.uai``, with ``X.id`` and ``X.pvo`` in the same folder.
+    """Read an influence diagram: ``.uai``, ``.xdsl`` of GeNIe, ``.net`` of Hugin, or ``.bifxml`` of pyAgrum.
+
+    ``X.uai`` needs ``X.id`` and ``X.pvo`` in the same folder.
 
     ``X.id`` has the kind of each variable (C or D) and of each function (P or U). ``X.pvo`` has blocks of the order,
     first eliminated first: what is never seen, the last decision, what is seen before it, the decision before, and so
     on. With the header ``LIMID`` a decision knows only what is seen right before it.
     """
+    suffix = os.path.splitext(plain_name(path))[1].lower()
+    if suffix in NETWORKS:
+        return read_diagram_network(path, suffix)
     text = without_comments(load_text(path))
     word, end = first_word(text)
     if word.upper() not in KINDS:

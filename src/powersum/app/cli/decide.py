@@ -31,7 +31,9 @@ from powersum.model.model import VariableKey
 def decide_command(
     diagram: Annotated[
         Path,
-        typer.Argument(metavar="DIAGRAM", help="The influence diagram: .uai with .id and .pvo beside it."),
+        typer.Argument(
+            metavar="DIAGRAM", help="The diagram: .uai with .id and .pvo beside it, .xdsl, .net or .bifxml."
+        ),
     ],
     evidence: EvidencePairs = None,
     names: NamesFile = None,
