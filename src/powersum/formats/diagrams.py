@@ -7,8 +7,10 @@ import re
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
+
 from powersum.core.errors import InputError
-from powersum.core.files import PathLike, load, plain_name, shown
+from powersum.core.files import PathLike, load, plain_name, saving, shown
 from powersum.formats.diagram_networks import read_diagram_network
 from powersum.formats.tokens import first_word, load_text, read_numbers, without_comments
 from powersum.formats.uai import read_cardinalities, read_scopes, table_places
@@ -129,3 +131,49 @@ def _decisions(path: Path, blocks: list[list[int]], decisions: set[int]) -> list
             found.append((decision, seen))
             seen = []
     return found
+
+
+def write_diagram(diagram: Diagram, path: PathLike) -> tuple[Path, ...]:
+    """Write a diagram as ``X.uai``, with ``X.id`` and ``X.pvo`` beside it; returns the files. Names have no place."""
+    files = diagram_files(path)
+    model = diagram.model
+    tables = [("P", scope, np.exp(table)) for scope, table in model.factors()]
+    tables += [("U", part.scope, part.table) for part in diagram.utilities]
+    seen: set[int] = set()
+    blocks: list[list[int]] = []
+    for number, choice in enumerate(diagram.choices):
+        new = [v for v in choice.sees if v not in seen and v not in diagram.decisions]
+        if not diagram.recall and set(new) != set(diagram.known(number)):
+            raise InputError(
+                f"{shown(path)}: decision {model.name(choice.variable)} sees what was seen before or decided: "
+                f"the format has no place for that without perfect recall"
+            )
+        # An empty block parts decisions that are not made at once: what is seen belongs to the first after it.
+        blocks += [new] if new else []
+        blocks.append([choice.variable])
+        seen.update([*new, choice.variable])
+    hidden = [v for v in range(model.n_variables) if v not in seen]
+    blocks += [hidden] if hidden else []
+    lines = ["ID" if diagram.recall else "LIMID", str(model.n_variables), " ".join(map(str, model.cardinalities))]
+    lines += [str(len(tables)), *(" ".join(map(str, [len(scope), *scope])) for _, scope, _ in tables)]
+    for _, _, table in tables:
+        lines += ["", str(table.size), " ".join(repr(float(x)) for x in table.ravel())]
+    kinds = ["D" if v in diagram.decisions else "C" for v in range(model.n_variables)]
+    functions = [kind for kind, _, _ in tables]
+    texts = (
+        lines,
+        [str(len(kinds)), " ".join(kinds), str(len(functions)), " ".join(functions)],
+        [f"{model.n_variables};", f"{len(blocks)};", *(" ".join(map(str, b)) + " ;" for b in reversed(blocks))],
+    )
+    for file, text in zip(files, texts, strict=True):
+        with saving(file) as handle:
+            handle.write("\n".join([*text, ""]).encode("ascii"))
+    return files
+
+
+def diagram_files(path: PathLike) -> tuple[Path, ...]:
+    """The three files of a diagram."""
+    if not plain_name(path).lower().endswith(".uai"):
+        raise InputError(f"{shown(path)}: a diagram is written as .uai, with .id and .pvo beside it")
+    stem = Path(plain_name(path)).with_suffix("")
+    return Path(path), Path(f"{stem}.id"), Path(f"{stem}.pvo")

@@ -9,8 +9,9 @@
 from powersum.generate.blocks import Instance
 from powersum.generate.detections import detection
 from powersum.generate.diagnostic import diagnosis
+from powersum.generate.diagrams import pomdp, wildcatter
 from powersum.generate.grids import grid
 from powersum.generate.pedigrees import pedigree
 from powersum.generate.random_factors import random
 
-__all__ = ["Instance", "detection", "diagnosis", "grid", "pedigree", "random"]
+__all__ = ["Instance", "detection", "diagnosis", "grid", "pedigree", "pomdp", "random", "wildcatter"]

@@ -11,6 +11,7 @@ from powersum import generate
 from powersum.app.cli.files import check_outputs
 from powersum.app.cli.fresh import older_answers_aside
 from powersum.app.cli.help import examples
+from powersum.model.diagram import Diagram
 
 generate_app = typer.Typer(
     help="Write a realistic instance of any size, with a query.",
@@ -169,6 +170,40 @@ def random(
         ),
         files,
     )
+
+
+@generate_app.command(epilog=examples("powersum generate wildcatter -o oil.uai"))
+def wildcatter(output: Output) -> None:
+    """An influence diagram of two decisions: test for oil, drill for oil."""
+    _write_diagram(generate.wildcatter(), output)
+
+
+@generate_app.command(epilog=examples("powersum generate pomdp --stages 5 --hidden 4 -o pomdp.uai"))
+def pomdp(
+    output: Output,
+    stages: Annotated[int, typer.Option(metavar="N", help="Decisions.")] = 3,
+    hidden: Annotated[int, typer.Option(metavar="N", help="Hidden variables of a stage.")] = 3,
+    observed: Annotated[int, typer.Option(metavar="N", help="Observed variables of a stage.")] = 2,
+    states: Annotated[int, typer.Option(metavar="N", help="States of each variable.")] = 2,
+    actions: Annotated[int, typer.Option(metavar="N", help="Actions of each decision.")] = 2,
+    limited: Annotated[bool, typer.Option("--limited", help="Let decisions see their own stage only.")] = False,
+    seed: Seed = 0,
+) -> None:
+    """A POMDP as an influence diagram, with random tables."""
+    diagram = generate.pomdp(
+        stages, hidden=hidden, observed=observed, states=states, actions=actions, recall=not limited, seed=seed
+    )
+    _write_diagram(diagram, output)
+
+
+def _write_diagram(diagram: Diagram, output: Path) -> None:
+    from powersum.formats.diagrams import diagram_files, write_diagram
+
+    files = diagram_files(output)
+    check_outputs(files, [])
+    with older_answers_aside(files):
+        write_diagram(diagram, output)
+    print(f"wrote {', '.join(map(str, files))}: {repr(diagram)[len('<powersum.Diagram: ') : -1]}")
 
 
 def _files(output: Path) -> tuple[Path, Path]:
