@@ -11,7 +11,7 @@ import powersum_check as pc
 from powersum.model.model import Model
 from tests.check.graphs import FORGET, Graph
 from tests.check.helpers import CLOSE, checked, holds, truth
-from tests.check.writer import Draft, Setting
+from tests.check.writer import Draft, Setting, no_tree
 from tests.strategies import random_model
 
 
@@ -56,3 +56,49 @@ def test_nodes_that_are_taken_for_one_another_prove_nothing_false(forget: str) -
     assert (
         forget == "other states" or "step 0: a node is led to with other states of its variables than before" in refused
     )
+
+
+def test_two_nodes_of_a_lane_have_no_variable_in_common() -> None:
+    """Σ f g is not Σ f Σ g: nodes that settle different tables of the same variable are refused."""
+    model = Model.from_factors([2], [((0,), [0.1, 0.9]), ((0,), [0.2, 0.7])])
+    draft = Draft(model, [1.0])
+    lists = {
+        "order": [0],
+        "table_of": [0, 1],
+        "table_starts": [0, 1, 2],
+        "table_variables": [0, 0],
+        "branching": [0, 0],
+        "gone_counts": [0] * 5,
+        "gone": [],
+        "settled_counts": [0, 1, 1, 1, 1],
+        "settled": [0, 0, 1, 1],
+        "child_counts": [2, 0, 0, 0, 0],
+        "child_nodes": [1, 2],
+    }
+    arrays = no_tree(draft) | {name: np.array(numbers, np.int64) for name, numbers in lists.items()}
+    draft.step("conditioning", arrays)
+    with pytest.raises(pc.Rejected, match="in two of its nodes"):
+        checked(draft)
+    # One node that settles both is right.
+    more = {"branching": [0], "gone_counts": [0] * 3, "settled_counts": [0, 2, 2], "settled": [0, 1, 0, 1]}
+    more |= {"child_counts": [1, 0, 0], "child_nodes": [1]}
+    right = Draft(model, [1.0])
+    right.step("conditioning", arrays | {name: np.array(numbers, np.int64) for name, numbers in more.items()})
+    assert holds(checked(right), truth(right))
+    assert truth(right) == pytest.approx(np.log(0.1 * 0.2 + 0.9 * 0.7))
+
+
+def test_the_best_are_of_all_max_variables() -> None:
+    """The value of some states of a part of them is not that of an assignment."""
+    model = Model.from_factors([2, 2], [((0, 1), [[0.1, 0.9], [0.3, 0.7]])])
+    for variables, states in (([0, 1], [[0, 1]]), ([0], [[0]])):
+        draft = Draft(model, [0.0, 0.0])
+        draft.best = {"distinct": 1, "claims": [{}, {}]}
+        draft.arrays["best_variables"] = np.array(variables, np.int64)
+        draft.arrays["best_states"] = np.array(states, np.int64)
+        draft.arrays["best_parts"] = np.array([[-1, -1]], np.int64)
+        if len(variables) == 2:
+            assert checked(draft).best is not None
+        else:
+            with pytest.raises(pc.BadFile, match="best_variables"):
+                checked(draft)
