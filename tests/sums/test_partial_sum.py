@@ -18,7 +18,7 @@ from powersum.prepare.fates import Fates
 from powersum.prepare.ordering import elimination_order
 from powersum.prepare.problem import Problem
 from powersum.prepare.simplify import simplify
-from powersum.sums.kernels import hand_over
+from powersum.sums.kernels import add_up, hand_over
 from powersum.sums.partial_sum import PartialSum
 from powersum.sums.wiring import Bucket, Handover, buckets_of, key_of
 from tests.cases import hard_case
@@ -211,3 +211,12 @@ def test_a_pass_that_is_too_slow_drops_more_and_stays_a_bound(seed: int) -> None
         shares.append(partial.least_share)
     assert shares[0] == 1e-5
     assert shares[1] > 1e-5
+
+
+def test_the_rounding_of_a_sum_does_not_grow_with_its_arcs() -> None:
+    """Elimination counts some units a state and bucket, but a context may have the arcs of many buckets."""
+    values = np.concatenate([[0.0], np.full(2_000_000, math.log(2.0**-54))])
+    log_sums, ratios = np.full(1, -math.inf), np.zeros(1)
+    add_up(np.zeros(len(values), dtype=np.int32), values, np.zeros(len(values)), log_sums, ratios)
+    truth = math.log1p(math.fsum(math.exp(v) for v in values[1:]))
+    assert log_sums[0] == pytest.approx(truth, rel=0.0, abs=2.0**-51)

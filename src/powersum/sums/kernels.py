@@ -241,7 +241,11 @@ def add_up(
             arc += 1
         upper_ratios[context] += ratio
         if top > -np.inf:
-            total = 0.0
+            # Compensated: a context may have millions of arcs, and the rounding that is counted knows only its buckets.
+            total, excess = 0.0, 0.0
             for a in range(first, arc):
-                total += math.exp(values[a] - top)
+                term = math.exp(values[a] - top) - excess
+                larger = total + term
+                excess = (larger - total) - term
+                total = larger
             log_sums[context] = top + math.log(total)
