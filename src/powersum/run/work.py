@@ -28,7 +28,10 @@ from powersum.core.speed import ELIMINATION, SLOW_ELIMINATION
 from powersum.core.work_time import metered
 from powersum.model.factors import configuration_value
 from powersum.model.question import Question
-from powersum.prepare.ordering import elimination_order
+from powersum.prepare.ordering import MIN_FILL_VARIABLES, MIN_FILL_WORK, elimination_order
+from powersum.prepare.ordering.cost import order_cost
+from powersum.prepare.ordering.tries import OrderTries
+from powersum.prepare.problem import Problem
 from powersum.prepare.simplify import simplified
 from powersum.prepare.sizes import order_sizes, question_sizes
 from powersum.run.board import Board
@@ -57,6 +60,9 @@ from powersum.search.costs import Costs
 
 SHORT_ORDERS, LONG_ORDERS = 0.2, 1.0
 """Seconds for the first order at most; distributions cost several times what a sum does along the same order."""
+
+MORE_ORDERS, MOST_TRIES, FEW_ENTRIES = 0.5, 60, 22.0
+"""Seconds and tries for orders of fewer entries than the narrowest has, where that has more than two to this."""
 
 USUAL = ELIMINATION / SLOW_ELIMINATION
 """What an elimination usually takes, as a share of what it takes at worst."""
@@ -123,6 +129,9 @@ def work(
     yield
     most = LONG_ORDERS if board.wants_distributions else SHORT_ORDERS
     order = elimination_order(problem.model, problem.tau, seed=seed, time_limit=min(most, 0.05 * clock.limit))
+    if board.wants_distributions:
+        yield
+        order = with_fewer_entries(problem, order, seed, clock.deadline(min(MORE_ORDERS, 0.05 * clock.limit)))
     yield
     shares = MemoryShares(memory)
     elimination = ExactElimination(problem, order, board, cost=schedule.elimination_cost)
@@ -180,6 +189,19 @@ def work(
         scheduler.late_seconds = elimination.seconds
     yield
     yield from scheduler.turns()
+
+
+def with_fewer_entries(problem: Problem, order: IntArray, seed: int, deadline: float) -> IntArray:
+    """The order of a few tries with the fewest table entries, which are what both ways of an elimination take."""
+    model = problem.model
+    if not 1 < model.n_variables <= MIN_FILL_VARIABLES or order_cost(model, order).log2_total < FEW_ENTRIES:
+        return order
+    tries = OrderTries(model, problem.tau, order, seed=seed, most_work=MIN_FILL_WORK, by_entries=True)
+    for _ in range(MOST_TRIES):
+        if time.monotonic() >= deadline:
+            break
+        tries.step()
+    return tries.order
 
 
 def exhaust_in_time(elimination: ExactElimination, clock: Clock, seconds: float) -> Generator[None, None, bool]:

@@ -26,6 +26,8 @@ class OrderTries:
         Chooses among equally good variables.
     most_work
         Steps after which a single try is given up.
+    by_entries
+        Whether the order with the fewest table entries is the best, whatever its width.
 
     Attributes
     ----------
@@ -37,7 +39,16 @@ class OrderTries:
         Steps that the latest try took.
     """
 
-    def __init__(self, model: Model, tau: FloatArray, order: IntArray, *, seed: int, most_work: int) -> None:
+    def __init__(
+        self,
+        model: Model,
+        tau: FloatArray,
+        order: IntArray,
+        *,
+        seed: int,
+        most_work: int,
+        by_entries: bool = False,
+    ) -> None:
         graph = adjacency(model.n_variables, model.scope_starts, model.scope_variables)
         group = np.unique(-np.asarray(tau), return_inverse=True)[1].astype(np.int64)
         # All writable, as where other kernels call min-fill: read-only arrays would be compiled for separately.
@@ -46,6 +57,7 @@ class OrderTries:
         self._log2_cardinalities = np.log2(model.cardinalities)
         # Other ties than those of the tries that have led to the order.
         self._seed, self._most_work = (seed + 1) % 2**62, most_work
+        self._by_entries = by_entries
         self._tries = self.last_work = 0
         cost = order_cost(model, order)
         self.order, self.width, self.log2_total = order, cost.width, cost.log2_total
@@ -58,13 +70,13 @@ class OrderTries:
             self._log2_cardinalities,
             self._seed,
             self._tries,
-            self.width,
+            len(self.order) if self._by_entries else self.width,
             self.log2_total,
             self._most_work,
         )
         time.spend(ORDERING_STEP * self.last_work)
         self._tries += 1
-        if not len(order):
+        if not len(order) or (self._by_entries and not log2_total < self.log2_total):
             return False
         self.order, self.width, self.log2_total = order, width, log2_total
         return True
