@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-import powersum as ps
 from powersum import InputError, Model
 
 NAMED = Model.from_factors(
@@ -161,33 +159,3 @@ def test_tables_that_nearly_fit(cardinalities: list[int], entries: int) -> None:
         Model(np.array(cardinalities), np.array([0, n]), np.arange(n), np.array([0, entries]), np.zeros(entries))
     with pytest.raises(InputError, match="does not fit scope"):
         Model.from_factors(cardinalities, [(range(n), np.zeros(entries))])
-
-
-def test_an_array_that_the_caller_changes_afterwards_changes_nothing() -> None:
-    a, b, c, d = (np.array(numbers) for numbers in ([2, 2], [0, 1, 3], [0, 0, 1], [0, 2, 6]))
-    values = np.log([0.3, 0.7, 0.9, 0.1, 0.2, 0.8])
-    weights = np.array([1.0, 0.0])
-    model, query = ps.Model(a, b, c, d, values), ps.Query(weights)
-    shown = values.view()
-    shown.setflags(write=False)
-    # A read-only view, whose owner may write.
-    other = ps.Model(a, b, c, d, shown)
-    before = ps.solve(model, query=query).log_upper
-    for array in (a, b, c, d):
-        array[:] = 0
-    values[:], weights[:] = -1.0, 1.0
-    assert query.weights.tolist() == [1.0, 0.0]
-    for one in (model, other):
-        assert ps.solve(one, query=query).log_upper == before
-        assert not one.log_values.flags.writeable
-
-
-def test_read_only_arrays_are_not_copied() -> None:
-    model = ps.generate.grid(3, 3, seed=1).model
-    assert np.shares_memory(replace(model, notes=("odd",)).log_values, model.log_values)
-    assert np.shares_memory(model.with_names([str(v) for v in range(9)]).log_values, model.log_values)
-    values = np.zeros(2)
-    values.setflags(write=False)
-    assert np.shares_memory(
-        ps.Model(np.array([2]), np.array([0, 1]), np.array([0]), np.array([0, 2]), values).log_values, values
-    )

@@ -50,3 +50,12 @@ def test_refusals(maximize: list[int | str] | str, message: str) -> None:
 def test_weights_out_of_range(weight: float) -> None:
     with pytest.raises(InputError, match="of variable 1 is not a number ≥ 0"):
         Query(np.array([1.0, weight, 0.0]))
+
+
+def test_weights_that_the_caller_changes_afterwards_change_nothing() -> None:
+    weights = np.array([1.0, 0.0])
+    shown = weights.view()
+    shown.setflags(write=False)
+    queries = Query(weights), Query(shown)
+    weights[:] = 1.0
+    assert [query.weights.tolist() for query in queries] == [[1.0, 0.0]] * 2

@@ -31,11 +31,6 @@ def owned(values: Any, dtype: Any) -> NDArray[Any]:
             array = array.copy()
             break
         below = below.base
-    return sealed(array)
-
-
-def sealed(array: NDArray[Any]) -> NDArray[Any]:
-    """The same array, read-only from now on: :func:`owned` does not copy it."""
     array.setflags(write=False)
     return array
 

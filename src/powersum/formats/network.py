@@ -9,7 +9,7 @@ from graphlib import CycleError, TopologicalSorter
 
 import numpy as np
 
-from powersum.core.arrays import FloatArray, sealed, starts_of
+from powersum.core.arrays import FloatArray, starts_of
 from powersum.core.errors import InputError
 from powersum.core.files import PathLike, shown
 from powersum.interop.distributions import MAX_ENTRIES, sums_to_one, with_sum_note
@@ -125,7 +125,7 @@ class Network:
             scope_starts=starts_of([len(table.parents) + 1 for table in tables]),
             scope_variables=np.array([u for v, table in enumerate(tables) for u in (*table.parents, v)]),
             table_starts=starts_of([own.size for own in values]),
-            log_values=sealed(np.concatenate(values)),
+            log_values=np.concatenate(values),
             directed=True,
             names=tuple(names),
             states=tuple(self.states),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from powersum.core.arrays import FloatArray, IntArray, frozen, owned, sealed, starts_of
+from powersum.core.arrays import FloatArray, IntArray, frozen, starts_of
 from powersum.core.errors import InputError
 from powersum.model.above import above
 from powersum.model.keys import (
@@ -84,8 +84,8 @@ class Model:
 
     def __post_init__(self) -> None:
         for name in ("cardinalities", "scope_starts", "scope_variables", "table_starts"):
-            object.__setattr__(self, name, owned(whole_numbers(getattr(self, name), name), np.int64))
-        object.__setattr__(self, "log_values", owned(self.log_values, np.float64))
+            object.__setattr__(self, name, frozen(whole_numbers(getattr(self, name), name), np.int64))
+        object.__setattr__(self, "log_values", frozen(self.log_values, np.float64))
         _check(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -132,7 +132,7 @@ class Model:
             scope_starts=starts_of([len(s) for s in scopes]),
             scope_variables=np.asarray([v for s in scopes for v in s], dtype=np.int64),
             table_starts=starts_of([t.size for t in tables]),
-            log_values=sealed(flat),
+            log_values=flat,
             directed=directed,
             names=None if names is None else tuple(names),
             states=None if states is None else tuple(tuple(s) for s in states),

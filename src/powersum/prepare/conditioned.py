@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from powersum.core.arrays import IntArray, positions_of, sealed, starts_of
+from powersum.core.arrays import IntArray, positions_of, starts_of
 from powersum.model.graph import components
 from powersum.model.model import Model
 from powersum.model.question import Question
@@ -72,7 +72,7 @@ def conditioned(question: Question) -> Conditioned:
         scope_starts=tables.scope_starts,
         scope_variables=positions_of(variables, model.n_variables)[tables.scope_variables],
         table_starts=tables.table_starts,
-        log_values=sealed(tables.log_values),
+        log_values=tables.log_values,
     )
     fates = Fates.of(model)
     fates.table_of = tables.table_of

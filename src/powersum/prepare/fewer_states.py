@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from powersum.core.arrays import BoolArray, IntArray, sealed, starts_of
+from powersum.core.arrays import BoolArray, IntArray, starts_of
 from powersum.model.model import Model
 from powersum.prepare.problem import Problem
 from powersum.prepare.simplify.restriction import restrict
@@ -30,7 +30,7 @@ def with_states(problem: Problem, alive: BoolArray) -> Problem:
         scope_starts=tables.scope_starts,
         scope_variables=tables.scope_variables,
         table_starts=tables.table_starts,
-        log_values=sealed(tables.log_values),
+        log_values=tables.log_values,
     )
     return replace(
         problem,

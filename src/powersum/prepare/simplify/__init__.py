@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from powersum.core.arrays import BoolArray, FloatArray, IntArray, positions_of, sealed, starts_of
+from powersum.core.arrays import BoolArray, FloatArray, IntArray, positions_of, starts_of
 from powersum.model.graph import components
 from powersum.model.model import Model
 from powersum.model.query import Query
@@ -158,7 +158,7 @@ def _assemble(
         scope_starts=tables.scope_starts,
         scope_variables=number[tables.scope_variables],
         table_starts=tables.table_starts,
-        log_values=sealed(tables.log_values),
+        log_values=tables.log_values,
     )
     return Problem(
         model=reduced,
