@@ -9,8 +9,9 @@ import pytest
 
 from powersum.assign.annealer import Annealer
 from powersum.assign.blocks import LocalSearch
-from powersum.assign.complete import Completion, complete, preferring
+from powersum.assign.complete import complete, preferring
 from powersum.assign.evaluator import Evaluator
+from powersum.core.clauses import Ended
 from tests.cases import case, hard_case
 from tests.oracle import assignment_value, exact_value, joint_log_table
 
@@ -27,10 +28,10 @@ def test_completion_finds_a_possible_configuration_or_proves_there_is_none(seed:
     )
     joint = joint_log_table(problem.model)
     if np.isfinite(joint).any():
-        assert ended is Completion.FOUND
+        assert ended is Ended.SATISFIED
         assert np.isfinite(joint[tuple(states)])
     else:
-        assert ended is Completion.IMPOSSIBLE
+        assert ended is Ended.IMPOSSIBLE
 
 
 def test_preferred_states_are_kept_where_nothing_forbids_them() -> None:

@@ -20,8 +20,8 @@ from tests.oracle import assignment_value, exact_value
 def clock(monkeypatch: pytest.MonkeyPatch) -> Ticks:
     """One look for each step."""
     ticks = Ticks()
-    for module in ("guided_search", "configurations", "portfolio", "complete"):
-        monkeypatch.setattr(f"powersum.assign.{module}.time", ticks)
+    for module in ("assign.guided_search", "assign.configurations", "assign.portfolio", "core.clauses"):
+        monkeypatch.setattr(f"powersum.{module}.time", ticks)
     monkeypatch.setattr("powersum.assign.guided_search.TURN", 30.0)
     return ticks
 

@@ -31,7 +31,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Ticks:
     """One look for each step of local search."""
     ticks = Ticks()
     monkeypatch.setattr("powersum.assign.portfolio.time", ticks)
-    monkeypatch.setattr("powersum.assign.complete.time", ticks)
+    monkeypatch.setattr("powersum.core.clauses.time", ticks)
     return ticks
 
 

@@ -85,6 +85,6 @@ def test_forgets_what_it_has_no_room_for() -> None:
 def test_prefers_the_values_it_is_given() -> None:
     solver = Clauses.of(6, [[0, 2, 4], [1, 3]])
     for phase in ([0, 1, 0, 1, 0, 1], [1, 0, 1, 0, 1, 0]):
-        solver.prefer(np.array(phase))
+        solver.prefer(np.array(phase), np.zeros(6))
         assert solver.search() is Ended.SATISFIED
         assert solver.values.tolist() == phase

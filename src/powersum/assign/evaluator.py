@@ -7,12 +7,15 @@ variables. A change of a few max variables therefore concerns a few components o
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from powersum.assign.kept_orders import LEAST_ENTRIES, MOST_MEMBERS, KeptOrder
 from powersum.assign.parts import parts_of, plain_sum, region_of
 from powersum.assign.regions import TOO_WIDE, maximise_region
 from powersum.assign.supports import new_queue, supports_of
+from powersum.assign.zeros import Zeros
 from powersum.core.arrays import BoolArray, FloatArray, IntArray, frozen, starts_of
 from powersum.core.speed import ELIMINATION, REGION
 from powersum.core.work_time import spend
@@ -61,6 +64,12 @@ class Evaluator:
         self.n_components = len(self.parts.member_starts) - 1
         self._orders: dict[int, KeptOrder] = {}
         self._no_order: IntArray = np.zeros(0, dtype=np.int64)
+
+    @cached_property
+    def zeros(self) -> Zeros:
+        """The zeros as clauses, and what searches have learned of them."""
+        model = self.problem.model
+        return Zeros(model.cardinalities, self.factors, model.table_starts)
 
     def region(self, free: IntArray) -> tuple[IntArray, IntArray, IntArray]:
         """What freeing these max variables concerns: variables, factors, and the components next to them."""

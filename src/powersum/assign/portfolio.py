@@ -12,11 +12,12 @@ import numpy as np
 
 from powersum.assign.annealer import Annealer
 from powersum.assign.blocks import SMALLEST_GAIN, LocalSearch
-from powersum.assign.complete import Completion, complete, preferring
+from powersum.assign.complete import complete, preferring
 from powersum.assign.evaluator import Evaluator
 from powersum.assign.regions import TOO_WIDE
 from powersum.core import work_time as time
 from powersum.core.arrays import IntArray
+from powersum.core.clauses import Ended
 
 ELITE = 8
 """Assignments that are kept to cross with."""
@@ -233,7 +234,7 @@ class Portfolio:
         if self._elite:
             deadline = min(deadline, time.monotonic() + COMPLETION)
         ended, states = complete(evaluator, preferences, deadline=deadline, seed=int(rng.integers(2**31)))
-        if ended is not Completion.FOUND:
+        if ended is not Ended.SATISFIED:
             if self._elite:
                 self._kind = Start.NOISED
                 self._begin_noised()

@@ -35,12 +35,13 @@ def repaired(problem: Problem, states: IntArray, *, seconds: float, seed: int = 
     if model.n_variables > LARGEST or not np.isneginf(model.log_values).any():
         return states
     # Compiled modules are imported where they are used, so that ``import powersum`` stays quick.
-    from powersum.assign.complete import Completion, complete, preferring
+    from powersum.assign.complete import complete, preferring
     from powersum.assign.evaluator import Evaluator
+    from powersum.core.clauses import Ended
 
     evaluator = Evaluator(problem, memory=1e6)
     deadline = time.monotonic() + seconds
     ended, found = complete(evaluator, preferring(evaluator, states), deadline=deadline, seed=seed)
-    if ended is Completion.IMPOSSIBLE:
+    if ended is Ended.IMPOSSIBLE:
         return None
-    return np.where(problem.tau == 0, found, -1) if ended is Completion.FOUND else states
+    return np.where(problem.tau == 0, found, -1) if ended is Ended.SATISFIED else states

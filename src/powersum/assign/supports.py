@@ -71,7 +71,7 @@ def supports_of(model: Model) -> Supports:
 class Queue(NamedTuple):
     """Factors that wait for revision: a stack and a flag for each factor on it; and marks for states seen.
 
-    ``trail`` lists the states taken out, their number first, so that they can be put back.
+    ``trail`` lists the states taken out, their number first.
     """
 
     stack: IntArray
@@ -156,13 +156,3 @@ def remove(state: int, supports: Supports, alive: IntArray, sizes: IntArray, que
     sizes[supports.owner[state]] -= 1
     queue.trail[0] += 1
     queue.trail[queue.trail[0]] = state
-
-
-@inner
-def put_back(height: int, supports: Supports, alive: IntArray, sizes: IntArray, queue: Queue) -> None:
-    """Undo until only ``height`` states are out."""
-    for i in range(queue.trail[0], height, -1):
-        state = queue.trail[i]
-        alive[state] = 1
-        sizes[supports.owner[state]] += 1
-    queue.trail[0] = height

@@ -79,10 +79,6 @@ class Clauses:
         Variables, numbered from 0.
     starts, literals
         Clause ``k`` is ``literals[starts[k]:starts[k + 1]]``, without repeated or opposite literals.
-    phase
-        For each variable the value to try first, 0 or 1; 0 where it is not given.
-    activity
-        Variables of larger activity are set first, until conflicts say otherwise; 0 to 1.
     """
 
     def __init__(
@@ -90,8 +86,6 @@ class Clauses:
         n_variables: int,
         starts: IntArray,
         literals: IntArray,
-        phase: IntArray | None = None,
-        activity: FloatArray | None = None,
     ) -> None:
         n = n_variables
         lengths = np.diff(starts)
@@ -105,8 +99,8 @@ class Clauses:
             reason=np.full(n, -1, np.int64),
             trail=np.empty(n, np.int64),
             level_starts=np.zeros(2 * n + 2, np.int64),
-            phase=np.zeros(n, np.int64) if phase is None else phase.astype(np.int64),
-            activity=np.zeros(n) if activity is None else activity.astype(np.float64),
+            phase=np.zeros(n, np.int64),
+            activity=np.zeros(n),
             heap=np.empty(n, np.int64),
             place=np.full(n, -1, np.int64),
             seen=np.zeros(n, np.int64),
@@ -143,9 +137,10 @@ class Clauses:
             if ended is not Ended.GIVEN_UP or time.monotonic() > deadline:
                 return ended
 
-    def prefer(self, phase: IntArray) -> None:
-        """The values to try first from now on."""
+    def prefer(self, phase: IntArray, activity: FloatArray) -> None:
+        """Values to try first from now on, and which variables to set first, as for a new search."""
         self._state.phase[:] = phase
+        _order_by(np.asarray(activity, np.float64), self._state)
 
     @property
     def values(self) -> IntArray:
@@ -285,6 +280,8 @@ def _propagate(s: _State) -> int:
 @compiled
 def _begin(starts: IntArray, literals: IntArray, s: _State) -> bool:
     """Take up the given clauses; False where they contradict each other at once."""
+    for v in range(s.level.size):
+        _insert(v, s)
     filled = 0
     for k in range(starts.size - 1):
         length = starts[k + 1] - starts[k]
@@ -303,9 +300,18 @@ def _begin(starts: IntArray, literals: IntArray, s: _State) -> bool:
         _watch(filled, s)
         filled += HEAD + length
     s.counts[FILLED] = s.counts[GIVEN] = filled
-    for v in range(s.level.size):
-        _insert(v, s)
     return _propagate(s) < 0
+
+
+@compiled
+def _order_by(activity: FloatArray, s: _State) -> None:
+    """Set variables in this order, those of larger activity first, until conflicts say otherwise."""
+    s.increment[0] = 1.0
+    s.counts[N_HEAP] = 0
+    s.place[:] = -1
+    for v in range(activity.size):
+        s.activity[v] = activity[v]
+        _insert(v, s)
 
 
 @inner

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from powersum.assign.complete import Completion, complete, preferring
+from powersum.assign.complete import complete, preferring
 from powersum.assign.evaluator import Evaluator
 from powersum.assign.regions import TOO_WIDE
 from powersum.core.arrays import IntArray
+from powersum.core.clauses import Ended
 from powersum.core.progress import Progress
 from powersum.prepare.proof import Prover
 from powersum.run.proofs import by_cases, by_elimination
@@ -55,9 +56,9 @@ class FirstAssignment:
         ended, states = complete(
             evaluator, preferring(evaluator, self._decoded), deadline=deadline, seed=self._task.seed
         )
-        if ended is Completion.GIVEN_UP:
+        if ended is Ended.GIVEN_UP:
             return Progress.MORE
-        if ended is Completion.IMPOSSIBLE:
+        if ended is Ended.IMPOSSIBLE:
             self._task.board.impossible(by_cases)
         else:
             self._go_on_from(states, self._decoded)

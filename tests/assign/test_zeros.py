@@ -1,0 +1,60 @@
+"""Zeros as clauses: exactly the configurations of positive probability satisfy them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from powersum.assign.zeros import Zeros
+from powersum.core.clauses import Ended
+from powersum.model.factors import configuration_value, factors_of
+from powersum.model.model import Model
+from tests.oracle import joint_log_table
+from tests.strategies import random_model
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_every_configuration_is_found_where_it_is_preferred_and_possible(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    model = random_model(
+        rng, n_variables=int(rng.integers(1, 6)), n_factors=6, max_states=4, zeros=float(rng.choice([0.3, 0.6, 0.9]))
+    )
+    zeros = Zeros(model.cardinalities, factors_of(model), model.table_starts)
+    joint = joint_log_table(model)
+    n = model.n_variables
+    for _ in range(12):
+        wanted = np.array([rng.integers(size) for size in model.cardinalities])
+        liked = np.zeros(int(model.cardinalities.sum()))
+        liked[np.concatenate([[0], np.cumsum(model.cardinalities)[:-1]]) + wanted] = 1.0
+        ended, states = zeros.search(liked, rng.random(n), deadline=math.inf)
+        if not np.isfinite(joint).any():
+            assert ended is Ended.IMPOSSIBLE
+        else:
+            assert ended is Ended.SATISFIED
+            assert np.isfinite(joint[tuple(states)])
+            # What is preferred and possible is taken as it is.
+            assert np.isneginf(joint[tuple(wanted)]) or (states == wanted).all()
+
+
+def test_a_parity_over_many_variables_is_found() -> None:
+    """Local choices tell nothing here: only the last table of the chain forbids half of all of them."""
+    rng = np.random.default_rng(1)
+    n = 300
+    flip = np.array([[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]]])
+    # Each state of the chain is the parity so far; several chains over the same bits have to end in 1.
+    factors: list[tuple[tuple[int, ...], np.ndarray]] = []
+    free = n
+    for _ in range(60):
+        bits = rng.choice(n, 12, replace=False).tolist()
+        before = bits[0]
+        for bit in bits[1:]:
+            factors.append(((before, bit, free), flip))
+            before, free = free, free + 1
+        factors.append(((before,), np.array([0.0, 1.0])))
+    model = Model.from_factors([2] * free, factors)
+    zeros = Zeros(model.cardinalities, factors_of(model), model.table_starts)
+    ended, states = zeros.search(np.zeros(2 * free), rng.random(free), deadline=math.inf)
+    assert ended is Ended.SATISFIED
+    assert configuration_value(model, states) == 0.0
