@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from soak.cases import Case, Factors, Question, Trouble
+from soak.clauses import deterministic, formula, plan
 from soak.diagrams import alternating, draw_diagram
 from soak.executors import drawn_executor
 from soak.files import draw_file
@@ -182,6 +183,10 @@ def _choice(rng: Rng, shares: Mapping[str, float]) -> str:
 
 def _model(rng: Rng) -> tuple[list[int], str, Factors, bool, bool]:
     """Cardinalities, the kind by name, factors, whether it is directed, whether tables are logs."""
+    if rng.random() < 0.1:
+        name, drawn = one_of(rng, [("formula", formula), ("deterministic", deterministic), ("plan", plan)])
+        cards, tables = drawn(rng)
+        return cards, name, tuple((scope, tuple(table.ravel().tolist())) for scope, table in tables), False, False
     cards = cardinalities(rng)
     shape = one_of(rng, HARD if rng.random() < 0.5 else list(SHAPES))
     scopes: Scopes = SHAPES[shape](rng, len(cards)) if cards else []
