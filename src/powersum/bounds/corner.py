@@ -20,10 +20,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from powersum.bounds.buckets.scopes import copy_to, grown
+from powersum.core import work_time as time
 from powersum.core.arrays import BoolArray, FloatArray, IntArray, positions_of, starts_of
 from powersum.core.jit import compiled, inner
 from powersum.core.odometer import add_table, set_strides
-from powersum.core.speed import CORNER_ENTRY, CORNER_TABLE
+from powersum.core.speed import CORNER_ENTRY, CORNER_TABLE, GROUP_ENTRY
 from powersum.model.graph import incidence
 from powersum.model.model import Model
 from powersum.model.question import Question
@@ -31,8 +32,11 @@ from powersum.model.rounding import EXPONENTIAL, IMPOSSIBLE, UNIT, certain
 from powersum.prepare.problem import Problem
 from powersum.prepare.proof import Forest, homes_of, ranks
 
-LARGEST_GROUP, ENTRIES = 1024, 4e6
-"""Entries of a mini-bucket of several tables: as many as make so many entries together, but no more than the first."""
+GROUPS, ENTRIES = (1024, 4096), 4e6
+"""Entries of a mini-bucket of several tables, tried one after the other as far as all of them have so many entries.
+
+Clauses that define a variable together are often in one mini-bucket of the second size only; the first may be tighter.
+"""
 
 MOST_TRIED = 4
 """Mini-buckets of its variable, the latest ones, that a table is tried with: a variable may have very many tables."""
@@ -100,7 +104,8 @@ def corner_of(question: Question, problem: Problem, seconds: float = math.inf) -
     needed = CORNER_TABLE * problem.model.n_factors + CORNER_ENTRY * len(problem.model.log_values)
     if needed > SHARE * seconds:
         return None
-    return corner(problem, rank_of(question), question.observed.model)
+    time.spend(needed)
+    return corner(problem, rank_of(question), question.observed.model, entries=SHARE * seconds / GROUP_ENTRY)
 
 
 def rank_of(question: Question) -> IntArray:
@@ -110,7 +115,7 @@ def rank_of(question: Question) -> IntArray:
     return question.query.rank if order is None else ranks(question.query.weights, order)
 
 
-def corner(problem: Problem, rank: IntArray, model: Model | None = None) -> Corner:
+def corner(problem: Problem, rank: IntArray, model: Model | None = None, *, entries: float = math.inf) -> Corner:
     """The corner bound on a problem.
 
     Parameters
@@ -122,6 +127,8 @@ def corner(problem: Problem, rank: IntArray, model: Model | None = None) -> Corn
     model
         The model that it was made of, likelihoods included: simplification multiplies tables by each other, and some
         conditional tables can only be told from before. None where it is not at hand.
+    entries
+        How many entries all mini-buckets may have, if that is less than usual.
     """
     ways = [_oriented(problem, rank)]
     if model is not None:
@@ -129,15 +136,20 @@ def corner(problem: Problem, rank: IntArray, model: Model | None = None) -> Corn
         ways.append(_oriented(problem, rank, model))
         if all(np.array_equal(a, b) for a, b in zip(*ways, strict=True)):
             ways.pop()
-    return min((_along(problem, *way) for way in ways), key=lambda one: one.log_upper)
+    least, *larger = GROUPS
+    most = min(ENTRIES, entries) / max(problem.model.n_factors, 1)
+    limits = [int(min(ENTRIES / max(problem.model.n_factors, 1), least)), *(size for size in larger if size <= most)]
+    return min((_along(problem, *way, limit) for way in ways for limit in limits), key=lambda one: one.log_upper)
 
 
-def _along(problem: Problem, known: IntArray, own: IntArray) -> Corner:
-    """The bound for an order in which variables become known, and the table of which each is the child."""
+def _along(problem: Problem, known: IntArray, own: IntArray, limit: int) -> Corner:
+    """The bound for an order in which variables become known, and the table of which each is the child.
+
+    Mini-buckets of several tables have at most ``limit`` entries.
+    """
     reduced, tau = problem.model, problem.tau
     eliminated = np.ascontiguousarray(known[::-1])
     position = positions_of(eliminated)
-    limit = int(min(ENTRIES / max(reduced.n_factors, 1), LARGEST_GROUP))
     constants, error, node_starts, positions, parent, weight, home = _eliminate(
         reduced.cardinalities[eliminated],
         tau[eliminated],

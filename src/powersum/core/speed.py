@@ -33,6 +33,9 @@ TREE_BOX = 1e-5
 CORNER_TABLE, CORNER_ENTRY = 3e-6, 60e-9
 """For each table, and for each of its entries, of the corner bound."""
 
+GROUP_ENTRY = 30e-9
+"""For each entry that mini-buckets of the corner bound may have; most have fewer."""
+
 VALUE_SHARE = 0.4
 """What a pass for the bound alone, in double precision, takes as a share of one with gradients in single precision."""
 
