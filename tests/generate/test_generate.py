@@ -20,6 +20,8 @@ SMALL: dict[str, Callable[[int], Instance]] = {
     "pedigree, two loci": lambda seed: ps.generate.pedigree(3, 2, founders=2, alleles=3, typed=0.7, seed=seed),
     "diagnosis": lambda seed: ps.generate.diagnosis(10, states=3, observed=0.5, seed=seed),
     "random": lambda seed: ps.generate.random(8, 12, zeros=0.5, seed=seed),
+    "formula": lambda seed: ps.generate.formula(9, 20, seed=seed),
+    "plan": lambda seed: ps.generate.plan(3, 2, robots=2, actions=2, fails=0.1, seed=seed),
     "detection": lambda seed: ps.generate.detection(5, states=3, seed=seed),
 }
 

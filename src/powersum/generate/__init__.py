@@ -10,8 +10,10 @@ from powersum.generate.blocks import Instance
 from powersum.generate.detections import detection
 from powersum.generate.diagnostic import diagnosis
 from powersum.generate.diagrams import pomdp, wildcatter
+from powersum.generate.formulas import formula
 from powersum.generate.grids import grid
 from powersum.generate.pedigrees import pedigree
+from powersum.generate.plans import plan
 from powersum.generate.random_factors import random
 
-__all__ = ["Instance", "detection", "diagnosis", "grid", "pedigree", "pomdp", "random", "wildcatter"]
+__all__ = ["Instance", "detection", "diagnosis", "formula", "grid", "pedigree", "plan", "pomdp", "random", "wildcatter"]

@@ -147,6 +147,46 @@ def detection(
 
 @generate_app.command(
     epilog=examples(
+        "powersum generate plan -o robots.uai",
+        "powersum generate plan --rooms 20 --steps 12 --robots 5 --fails 0 -o sure.uai",
+    )
+)
+def plan(
+    output: Output,
+    rooms: Annotated[int, typer.Option(metavar="N", help="Rooms.")] = 8,
+    steps: Annotated[int, typer.Option(metavar="N", help="Actions one after the other.")] = 8,
+    robots: Annotated[int, typer.Option(metavar="N", help="Robots that each action moves.")] = 3,
+    actions: Annotated[int, typer.Option(metavar="N", help="Actions to choose from.")] = 4,
+    fails: Annotated[float, typer.Option(metavar="X", help="Chance that a robot does not move.")] = 0.02,
+    seed: Seed = 0,
+) -> None:
+    """A plan without observations: actions that bring all robots to their goals from uncertain starts."""
+    files = _files(output)
+    _write(generate.plan(rooms, steps, robots=robots, actions=actions, fails=fails, seed=seed), files)
+
+
+@generate_app.command(
+    epilog=examples(
+        "powersum generate formula -o clauses.uai",
+        "powersum generate formula --variables 200 --clauses 500 --weighted 0 -o count.uai",
+    )
+)
+def formula(
+    output: Output,
+    variables: Annotated[int, typer.Option(metavar="N", help="Variables.")] = 60,
+    clauses: Annotated[int, typer.Option(metavar="N", help="Clauses.")] = 150,
+    width: Annotated[int, typer.Option(metavar="N", help="Literals of a clause.")] = 3,
+    weighted: Annotated[float, typer.Option(metavar="X", help="Share of the variables with weights.")] = 0.5,
+    share: Share = 0.2,
+    seed: Seed = 0,
+) -> None:
+    """Random clauses with weights; at least one assignment satisfies all."""
+    files = _files(output)
+    _write(generate.formula(variables, clauses, width=width, weighted=weighted, share=share, seed=seed), files)
+
+
+@generate_app.command(
+    epilog=examples(
         "powersum generate random --variables 50 --factors 75 -o random.uai",
         "powersum generate random --variables 200 --factors 300 --states 5 --scope 4 --zeros 0.3 -o hard.uai",
     )
