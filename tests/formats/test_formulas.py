@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 
 import powersum as ps
+import powersum_check as pc
 from powersum.core.errors import InputError
 from powersum.formats.formula_answers import answer_lines
 from powersum.formats.formulas import kind_of
+from tests.check.helpers import to_check
 
 KINDS = ("mc", "wmc", "pmc", "pwmc", "maxcount", "ssat")
 
@@ -215,3 +217,16 @@ def test_only_what_is_proven_is_called_exact() -> None:
     ]
     assert answer_lines("mc", -math.inf, 3.0, {})[1:] == ["s UNKNOWN", "c s type mc"]
     assert answer_lines("ssat", 0.0, 0.0, {"3": 1, "10": 0, "part 1": 1})[-1] == "v 3 -10 0"
+
+
+def test_answers_have_certificates(tmp_path: Path) -> None:
+    """The names of a formula are other numbers than its places."""
+    path = tmp_path / "f.sdimacs"
+    path.write_text("p cnf 4 3\ne 3 4 0\nr 0.3 1 0\ne 2 0\n1 -2 0\n-1 2 0\n2 3 -4 0\n")
+    formula = ps.read_formula(path)
+    found = ps.solve(formula.model, query=formula.query, certificate=True)
+    assert found.certificate is not None
+    found.certificate.save(tmp_path / "proof.zip")
+    verified = pc.check(to_check(formula.model), None, tmp_path / "proof.zip")
+    assert verified.log_lower == pytest.approx(0.0, abs=1e-9)
+    assert verified.log_upper == pytest.approx(0.0, abs=1e-9)

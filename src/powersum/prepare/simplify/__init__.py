@@ -9,6 +9,7 @@ import numpy as np
 
 from powersum.core.arrays import BoolArray, FloatArray, IntArray, positions_of, starts_of
 from powersum.model.graph import components
+from powersum.model.keys import Place
 from powersum.model.model import Model
 from powersum.model.query import Query
 from powersum.model.question import EvidenceLike, Question
@@ -26,8 +27,10 @@ __all__ = ["simplified", "simplify", "states_of_evidence"]
 
 
 def simplify(model: Model, query: Query, evidence: EvidenceLike | None = None, *, barren: bool = True) -> Problem:
-    """:func:`simplified` of a question that is asked by its parts."""
-    return simplified(Question.of(model, evidence=evidence, query=query), barren=barren)
+    """:func:`simplified` of a question that is asked by its parts; whole numbers are places, whatever the names."""
+    pairs = evidence.items() if isinstance(evidence, Mapping) else evidence or ()
+    known = [tuple(Place(x) if isinstance(x, int) else x for x in pair) for pair in pairs]
+    return simplified(Question.of(model, evidence=known, query=query), barren=barren)
 
 
 def simplified(question: Question, *, barren: bool = True) -> Problem:
