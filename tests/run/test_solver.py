@@ -359,7 +359,7 @@ def test_a_history_ends_with_the_answer_even_if_its_proof_was_broken_off(monkeyp
 
 def test_elimination_is_done_late_where_nothing_else_proves_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("powersum.bounds.quick.MOST_VARIABLES", 0)
-    monkeypatch.setattr("powersum.bounds.corner.LARGEST_GROUP", 0)
+    monkeypatch.setattr("powersum.bounds.corner.GROUPS", (0,))
     model = hard_case(9).model
     # Every sum is too wide and partial sums are not allowed; elimination seems to take longer than "at once".
     schedule = Schedule(quick=0.0, slice=0.01, first_stage=0.01, evaluation_cost=math.inf, most_variables=0, ibound=0)
