@@ -16,7 +16,7 @@ from tests.oracle import assignment_value, exact_value
 def clock(monkeypatch: pytest.MonkeyPatch) -> Ticks:
     """One look for each step."""
     ticks = Ticks()
-    for module in ("wide_search", "portfolio", "complete"):
+    for module in ("wide_search", "portfolio", "repair"):
         monkeypatch.setattr(f"powersum.assign.{module}.time", ticks)
     monkeypatch.setattr("powersum.assign.wide_search.TURN", 30.0)
     return ticks
