@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from powersum.assign.annealer import Annealer
-from powersum.assign.evaluator import Evaluator
 from powersum.generate import detection
 from powersum.model.factors import configuration_value
 from powersum.model.model import Model
@@ -30,7 +29,7 @@ def test_entries_of_hundreds_are_not_all_alike() -> None:
         log_values=10.0 * model.log_values,
     )
     problem = simplified(Question.of(model, "all"))
-    annealer = Annealer(Evaluator(problem, memory=2e7))
+    annealer = Annealer(problem)
     assert annealer.strong
     best = exact_value(problem.model, problem.tau)
     rng = np.random.default_rng(1)
@@ -42,7 +41,7 @@ def test_the_run_for_other_tables_is_judged_by_the_model() -> None:
     """Its own tables have no entry below the penalty, so its value there is larger than any of the model."""
     model, _ = detection(12, states=6, seed=1)
     problem = simplified(Question.of(model, "all"))
-    annealer = Annealer(Evaluator(problem, memory=2e7))
+    annealer = Annealer(problem)
     best = exact_value_of_detection(model)
     drawn = [configuration_value(problem.model, annealer.draw(np.random.default_rng(seed))) for seed in range(10)]
     assert np.mean(drawn) > 0.97 * best
@@ -76,6 +75,6 @@ def exact_value_of_detection(model: Model) -> float:
 
 def test_usual_tables_keep_their_temperatures() -> None:
     problem = hard_case(3).problem()
-    annealer = Annealer(Evaluator(problem, memory=2e7))
+    annealer = Annealer(problem)
     assert not annealer.strong
     assert annealer._strong_values is annealer._log_values

@@ -150,7 +150,7 @@ def test_annealing_ends_at_good_states_and_keeps_count(seed: int) -> None:
     problem = hard_case(seed, zeros=0.1 * (seed % 2)).problem()
     model = problem.model
     evaluator = Evaluator(problem, memory=2e7)
-    annealer = Annealer(evaluator)
+    annealer = Annealer(evaluator.problem)
     first = np.zeros(model.n_variables, dtype=np.int64)
     value, states = annealer.run(first, 500, seed + 1, 5.0)
     assert (states >= 0).all()

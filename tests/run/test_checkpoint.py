@@ -110,7 +110,9 @@ def test_a_tree_goes_on_where_it_was(tmp_path: Path) -> None:
     assert resumed.log_upper <= proven.log_upper + CLOSE
     assert resumed.log_lower >= long.log_lower - CLOSE
     longer = ps.solve(model, maximize, work=3.0, resume=path)
-    assert longer.gap < long.gap
+    # The answer can be ahead of its file, by more than as much time again makes up for: the file is what counts.
+    assert longer.log_upper < proven.log_upper
+    assert longer.log_lower >= long.log_lower - CLOSE
 
 
 def test_a_search_visits_what_an_earlier_one_has_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,15 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from powersum.assign.evaluator import Evaluator
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.jit import compiled
 from powersum.core.random import following, seeded, share_of_one
 from powersum.core.speed import ANNEALING_LOOK
 from powersum.core.work_time import spend
-from powersum.model.factors import configuration_value
+from powersum.model.factors import configuration_value, factors_of
 from powersum.model.graph import incidence
 from powersum.model.model import Model
+from powersum.prepare.problem import Problem
 
 HOTTEST, COLDEST = (2.0, 20.0), 0.1
 """First temperature, from which range it is drawn, and the last."""
@@ -57,8 +57,8 @@ class Annealer:
 
     Parameters
     ----------
-    evaluator
-        The problem.
+    problem
+        The simplified problem.
 
     Attributes
     ----------
@@ -68,10 +68,11 @@ class Annealer:
         Whether tables are strong: dense models with entries of hundreds, where nothing else finds as much.
     """
 
-    def __init__(self, evaluator: Evaluator) -> None:
-        model = evaluator.problem.model
+    def __init__(self, problem: Problem) -> None:
+        model = problem.model
         places = incidence(model.n_variables, model.scope_starts, model.scope_variables)
-        self._evaluator = evaluator
+        self._model, self._factors_of = model, factors_of(model)
+        self._weights: FloatArray = np.ascontiguousarray(problem.tau, dtype=np.float64)
         self.cost = 0.0
         self._starts, self._factors = places.starts, places.factors
         self._log_values: FloatArray = np.maximum(model.log_values, PENALTY)
@@ -82,7 +83,7 @@ class Annealer:
         if self.strong:
             lowest = min(PENALTY, float(model.log_values[np.isfinite(model.log_values)].min()))
             self._strong_values = np.maximum(model.log_values, lowest)
-        self._strides: IntArray = evaluator.factors.strides[model.scope_starts[places.factors] + places.positions]
+        self._strides: IntArray = self._factors_of.strides[model.scope_starts[places.factors] + places.positions]
 
     def draw(self, rng: np.random.Generator) -> IntArray:
         """The best of a few runs from random states, each with a first temperature and a length drawn at random."""
@@ -90,7 +91,7 @@ class Annealer:
         self.cost = 0.0
         best: tuple[float, IntArray] | None = None
         for number in range(RUNS):
-            states = rng.integers(self._evaluator.problem.model.cardinalities)
+            states = rng.integers(self._model.cardinalities)
             # One of the runs is for models in which a few entries alone are as good as zeros.
             scale = self._field if self.strong and number > 0 else 0.0
             limits = np.multiply(HOTTEST_OF_STRONG, scale) if scale else np.array(HOTTEST)
@@ -105,7 +106,7 @@ class Annealer:
             self.cost += min(sweeps, most) * self._looks / LOOKS_PER_BLOCK
             if self.strong and not scale:
                 # Its value is one of other tables.
-                found = configuration_value(self._evaluator.problem.model, found[1]), found[1]
+                found = configuration_value(self._model, found[1]), found[1]
             if best is None or found[0] > best[0]:
                 best = found
         assert best is not None
@@ -115,19 +116,18 @@ class Annealer:
         self, states: IntArray, sweeps: int, seed: int, hottest: float, coldest: float = COLDEST
     ) -> tuple[float, IntArray]:
         """Anneal from ``states``, of which none may be -1: states of all variables, and the sum of their factors."""
-        evaluator = self._evaluator
-        model = evaluator.problem.model
+        model = self._model
         walked = states.copy()
         value = _anneal(
             walked,
-            evaluator.weights,
+            self._weights,
             model.cardinalities,
             self._starts,
             self._factors,
             self._strides,
             model.scope_starts,
             model.scope_variables,
-            evaluator.factors.strides,
+            self._factors_of.strides,
             model.table_starts,
             self._log_values if coldest == COLDEST else self._strong_values,
             hottest,

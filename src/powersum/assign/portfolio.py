@@ -52,7 +52,7 @@ NEXT_BEST = 0.2
 LEAST_TIME_SHARE = 0.1
 """Share of the time that each kind of start has at least, about."""
 
-STRONG_SHARE = 0.6
+STRONG_SHARE = 0.8
 """Share of the time of annealed starts at least, where tables are strong."""
 
 GUESSED_RACES = 3.0
@@ -150,10 +150,11 @@ class Portfolio:
     """
 
     def __init__(self, evaluator: Evaluator, *, seed: int = 0, hasty: bool = False) -> None:
-        self._evaluator, self._hasty = evaluator, hasty
+        self._evaluator, self._annealer = evaluator, Annealer(evaluator.problem)
+        # Where tables are strong, annealing finds more than blocks that are searched for longer.
+        self._hasty = hasty or self._annealer.strong
         self._seed = seed
         self._rng = np.random.default_rng(seed)
-        self._annealer = Annealer(evaluator)
         self._elite: list[tuple[float, IntArray]] = []
         self._latest: deque[IntArray] = deque(maxlen=LATEST)
         self._search: LocalSearch | None = None

@@ -258,6 +258,11 @@ class Board:
             self.notes = ()
         return better
 
+    def forget_variables(self) -> None:
+        """Assignments are told in other variables from now on: the best so far is one that was found elsewhere."""
+        if self.incumbent is not None:
+            self.incumbent, self.heard = None, self.given
+
     def offer_first(self, problem: Problem, log_value: float, log_error: float, states: IntArray) -> bool:
         """The value of a configuration of all variables that is known before the work begins; True if it is the best.
 

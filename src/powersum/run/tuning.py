@@ -109,6 +109,12 @@ class Schedule:
     """Seconds of search for the best configuration of all variables, and share of the time that they take at most:
     before anything else where everything is maximised, after a first assignment where some are summed."""
 
+    early_full: float = 0.2
+    early_full_share: float = 0.01
+    early_full_from: float = 0.03
+    """Where few variables are summed or none: seconds for it before a good order is looked for, the share of the time
+    that they take at most, and the seconds that exact elimination along a greedy order must take for that."""
+
     full_share: float = 0.2
     """Time for it after an earlier stage, as a share of the time for tightening."""
 

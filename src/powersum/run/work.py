@@ -127,13 +127,19 @@ def work(
         board.offer_upper(problem, reader.log_upper, 0.0, None, partial(by_corner, found=reader))
     # Each part of the preparation takes long on a very large model: between them is a look at the outside.
     yield
+    shares = MemoryShares(memory)
+    full: FullSearch | None = None
+    few_sums = not (problem.tau > 0.0).any() or is_guided(problem, memory=shares.most_wide)
+    if resumed is None and few_sums and problem.model.n_variables <= schedule.most_variables:
+        full = yield from early_search(problem, board, clock, schedule, shares, threads, seed)
+        if board.proven:
+            return
     most = LONG_ORDERS if board.wants_distributions else SHORT_ORDERS
     order = elimination_order(problem.model, problem.tau, seed=seed, time_limit=min(most, 0.05 * clock.limit))
     if board.wants_distributions:
         yield
         order = with_fewer_entries(problem, order, seed, clock.deadline(min(MORE_ORDERS, 0.05 * clock.limit)))
     yield
-    shares = MemoryShares(memory)
     elimination = ExactElimination(problem, order, board, cost=schedule.elimination_cost)
     board.sizes.update(order_sizes(elimination.width, elimination.log2_entries))
     fits = elimination.bytes <= shares.elimination
@@ -158,7 +164,11 @@ def work(
     if resumed is not None and resumed.proves_more:
         resumed.verify(board, task.problem)
         yield
-    full, conditioning = FullSearch(task), Conditioning(task)
+    if full is not None and not np.array_equal(full.task.problem.variables, task.problem.variables):
+        full = None
+        board.forget_variables()
+    full, conditioning = full or FullSearch(task), Conditioning(task)
+    full.task = task
     settled = False
     if full.maximises_all:
         settled = yield from first_try(full, _first_full(clock, schedule), task)
@@ -232,6 +242,42 @@ def look_around(task: Task, known: Distributions, seconds: float) -> Generator[N
     yield
 
 
+def early_search(
+    problem: Problem,
+    board: Board,
+    clock: Clock,
+    schedule: Schedule,
+    shares: MemoryShares,
+    threads: int,
+    seed: int,
+) -> Generator[None, None, FullSearch | None]:
+    """Search full configurations before a good order is looked for; None where tables along any order are quick.
+
+    For questions that sum few variables or none. Components that a greedy order makes easy are settled before.
+    """
+    order = elimination_order(problem.model, problem.tau, seed=seed, restarts=1)
+    elimination = ExactElimination(problem, order, board, cost=schedule.elimination_cost)
+    if elimination.seconds < schedule.early_full_from:
+        return None
+    board.sizes.update(order_sizes(elimination.width, elimination.log2_entries))
+    entries = schedule.early_full_from / schedule.elimination_cost
+    components = Components(problem, order, board, entries=entries, size=shares.components)
+    yield from exhaust(components, clock, schedule.slice)
+    rest = components.problem
+    if board.proven:
+        return None
+    shares = replace(shares, full=shares.full_search(Costs.bytes_needed(rest.model)))
+    task = Task(rest, components.order, board, clock, schedule, shares, threads, seed)
+    full = FullSearch(task)
+    seconds = min(schedule.early_full, schedule.early_full_share * clock.limit)
+    yield from first_try(full, seconds, task)
+    if not full.maximises_all and full.configuration is not None and board.ground is None:
+        board.offer_first(
+            rest, configuration_value(rest.model, full.configuration), 2.0 * task.log_error, full.configuration
+        )
+    return full
+
+
 def first_try(
     worker: StageWorker, seconds: float, task: Task, nearly_done: Callable[[], bool] = lambda: False
 ) -> Generator[None, None, bool]:
@@ -285,6 +331,8 @@ def crew_of(
         task = replace(task, shares=replace(task.shares, wide=CONFIGURATION_BYTES))
     evaluator = Evaluator(task.problem, memory=task.shares.evaluation)
     full.local = local = LocalSearch(task, evaluator, messages)
+    if full.configuration is not None:
+        local.suggest(full.configuration)
     tightening = Tightening(task, local)
     sums = PartialSums(task, tightening, local)
     along = BranchAndBound(task, evaluator, tightening, local)

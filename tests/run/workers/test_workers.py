@@ -362,6 +362,8 @@ def test_full_search_without_a_configuration_ends_where_its_bound_lies_far_above
         worker.local = desk.local
         assert worker.begin(math.inf)
         worker.run(-math.inf)
+        while worker._orders or worker._rival is not None:
+            worker.run(-math.inf)
         assert worker.configuration is None
         assert worker._search is not None
         log_upper = worker._search.costs.log_upper(worker._search.bound)

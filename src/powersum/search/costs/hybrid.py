@@ -140,6 +140,14 @@ class CostSearch:
                 break
         return Progress.DONE if self.done else Progress.MORE
 
+    def reach_root(self, deadline: float) -> bool:
+        """Sweep until the deadline, once at least; True when sweeps at the root are through and nothing is searched."""
+        while not (self._begun or self.done):
+            self._step()
+            if time.monotonic() >= deadline:
+                break
+        return self._begun or self.done
+
     def _step(self) -> None:
         """A pair of sweeps at the root, or a piece of a dive."""
         begun = time.monotonic()

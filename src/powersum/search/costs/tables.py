@@ -111,10 +111,10 @@ class Costs:
 
     @staticmethod
     def bytes_needed(model: Model) -> float:
-        """Memory for the costs of a model, and for the cells and the trail of a search, while they are built."""
+        """Memory for the costs of a model, and for cells and trails of two searches, while they are built."""
         n_states = float(model.cardinalities.sum())
         n_moved = float(model.cardinalities[model.scope_variables].sum())
-        return 24.0 * len(model.log_values) + 64.0 * (2.0 * n_states + n_moved + model.n_variables) + 4e6
+        return 24.0 * len(model.log_values) + 128.0 * (2.0 * n_states + n_moved + model.n_variables) + 6e6
 
     @staticmethod
     def sweep_seconds(model: Model) -> float:
