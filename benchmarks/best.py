@@ -16,7 +16,7 @@ from benchmarks.solve import Row, load
 from powersum.model.result import Result
 from powersum.run.best import BestFirst
 from powersum.run.best_parts import Part
-from powersum.run.solver import Solver
+from powersum.run.solver import Run
 
 QUESTIONS = (
     ("grid", "50-12-5.Q0.5.I1", "MMAP"),
@@ -37,7 +37,7 @@ QUESTIONS = (
 class Fresh(BestFirst):
     """The search with parts that share nothing."""
 
-    def _learn(self, part: Part, solver: Solver, result: Result) -> None:
+    def _learn(self, part: Part, solver: Run, result: Result) -> None:
         del part, solver, result
 
     @property
@@ -88,7 +88,7 @@ def _timed(
     runs = 0
 
     class Counted(way):  # type: ignore[misc, valid-type]
-        def _solver(self, *arguments: object, **options: object) -> Solver:
+        def _solver(self, *arguments: object, **options: object) -> Run:
             nonlocal runs
             runs += 1
             return super()._solver(*arguments, **options)  # type: ignore[no-any-return]

@@ -17,6 +17,7 @@ import pytest
 import powersum as ps
 from powersum.cluster.executor import Workers, workers_of
 from powersum.core import machine
+from powersum.model.question import Question
 from powersum.run import cube_memory
 from powersum.run.cube import Asked, solver_of
 from powersum.run.cube_memory import Room
@@ -90,7 +91,7 @@ def test_cubes_in_one_process_have_their_shares() -> None:
     model = ps.Model.from_factors([2, 2], [((0, 1), [[0.1, 0.2], [0.3, 0.4]])])
     with threads(2) as workers:
         room = Room.of(workers, 2e9, road=False)
-    asked = Asked(model, ps.Query.of(model, [0]), {}, room, Schedule(), 1, 0)
+    asked = Asked(Question.of(model, evidence={}, query=ps.Query.of(model, [0])), room, Schedule())
     budgets = list[Any]()
     for state in (0, 1):
         solver = solver_of(asked, {0: state}, 1.0, schedule=asked.schedule, seed=0)

@@ -15,6 +15,7 @@ import pytest
 import powersum as ps
 from powersum.cluster import store
 from powersum.cluster.executor import Workers
+from powersum.model.question import Question
 from powersum.run import cube_frontier, cube_partner, cubes
 from powersum.run.cube import Asked, Report
 from powersum.run.cube_partner import OVER, Partners, Turn, take_turn
@@ -86,7 +87,7 @@ def test_a_turn_against_brute_force(seed: int) -> None:
     rng = np.random.default_rng(seed)
     model = random_model(rng, n_variables=7, n_factors=10, zeros=0.0)
     maximize = list(range(4))
-    asked = Asked(model, ps.Query.of(model, maximize), {}, ROOM, SLOW, 1, 0)
+    asked = Asked(Question.of(model, evidence={}, query=ps.Query.of(model, maximize)), ROOM, SLOW)
     value = truth(model, maximize, {0: 1})
     for number, log_floor in enumerate((-math.inf, value - 1.0, value, value + 1.0)):
         key, more = f"test {seed} {number}", True
@@ -153,7 +154,7 @@ def test_whose_turn_it_is() -> None:
 def test_a_run_that_begins_when_time_is_over(left: float, turn_seconds: float | None) -> None:
     """Found by the soak: no run can be asked for no time at all."""
     model, query = ps.generate.grid(5, 5, strength=2.0, seed=1)
-    asked = Asked(model, ps.Query.of(model, query), {}, ROOM, SLOW, 1, 0)
+    asked = Asked(Question.of(model, evidence={}, query=ps.Query.of(model, query)), ROOM, SLOW)
     partners = Partners(1, turn_seconds, certificate=False)
     partners.call(Node(), 50.0)
     partner = partners.next(1, left)
@@ -191,7 +192,7 @@ def test_a_run_in_one_piece_is_heard_of_now_and_then() -> None:
 
 def test_a_run_that_was_lost_begins_anew() -> None:
     model, query = ps.generate.grid(8, 8, strength=3.0, seed=5)
-    asked = Asked(model, ps.Query.of(model, query), {}, ROOM, SLOW, 1, 0)
+    asked = Asked(Question.of(model, evidence={}, query=ps.Query.of(model, query)), ROOM, SLOW)
     best = ps.solve(model, query)
     for _ in range(2):
         turn = take_turn(asked, "lost", 1, {}, -math.inf, None, 0.01, 600.0, True)
@@ -207,7 +208,7 @@ def test_a_run_that_was_lost_begins_anew() -> None:
 
 def test_a_cube_that_evidence_excludes_is_empty() -> None:
     model, _ = ps.generate.grid(3, 3, seed=1)
-    asked = Asked(model, ps.Query.of(model, [0, 1]), {0: 1}, ROOM, SLOW, 1, 0)
+    asked = Asked(Question.of(model, evidence={0: 1}, query=ps.Query.of(model, [0, 1])), ROOM, SLOW)
     turn = take_turn(asked, "empty", 1, {0: 0}, -math.inf, None, 1.0, 1.0, True)
     assert turn.report.log_upper == -math.inf
     assert not turn.more

@@ -45,8 +45,13 @@ class Doubtful:
     ) -> Report:
         # Without a floor every cube has a value of its own, which makes proofs of all kinds.
         report = bound_cube(asked, cube, -math.inf, self._seconds, math.inf, looking)
-        maximize = asked.query.max_variables.tolist()
-        free = [v for v in (maximize or range(asked.model.n_variables)) if v not in cube and v not in asked.evidence]
+        question = asked.question
+        maximize = question.query.max_variables.tolist()
+        free = [
+            v
+            for v in (maximize or range(question.model.n_variables))
+            if v not in cube and v not in question.evidence.states
+        ]
         if looking:
             below = replace(report.proof, log_upper=math.inf, above=None)
             return replace(report, log_upper=math.inf, branch=None, proof=below)

@@ -51,8 +51,8 @@ class Loose:
         self._oracle = Oracle(int(rng.integers(1000)))
         self.notes: tuple[str, ...] = ()
         self.turns, self.heard = 0, list[float]()
-        maximize = [int(v) for v in asked.query.max_variables]
-        self._value = truth(asked.model, maximize, {**dict(asked.evidence), **self.cube})
+        maximize = [int(v) for v in asked.question.query.max_variables]
+        self._value = truth(asked.question.model, maximize, {**dict(asked.question.evidence.states), **self.cube})
         self._report = Report(self._value + 1e-3, -math.inf, None, None, 0.0)
         self.log_upper, self.log_lower = math.inf, -math.inf
 
@@ -69,7 +69,7 @@ class Loose:
         self.stage += bool(self._rng.random() < 0.5)
         loose = float(self._rng.exponential()) / self.turns
         self.log_upper = min(self.log_upper, self._value + loose + 1e-6)
-        if self._asked.query.task != "PR":
+        if self._asked.question.query.task != "PR":
             report = self._oracle(self._asked, self.cube, -math.inf, 1.0, math.inf, 0)
             if report.states is not None and report.log_lower > self.log_lower:
                 self._report, self.log_lower = report, report.log_lower

@@ -14,6 +14,7 @@ import powersum as ps
 from powersum.cluster.errors import ClusterError
 from powersum.cluster.executor import Workers
 from powersum.core.interrupt import Interrupt
+from powersum.model.question import Question
 from powersum.run import cube_sum, cubes
 from powersum.run.cube import Asked
 from powersum.run.cube_sum import SumBeside, bound_sum
@@ -34,7 +35,7 @@ def log_sum(model: ps.Model, evidence: dict[int, int]) -> float:
 @pytest.mark.parametrize("seed", range(1, 24, 2))
 def test_bounds_of_a_worker_hold(seed: int) -> None:
     model, _, evidence = question_of(seed)
-    asked = Asked(model, ps.Query.of(model, None), evidence, ROOM, SLOW, 1, 0)
+    asked = Asked(Question.of(model, evidence=evidence, query=ps.Query.of(model, None)), ROOM, SLOW)
     low, high = bound_sum(asked, 0.2)
     value = log_sum(model, evidence)
     assert low - 1e-12 <= value <= high + 1e-12

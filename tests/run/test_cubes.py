@@ -83,12 +83,12 @@ class Oracle:
         hopeless: float,
         looking: int,
     ) -> Report:
-        maximize = [int(v) for v in asked.query.max_variables]
-        known = {**dict(asked.evidence), **cube}
-        if any(asked.evidence.get(v, s) != s for v, s in cube.items()):
+        maximize = [int(v) for v in asked.question.query.max_variables]
+        known = {**dict(asked.question.evidence.states), **cube}
+        if any(asked.question.evidence.states.get(v, s) != s for v, s in cube.items()):
             return Report(-math.inf, -math.inf, None, None, 0.0)
-        value = truth(asked.model, maximize, known)
-        free = [v for v in (maximize or range(asked.model.n_variables)) if v not in known]
+        value = truth(asked.question.model, maximize, known)
+        free = [v for v in (maximize or range(asked.question.model.n_variables)) if v not in known]
         if not free or self._rng.random() < 0.2:
             loose = 0.0
         else:
@@ -96,9 +96,9 @@ class Oracle:
         states = None
         lower = value
         if maximize and value > -math.inf:
-            states = np.array([known.get(v, 0) for v in range(asked.model.n_variables)])
-            own = {v: int(states[v]) for v in maximize if v not in asked.evidence}
-            lower = assignment_value(asked.model, own, evidence=dict(asked.evidence))
+            states = np.array([known.get(v, 0) for v in range(asked.question.model.n_variables)])
+            own = {v: int(states[v]) for v in maximize if v not in asked.question.evidence.states}
+            lower = assignment_value(asked.question.model, own, evidence=dict(asked.question.evidence.states))
             states = states if lower > -math.inf else None
         elif loose and value > -math.inf:
             lower = value - float(self._rng.exponential())
@@ -130,7 +130,7 @@ def test_a_floor_is_no_bound(seed: int) -> None:
     model = random_model(rng, n_variables=7, n_factors=10, zeros=0.0)
     maximize = list(range(4))
     query = ps.Query.of(model, maximize)
-    asked = Asked(model, query, {}, ROOM, SLOW, 1, 0)
+    asked = Asked(Question.of(model, evidence={}, query=query), ROOM, SLOW)
     for state in range(int(model.cardinalities[0])):
         value = truth(model, maximize, {0: state})
         for log_floor in (value - 1.0, value - 1e-3, value, value + 1e-3, value + 1.0, value + 20.0):
@@ -149,7 +149,7 @@ def test_a_floor_is_no_bound(seed: int) -> None:
 
 def test_a_cube_that_evidence_excludes_is_empty() -> None:
     model, _ = ps.generate.grid(3, 3, seed=1)
-    asked = Asked(model, ps.Query.of(model, [0, 1]), {0: 1}, ROOM, SLOW, 1, 0)
+    asked = Asked(Question.of(model, evidence={0: 1}, query=ps.Query.of(model, [0, 1])), ROOM, SLOW)
     assert bound_cube(asked, {0: 0}, -math.inf, 1.0, math.inf, 0).log_upper == -math.inf
 
 
@@ -327,7 +327,7 @@ def test_a_cube_that_is_being_worked_on_is_split_for_those_without_work(monkeypa
 @pytest.mark.parametrize("hopeless", [0.0, math.inf])
 def test_a_cube_without_hope_is_given_up(hopeless: float, monkeypatch: pytest.MonkeyPatch) -> None:
     model, query = ps.generate.grid(12, 12, strength=2.0, seed=2)
-    asked = Asked(model, ps.Query.of(model, query), {}, ROOM, SLOW, 1, 0)
+    asked = Asked(Question.of(model, evidence={}, query=ps.Query.of(model, query)), ROOM, SLOW)
     reasons: list[str] = []
     monkeypatch.setattr(cube, "EARLY", 1e-3)
     interrupt = Solver.interrupt

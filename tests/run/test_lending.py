@@ -186,7 +186,7 @@ def test_a_box_that_there_was_no_time_for_is_open_again() -> None:
 
 def vague(asked: Asked, cube: dict[int, int], log_floor: float, seconds: float, hopeless: float, *more: Any) -> Report:
     """A cube that somebody has looked at without finding anything out: it is given up."""
-    free = [v for v in asked.query.max_variables.tolist() if v not in cube]
+    free = [v for v in asked.question.query.max_variables.tolist() if v not in cube]
     given_up = bool(free) and hopeless < math.inf
     return Report(math.inf, -math.inf, None, free[0] if free else None, 0.0, given_up=given_up)
 

@@ -19,7 +19,6 @@ from powersum.prepare.ordering import elimination_order
 from powersum.prepare.simplify import simplified
 from powersum.run.inheritance import Inherited
 from powersum.run.ranking import Ranking, ranking_of, small_ranking
-from powersum.run.restriction import restricted
 from powersum.run.solver import Solver
 from tests.cases import Case, bushy_case, case, hard_case
 from tests.oracle import assignment_value
@@ -125,9 +124,9 @@ def test_a_tree_that_is_left_bounds_the_whole_as_before_and_every_part(seed: int
     rng = np.random.default_rng(seed)
     for v in rng.permutation(asked.query.max_variables)[:4].tolist():
         kept = frozenset(range(int(asked.model.cardinalities[v]))) - {int(rng.integers(asked.model.cardinalities[v]))}
-        evidence = restricted(question, {v: kept})
-        assert evidence is not None
-        part = Question.of(asked.model, evidence=evidence, query=asked.query)
+        part = question.within({v: kept})
+        assert part is not None
+        evidence = part.all_evidence
         inner = simplified(part)
         truth = ps.solve(asked.model, query=asked.query, evidence=evidence)
         if inner.feasible and inner.model.n_variables:

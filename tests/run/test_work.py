@@ -177,6 +177,7 @@ def test_more_work_is_more(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"work": math.inf}, "work is inf: it must be above 0, and finite"),
         ({"work": "much"}, "work is 'much': it must be a number"),
         ({"work": 1.0, "time_limit": 3.0}, "work is given, and so is time_limit: give one of them"),
+        ({"work": 1.0, "time_limit": 60.0}, "work is given, and so is time_limit: give one of them"),
     ],
 )
 def test_what_is_refused(options: dict[str, Any], words: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
 
 from powersum.api.sensitivity import sensitivity
 from powersum.core.clock import working_time
@@ -16,9 +15,8 @@ from powersum.model.interval import Interval
 from powersum.model.limits import Limits
 from powersum.model.question import ModelLike, Question, asked_again, model_of
 from powersum.model.result import Result, Status
-from powersum.run.restriction import restricted
 from powersum.run.shares import LEAST_SECONDS, UNLIMITED_SECONDS, sum_bounds
-from powersum.run.solver import DEFAULT_TIME, Solver
+from powersum.run.solver import DEFAULT_TIME, Run
 
 
 def explain(
@@ -70,17 +68,8 @@ class _Explainer:
             return UNLIMITED_SECONDS
         return max(left / (self._left + 1), LEAST_SECONDS)
 
-    def _solve(self, question: Question, evidence: dict[int, Any]) -> Result:
-        limits = question.limits
-        solver = Solver(
-            question.model,
-            evidence=evidence,
-            query=question.query,
-            time_limit=self._seconds(),
-            memory=limits.bytes,
-            threads=limits.threads,
-            seed=limits.seed,
-        )
+    def _solve(self, question: Question) -> Result:
+        solver = Run(replace(question, limits=replace(question.limits, time_limit=self._seconds())))
         solver.watch(self._interrupt)
         for _ in solver:
             pass
@@ -93,9 +82,9 @@ class _Explainer:
         known = states.pop(variable, None)
         row = likelihoods.pop(variable, ())
         other = replace(question, evidence=question.evidence._replace(states=states, likelihoods=likelihoods))
-        answer = self._solve(other, other.all_evidence)
-        whole = self._sums(other, other.all_evidence)
-        own = self._sums(other, restricted(other, {v: (state,) for v, state in self._states.items()}))
+        answer = self._solve(other)
+        whole = self._sums(other)
+        own = self._sums(other.within({v: (state,) for v, state in self._states.items()}))
         # The sum has both values among its terms.
         whole = max(whole[0], own[0], answer.log_lower), whole[1]
         given = self._result.assignment
@@ -108,18 +97,18 @@ class _Explainer:
             best_probability=Interval.ratio((max(answer.log_lower, own[0]), answer.log_upper), whole),
         )
 
-    def _sums(self, question: Question, evidence: dict[int, Any] | None) -> tuple[float, float]:
-        return sum_bounds(question, evidence, seconds=self._seconds(), interrupt=self._interrupt)
+    def _sums(self, question: Question | None) -> tuple[float, float]:
+        return sum_bounds(question, seconds=self._seconds(), interrupt=self._interrupt)
 
     def _alternative(self, variable: int) -> Alternative:
         """The best answer in which a variable has another state."""
         question, model, own = self._question, self._question.model, self._states[variable]
         others = frozenset(range(int(model.cardinalities[variable]))) - {own}
-        evidence = restricted(question, {variable: others})
+        other = question.within({variable: others})
         name = model.name(variable)
-        if evidence is None:
+        if other is None:
             return Alternative(name, model.label(variable, own), None, math.inf, math.inf)
-        answer = self._solve(question, evidence)
+        answer = self._solve(other)
         return Alternative(
             name=name,
             state=model.label(variable, own),

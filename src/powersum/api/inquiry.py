@@ -20,7 +20,6 @@ from powersum.model.limits import Limits
 from powersum.model.model import StateKey, VariableKey
 from powersum.model.question import EvidenceLike, ModelLike, Question
 from powersum.model.simplex import Sides, expected
-from powersum.run.restriction import restricted
 
 LEAST_SECONDS = 0.1
 """Distributions given an answer have at least so long."""
@@ -179,7 +178,7 @@ class _Asking:
         self._left = 1 + int(question.model.cardinalities[candidates].sum())
         self._engine = Engine(question.model, time_limit=limits.time_limit, memory=limits.memory, seed=limits.seed)
         self._exact = True
-        now = self._distributions(question.all_evidence, [*targets, *candidates])
+        now = self._distributions(question, [*targets, *candidates])
         if now is None:
             raise impossible(question)
         self._now = now
@@ -199,7 +198,7 @@ class _Asking:
         least, most = np.zeros(len(own)), np.full(len(own), self._most_entropy())
         surely, perhaps = np.zeros(len(own)), np.ones(len(own))
         for s in np.flatnonzero(upper > 0.0).tolist():
-            given = self._distributions(restricted(self._question, {v: [s]}), self._targets)
+            given = self._distributions(self._question.within({v: frozenset((s,))}), self._targets)
             self._left -= 1
             if given is None:
                 upper[s] = 0.0
@@ -226,10 +225,11 @@ class _Asking:
             perhaps |= len(before | after) > 1
         return float(surely), float(perhaps)
 
-    def _distributions(self, evidence: dict[int, Any] | None, variables: list[int]) -> Marginals | None:
+    def _distributions(self, question: Question | None, variables: list[int]) -> Marginals | None:
         """Distributions given evidence; None where that is impossible, and for a wide model what time allows."""
-        if evidence is None:
+        if question is None:
             return None
+        evidence = question.all_evidence
         left = self._end - working_time()
         over = left <= 0.0 or self._interrupt.cause is not None
         try:

@@ -20,7 +20,6 @@ from powersum.exact.small import small_elimination
 from powersum.model.limits import Limits, flag
 from powersum.model.model import VariableKey
 from powersum.model.question import EvidenceLike, ModelLike, Question, function_of
-from powersum.run.restriction import restricted
 from powersum.run.shares import UNLIMITED_SECONDS, sum_bounds
 from powersum.run.solver import Solver
 from powersum.run.tuning import DEFAULT_SCHEDULE, Schedule
@@ -239,10 +238,8 @@ class MarginalSolver:
             waiting.discard((v, s))
             seconds = max(left / len(widths), LEAST_SECONDS) if left < math.inf else UNLIMITED_SECONDS
             lower, upper = known.sums(v, whole)
-            evidence = restricted(self.question, {v: [s]})
             found = sum_bounds(
-                self.question,
-                evidence,
+                self.question.within({v: frozenset((s,))}),
                 seconds=seconds,
                 memory=self._memory,
                 interrupt=self._flag,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from enum import Enum
 from numbers import Real
 from os import PathLike
 from typing import Any
@@ -18,6 +19,18 @@ from powersum.model.keys import as_text, is_whole
 
 _SIZE = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE | re.ASCII)
 _MOST_BYTES = 2.0**62
+
+
+class NotGiven(Enum):
+    """The default of an argument for which every value, ``None`` too, says something."""
+
+    NOT_GIVEN = "not given"
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+NOT_GIVEN = NotGiven.NOT_GIVEN
 
 
 def whole_number(value: Any, argument: str, least: int) -> int:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -152,6 +152,31 @@ class Question:
         states, likelihoods = (tuple(sorted(known.items())) for known in self.evidence)
         query = self.query
         return query.weights.tobytes(), query.rank.tobytes(), states, likelihoods, query.answered
+
+    def summed(self) -> Question:
+        """The question of the sum of everything: log Z."""
+        return replace(self, query=Query(np.ones(self.model.n_variables)))
+
+    def within(self, allowed: Mapping[int, Collection[int]]) -> Question | None:
+        """The question with only these states of these variables; None where nothing is left of one.
+
+        A state that is not allowed has likelihood 0, so that the value of every other configuration stays what it is.
+        """
+        states, likelihoods = dict(self.evidence.states), dict(self.evidence.likelihoods)
+        for variable, kept in allowed.items():
+            if not kept or (variable in states and states[variable] not in kept):
+                return None
+            size = int(self.model.cardinalities[variable])
+            if variable in likelihoods:
+                own = tuple(value if state in kept else 0.0 for state, value in enumerate(likelihoods[variable]))
+                if not any(own):
+                    return None
+                likelihoods[variable] = own
+            elif len(kept) == 1:
+                (states[variable],) = kept
+            elif len(kept) < size and variable not in states:
+                likelihoods[variable] = tuple(1.0 if state in kept else 0.0 for state in range(size))
+        return replace(self, evidence=Evidence(states, dict(sorted(likelihoods.items()))))
 
     def only_sums_and_maxima(self, entry: str) -> None:
         """Refuse other weights and blocks that alternate, for an entry that cannot answer them."""

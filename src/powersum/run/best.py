@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from powersum.core.clock import working_time
 from powersum.core.errors import InputError
@@ -28,8 +28,7 @@ from powersum.model.question import Question
 from powersum.model.result import Result, Snapshot, Status
 from powersum.run.best_parts import Allowed, Found, Part, pieces_of
 from powersum.run.probability import log_sum_of, probability_of
-from powersum.run.restriction import restricted
-from powersum.run.solver import Solver
+from powersum.run.solver import Run
 from powersum.run.tuning import DEFAULT_SCHEDULE, Schedule
 
 if TYPE_CHECKING:
@@ -188,20 +187,20 @@ class BestFirst:
 
     def _solve(self, part: Part, share: float) -> None:
         """Ask for the best of a part in this share of the time left; a part without any is done with."""
-        evidence, listed = restricted(self._question, part.allowed), False
-        if evidence is not None and part.ranked and self._ranking is not None and self._ranking.exact:
+        question, listed = self._question.within(part.allowed), False
+        if question is not None and part.ranked and self._ranking is not None and self._ranking.exact:
             # Tables have told which one it is, and what it is worth; what is left is its own value.
             states = self._ranking.best(part.allowed)
-            single = restricted(self._question, {v: (s,) for v, s in zip(self._variables, states, strict=True)})
-            evidence, listed = (evidence, False) if single is None else (single, True)
-        if evidence is None:
+            single = self._question.within({v: (s,) for v, s in zip(self._variables, states, strict=True)})
+            question, listed = (question, False) if single is None else (single, True)
+        if question is None:
             self._parts.remove(part)
             if part.division is not None:
                 part.division.proof = empty_box(part.allowed)
             return
         left = max(self._end - working_time(), 0.0)
         part.seconds = min(max(share * left, LEAST_SECONDS, LONGER * part.seconds), max(left, LEAST_SECONDS))
-        solver = self._solver(evidence, part.seconds, certificate=part.division is not None)
+        solver = self._solver(question, part.seconds, certificate=part.division is not None)
         solver.watch(self._interrupt)
         whole = not part.allowed and self._whole_solved is None
         floor = -math.inf if whole or listed else self._floor
@@ -237,24 +236,18 @@ class BestFirst:
         if part.allowed and part.log_upper == -math.inf:
             self._parts.remove(part)
 
-    def _solver(self, evidence: dict[int, Any], seconds: float, *, certificate: bool = False) -> Solver:
+    def _solver(self, question: Question, seconds: float, *, certificate: bool = False) -> Run:
         """A run on a part for so many seconds."""
-        question, limits = self._question, self._question.limits
-        return Solver(
-            question.model,
-            evidence=evidence,
-            query=question.query,
+        limits = replace(
+            self._question.limits,
             time_limit=seconds if seconds < math.inf else None,
-            memory=limits.bytes,
+            work=None,
             # Where they must be distinct, only what is proven may be taken.
-            gap=limits.gap if self._distinct == 1 else 0.0,
-            threads=limits.threads,
-            seed=limits.seed,
-            certificate=certificate,
-            schedule=self._schedule,
+            gap=self._question.limits.gap if self._distinct == 1 else 0.0,
         )
+        return Run(replace(question, limits=limits), certificate=certificate, schedule=self._schedule)
 
-    def _learn(self, part: Part, solver: Solver, result: Result) -> None:
+    def _learn(self, part: Part, solver: Run, result: Result) -> None:
         """Keep of the run on everything what helps with its parts, and the order in which they are divided."""
         from powersum.run.ranking import ranking_of, small_ranking
 
@@ -281,7 +274,7 @@ class BestFirst:
             self._variables = self._ranking.variables
             self._sizes = [int(self._question.model.cardinalities[v]) for v in self._variables]
 
-    def _keep_proof(self, division: Division, part: Allowed, solver: Solver, result: Result) -> Result:
+    def _keep_proof(self, division: Division, part: Allowed, solver: Run, result: Result) -> Result:
         """Keep what the certificate of a part proves, and take it off the part's result, where it has no place."""
         from powersum.run.certificate import shortfall
 
@@ -322,9 +315,9 @@ class BestFirst:
     def _alone(self, part: Part) -> Found:
         """The best known of a part that may hold better ones, with bounds on its own value."""
         found = part.found
-        evidence = restricted(self._question, {v: (s,) for v, s in zip(self._variables, part.states, strict=True)})
-        assert evidence is not None
-        solver = self._solver(evidence, max(min(part.seconds, self._end - working_time()), LEAST_SECONDS))
+        question = self._question.within({v: (s,) for v, s in zip(self._variables, part.states, strict=True)})
+        assert question is not None
+        solver = self._solver(question, max(min(part.seconds, self._end - working_time()), LEAST_SECONDS))
         solver.watch(self._interrupt)
         for _ in solver:
             pass

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -13,13 +12,12 @@ from powersum.core.arrays import IntArray
 from powersum.divide.box import Allowed
 from powersum.divide.proofs import NOTHING_PROVEN, BoxProof, empty_box, proof_of
 from powersum.model.interval import SAME
+from powersum.model.limits import Limits
 from powersum.model.model import Model
-from powersum.model.query import Query
 from powersum.model.question import Question
 from powersum.run.certificate import shorter
 from powersum.run.cube_memory import Room
-from powersum.run.restriction import restricted
-from powersum.run.solver import Solver
+from powersum.run.solver import Run
 from powersum.run.tuning import Schedule
 
 CLOSE = 0.5 * SAME
@@ -39,18 +37,15 @@ MOST_VARIABLES = 20_000
 class Asked:
     """What all cubes of a question have in common, and what a slice may use."""
 
-    model: Model
-    query: Query
-    evidence: Mapping[int, Any]
+    question: Question
     room: Room
     schedule: Schedule
-    threads: int
-    seed: int
     certificate: bool = False
 
-    def question(self) -> Question:
-        """The whole question."""
-        return Question.of(self.model, evidence=dict(self.evidence), query=self.query)
+    @property
+    def sums(self) -> bool:
+        """Whether everything is summed, so that cubes add up."""
+        return self.question.query.task == "PR"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +119,7 @@ def bound_cube(
         # Somebody has found what there is to find.
         schedule = replace(schedule, companion_share=FEW_ASSIGNMENTS)
     # Cubes and those that look for assignments shall not all draw the same.
-    solver = solver_of(asked, cube, seconds, schedule=schedule, seed=asked.seed + looking)
+    solver = solver_of(asked, cube, seconds, schedule=schedule, seed=asked.question.limits.seed + looking)
     if solver is None:
         return empty_report(asked, cube)
     solver.aim_above(log_floor)
@@ -154,34 +149,31 @@ def empty_report(asked: Asked, cube: Mapping[int, int]) -> Report:
     return Report(-math.inf, -math.inf, None, None, 0.0, proof=proof)
 
 
-def solver_of(asked: Asked, cube: Mapping[int, int], seconds: float, *, schedule: Schedule, seed: int) -> Solver | None:
+def solver_of(asked: Asked, cube: Mapping[int, int], seconds: float, *, schedule: Schedule, seed: int) -> Run | None:
     """A solver of a cube that has not begun; None where evidence leaves nothing of the cube."""
-    evidence = restricted(asked.question(), states_of(cube))
-    if evidence is None:
+    question = asked.question.within(states_of(cube))
+    if question is None:
         return None
-    return Solver(
-        asked.model,
-        evidence=evidence,
-        query=asked.query,
+    limits = Limits(
         time_limit=seconds if seconds < math.inf else None,
         memory=asked.room.for_process,
-        threads=asked.threads,
+        threads=question.limits.threads,
         seed=seed,
-        certificate=asked.certificate,
-        schedule=replace(schedule, most_bytes=min(schedule.most_bytes, asked.room.for_task)),
     )
+    schedule = replace(schedule, most_bytes=min(schedule.most_bytes, asked.room.for_task))
+    return Run(replace(question, limits=limits), certificate=asked.certificate, schedule=schedule)
 
 
-def report_of(asked: Asked, cube: Mapping[int, int], solver: Solver) -> Report:
+def report_of(asked: Asked, cube: Mapping[int, int], solver: Run) -> Report:
     """What a solver of a cube has found by its end, without how to go on from there."""
     result = solver.result()
     log_lower, log_upper, proof = result.log_lower, result.log_upper, NOTHING_PROVEN
     if result.certificate is not None:
-        proof = proof_of(result.certificate, solver.n_above, asked.question(), solver.question, states_of(cube))
+        proof = proof_of(result.certificate, solver.n_above, asked.question, solver.question, states_of(cube))
         # What is not proven does not count: the cube is split, and its parts are proven.
         if shorter(-proof.log_upper, -log_upper):
             log_upper = proof.log_upper
-        if asked.query.task == "PR" and shorter(proof.log_lower, log_lower):
+        if asked.sums and shorter(proof.log_lower, log_lower):
             log_lower = proof.log_lower
     return Report(
         log_upper,
@@ -202,11 +194,8 @@ def states_of(cube: Mapping[int, int]) -> Allowed:
 
 def branch_of(asked: Asked, cube: Mapping[int, int]) -> Report:
     """How to split a cube, and nothing else about it."""
-    question = asked.question()
-    evidence = restricted(question, states_of(cube))
-    branch = None
-    if evidence is not None:
-        branch = branch_variable(Question.of(asked.model, evidence=evidence, query=asked.query), asked.seed)
+    question = asked.question.within(states_of(cube))
+    branch = None if question is None else branch_variable(question, asked.question.limits.seed)
     return Report(math.inf, -math.inf, None, branch, None)
 
 

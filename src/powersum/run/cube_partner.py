@@ -22,7 +22,7 @@ from powersum.core.arrays import IntArray
 from powersum.core.clock import working_time
 from powersum.run.cube import CLOSE, Asked, Report, empty_report, report_of, solver_of
 from powersum.run.cube_tree import Node
-from powersum.run.solver import Solver
+from powersum.run.solver import Run
 from powersum.run.tuning import Schedule
 
 LEAST_SECONDS, SHORTEST = 6.0, 0.05
@@ -197,15 +197,15 @@ def take_turn(
         Whether the run is kept for more turns; otherwise it ends with this one.
     """
 
-    def begun() -> Solver | None:
+    def begun() -> Run | None:
         schedule = schedule_of(asked.schedule, left, stays=stays)
         schedule = replace(schedule, most_bytes=min(schedule.most_bytes, MEMORY * asked.room.for_process))
-        solver = solver_of(asked, cube, left, schedule=schedule, seed=asked.seed + number)
+        solver = solver_of(asked, cube, left, schedule=schedule, seed=asked.question.limits.seed + number)
         if solver is not None and not stays:
             solver.keep_tree()
         return solver
 
-    solver: Solver | str | None = kept(key, begun) if stays else begun()
+    solver: Run | str | None = kept(key, begun) if stays else begun()
     if isinstance(solver, str):
         return Turn(Report(math.inf, -math.inf, None, None, None), more=False)
     if solver is None:

@@ -15,7 +15,7 @@ from powersum.bounds.tree.rebuilding import Saved
 from powersum.core.arrays import IntArray
 from powersum.run.cube import CLOSE, Asked, Report, report_of, solver_of
 from powersum.run.inheritance import Inherited
-from powersum.run.solver import Solver
+from powersum.run.solver import Run
 from powersum.run.workers.task import Lender
 
 FEWER_ASSIGNMENTS = 0.1
@@ -40,7 +40,7 @@ class Road:
         How many stages the road has had in cubes around this one.
     """
 
-    def __init__(self, asked: Asked, cube: Mapping[int, int], solver: Solver, stage: int = 0) -> None:
+    def __init__(self, asked: Asked, cube: Mapping[int, int], solver: Run, stage: int = 0) -> None:
         self._asked, self._cube, self._solver, self._stage = asked, cube, solver, stage
 
     @classmethod
@@ -58,11 +58,11 @@ class Road:
             schedule,
             first_stage=first_stage,
             later_companion_share=FEWER_ASSIGNMENTS,
-            last_tightening=schedule.last_tightening if asked.query.task == "PR" else TIGHTENING,
+            last_tightening=schedule.last_tightening if asked.sums else TIGHTENING,
             # Whoever looks for assignments begins with it.
-            first_full=schedule.first_full if asked.query.task == "MAP" else 0.0,
+            first_full=schedule.first_full if asked.question.query.task == "MAP" else 0.0,
         )
-        solver = solver_of(asked, cube, seconds, schedule=schedule, seed=asked.seed + stage)
+        solver = solver_of(asked, cube, seconds, schedule=schedule, seed=asked.question.limits.seed + stage)
         if solver is None:
             return None
         if lender is not None:
@@ -95,7 +95,7 @@ class Road:
             nearly=0.0,
             look_first=False,
         )
-        solver = solver_of(asked, cube, seconds, schedule=schedule, seed=asked.seed)
+        solver = solver_of(asked, cube, seconds, schedule=schedule, seed=asked.question.limits.seed)
         if solver is None:
             return None
         solver.begin_with(Inherited(tree, states))

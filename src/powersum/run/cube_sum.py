@@ -27,8 +27,7 @@ known well enough where the run is at most so many times as long as that."""
 def bound_sum(asked: Asked, seconds: float, interrupt: Interrupt | None = None) -> tuple[float, float]:
     """What a worker does: bounds on the log of the sum of everything, after so many seconds."""
     return sum_bounds(
-        asked.question(),
-        dict(asked.evidence),
+        asked.question,
         seconds=seconds,
         interrupt=interrupt,
         memory=asked.room.for_process,

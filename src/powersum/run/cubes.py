@@ -35,7 +35,7 @@ from powersum.run.cube_sum import SumBeside, awaited_sum, bound_sum
 from powersum.run.cube_tree import Node
 from powersum.run.lending import Lending, Loan
 from powersum.run.probability import probability_of, reserved, sum_seconds
-from powersum.run.solver import Solver
+from powersum.run.solver import Run
 
 FIRST_SHARE, FIRST_SECONDS = 0.1, 5.0
 """Share of the time, and seconds at most, for the whole question before it is split."""
@@ -75,7 +75,7 @@ LEAST_SPLITTING, OPENING_SECONDS = 5.0, 10.0
 
 
 def solve_by_cubes(
-    solver: Solver,
+    solver: Run,
     executor: ExecutorLike,
     *,
     callback: Callable[[Snapshot], None] | None = None,
@@ -122,7 +122,7 @@ class Conquest:
 
     def __init__(
         self,
-        solver: Solver,
+        solver: Run,
         workers: Workers,
         callback: Callable[[Snapshot], None] | None = None,
         *,
@@ -146,16 +146,7 @@ class Conquest:
         self._n_workers = 0
         # None as long as the best value is the road's, which is proven when that ends.
         self._best_proof: BoxProof | None = NOTHING_PROVEN
-        self._asked = Asked(
-            question.model,
-            question.query,
-            question.all_evidence,
-            Room.of(workers, memory, road=road),
-            solver.schedule,
-            question.limits.threads,
-            question.limits.seed,
-            solver.certified,
-        )
+        self._asked = Asked(replace(question), Room.of(workers, memory, road=road), solver.schedule, solver.certified)
         self._sum = SumBeside(wanted=not self._sums)
         self._lending = Lending(workers, idle=not road)
         self._left_tree: tuple[float, Node, Saved] | None = None

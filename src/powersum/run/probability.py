@@ -12,7 +12,7 @@ from powersum.model.result import Result, Status
 from powersum.run.shares import sum_bounds
 
 if TYPE_CHECKING:
-    from powersum.run.solver import Solver
+    from powersum.run.solver import Run
 
 RESERVED, MOST_RESERVED = 0.04, 2.0
 """Share of the time limit, and seconds at most, that are kept for the sum while the answer is looked for."""
@@ -41,7 +41,7 @@ def share_of(log_value: tuple[float, float], log_sum: tuple[float, float]) -> In
     return Interval.ratio(log_value, (log_lower, max(log_sum[1], log_lower)))
 
 
-def sum_seconds(solver: Solver, result: Result, *, left: float) -> float:
+def sum_seconds(solver: Run, result: Result, *, left: float) -> float:
     """Seconds that the sum may take which the answer of a solver is a share of; 0 where it is not worth asking for.
 
     Parameters
@@ -58,15 +58,15 @@ def sum_seconds(solver: Solver, result: Result, *, left: float) -> float:
     return max(min(left, max(result.seconds, LEAST_SECONDS)), 0.0)
 
 
-def log_sum_of(solver: Solver, result: Result, *, left: float) -> tuple[float, float] | None:
+def log_sum_of(solver: Run, result: Result, *, left: float) -> tuple[float, float] | None:
     """Bounds on the sum that the answer of a solver is a share of; None where it is not worth asking for."""
-    asked, seconds = solver.question, sum_seconds(solver, result, left=left)
+    seconds = sum_seconds(solver, result, left=left)
     if seconds == 0.0:
         return None
-    return sum_bounds(asked, asked.all_evidence, seconds=seconds, interrupt=solver.flag, schedule=solver.schedule)
+    return sum_bounds(solver.question, seconds=seconds, interrupt=solver.flag, schedule=solver.schedule)
 
 
-def with_probability(solver: Solver) -> Result:
+def with_probability(solver: Run) -> Result:
     """The answer of a solver that has ended, with its probability where that is worth asking for."""
     result = solver.result()
     with counted_by(solver.meter):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from powersum.core.errors import InputError
 from powersum.core.interrupt import Interrupt
+from powersum.model.limits import Limits
 from powersum.model.question import Question
 from powersum.run.tuning import DEFAULT_SCHEDULE, Schedule
 
@@ -24,8 +25,7 @@ UNKNOWN = (-math.inf, math.inf)
 
 
 def sum_bounds(
-    question: Question,
-    evidence: dict[int, Any] | None,
+    question: Question | None,
     *,
     seconds: float,
     memory: float | None = None,
@@ -33,26 +33,22 @@ def sum_bounds(
     schedule: Schedule = DEFAULT_SCHEDULE,
     legacy: Legacy | None = None,
 ) -> tuple[float, float]:
-    """Both bounds on log Z of a question's model given other evidence; None for what is impossible.
+    """Both bounds on log Z given the evidence of a question, in which nothing is possible where it is None.
 
     ``memory`` is what the process may hold, that of the question unless given; ``legacy`` is what to begin with.
     """
-    from powersum.run.solver import Solver
+    from powersum.run.solver import Run
 
-    if evidence is None:
+    if question is None:
         return -math.inf, -math.inf
-    sums: Solver | None = None
+    limits = question.limits
+    memory = limits.bytes if memory is None else memory
+    limits = Limits(time_limit=seconds, memory=memory, threads=limits.threads, seed=limits.seed)
+    sums: Run | None = None
     try:
-        sums = Solver(
-            question.model,
-            evidence=evidence,
-            time_limit=seconds,
-            memory=question.limits.bytes if memory is None else memory,
-            threads=question.limits.threads,
-            seed=question.limits.seed,
-            # Without any bound in time there is none: nothing is worth waiting for longer.
-            schedule=replace(schedule, grace=0.0, grace_share=0.0),
-        )
+        # Without any bound in time there is none: nothing is worth waiting for longer.
+        schedule = replace(schedule, grace=0.0, grace_share=0.0)
+        sums = Run(replace(question.summed(), limits=limits), schedule=schedule)
         if interrupt is not None:
             sums.watch(interrupt)
         if legacy is not None:

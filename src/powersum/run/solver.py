@@ -18,7 +18,7 @@ from powersum.core.work_time import counted_by, metered
 from powersum.exact.small import small_elimination
 from powersum.model.interval import SAME
 from powersum.model.keys import as_text
-from powersum.model.limits import Limits, flag, number, path_of, whole_number
+from powersum.model.limits import NOT_GIVEN, Limits, NotGiven, flag, number, path_of, whole_number
 from powersum.model.model import VariableKey
 from powersum.model.query import Query
 from powersum.model.question import EvidenceLike, ModelLike, Question, function_of
@@ -52,7 +52,7 @@ def solve(
     query: Query | None = None,
     k: int = 1,
     distinct: int = 1,
-    time_limit: float | None = DEFAULT_TIME,
+    time_limit: float | NotGiven | None = NOT_GIVEN,
     memory: float | str | None = None,
     gap: float = 0.0,
     threads: int = 1,
@@ -86,7 +86,8 @@ def solve(
     distinct
         Each of them is the best that differs in at least so many variables from all before it.
     time_limit
-        Seconds after which to return the best so far; ``None`` for no limit. Compilation on first use does not count.
+        Seconds after which to return the best so far, 60 unless given; ``None`` for no limit. Compilation on first use
+        does not count.
     memory
         Bytes that the process may hold, or a size such as ``"2G"``; what it holds already is taken off. By default half
         of what is free on the machine, at least 2 GB where there is so much, for all processes of an executor together.
@@ -183,45 +184,29 @@ def solve(
         return with_probability(solver)
 
 
-class Solver:
-    """The same as an iterator of snapshots: stop whenever you like, go on later, ask for the :meth:`result` any time.
+class Run:
+    """A run on one question within its limits, as an iterator of snapshots.
 
-    Parameters are those of :func:`solve`. The time limit counts only the time spent inside the iteration.
-
-    Examples
-    --------
-    >>> import powersum as ps
-    >>> from powersum.run.solver import Solver
-    >>> coin = ps.Model.from_factors([2], [((0,), [0.3, 0.7])])
-    >>> [round(snapshot.log_lower, 4) for snapshot in Solver(coin, maximize="all")][-1]
-    -0.3567
+    Parameters
+    ----------
+    question
+        What is asked, and what the answer may cost. The time counts inside the iteration only.
+    certificate, checkpoint, every, resume, schedule
+        As :func:`solve` has them.
     """
 
     def __init__(
         self,
-        model: ModelLike,
-        maximize: Iterable[VariableKey] | str | None = None,
-        evidence: EvidenceLike | None = None,
+        question: Question,
         *,
-        query: Query | None = None,
-        time_limit: float | None = DEFAULT_TIME,
-        memory: float | str | None = None,
-        gap: float = 0.0,
-        threads: int = 1,
-        seed: int = 0,
-        work: float | None = None,
         certificate: bool = False,
         checkpoint: str | PathLike[str] | None = None,
         every: float = DEFAULT_EVERY,
         resume: str | PathLike[str] | None = None,
         schedule: Schedule = DEFAULT_SCHEDULE,
     ) -> None:
-        if work is not None and time_limit == DEFAULT_TIME:
-            time_limit = None
-        budget = budget_of(memory, measured=work is None and not metered())
-        limits = Limits(time_limit=time_limit, memory=budget, gap=gap, threads=threads, seed=seed, work=work)
-        self.question = Question.of(model, maximize, evidence, query=query, limits=limits)
-        self.question.only_sums_and_maxima("solve")
+        self.question, limits = question, question.limits
+        question.only_sums_and_maxima("solve")
         if not isinstance(schedule, Schedule):
             raise InputError(f"schedule is {as_text(schedule)}: give a powersum.run.tuning.Schedule")
         every = number(every, "every")
@@ -495,3 +480,51 @@ class Solver:
         if board.exhausted:
             return Status.BOUNDED, board.reason
         return Status.BOUNDED, f"{self.question.limits.reached}."
+
+
+class Solver(Run):
+    """The same as an iterator of snapshots: stop whenever you like, go on later, ask for the :meth:`result` any time.
+
+    Parameters are those of :func:`solve`. The time limit counts only the time spent inside the iteration.
+
+    Examples
+    --------
+    >>> import powersum as ps
+    >>> from powersum.run.solver import Solver
+    >>> coin = ps.Model.from_factors([2], [((0,), [0.3, 0.7])])
+    >>> [round(snapshot.log_lower, 4) for snapshot in Solver(coin, maximize="all")][-1]
+    -0.3567
+    """
+
+    def __init__(
+        self,
+        model: ModelLike,
+        maximize: Iterable[VariableKey] | str | None = None,
+        evidence: EvidenceLike | None = None,
+        *,
+        query: Query | None = None,
+        time_limit: float | NotGiven | None = NOT_GIVEN,
+        memory: float | str | None = None,
+        gap: float = 0.0,
+        threads: int = 1,
+        seed: int = 0,
+        work: float | None = None,
+        certificate: bool = False,
+        checkpoint: str | PathLike[str] | None = None,
+        every: float = DEFAULT_EVERY,
+        resume: str | PathLike[str] | None = None,
+        schedule: Schedule = DEFAULT_SCHEDULE,
+    ) -> None:
+        if time_limit is NOT_GIVEN:
+            time_limit = DEFAULT_TIME if work is None else None
+        budget = budget_of(memory, measured=work is None and not metered())
+        limits = Limits(time_limit=time_limit, memory=budget, gap=gap, threads=threads, seed=seed, work=work)
+        question = Question.of(model, maximize, evidence, query=query, limits=limits)
+        super().__init__(
+            question,
+            certificate=certificate,
+            checkpoint=checkpoint,
+            every=every,
+            resume=resume,
+            schedule=schedule,
+        )

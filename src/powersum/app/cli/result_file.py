@@ -8,7 +8,7 @@ from types import TracebackType
 
 from powersum.formats.results import ResultWriter
 from powersum.model.query import Query
-from powersum.run.solver import Solver
+from powersum.run.solver import Run
 
 LEAST_CHANGE = 1e-3
 """A partition function that moved less than this, in natural logs, is not written again."""
@@ -46,7 +46,7 @@ class AnswerWriter:
     ) -> None:
         self._writer.close()
 
-    def improved(self, solver: Solver) -> None:
+    def improved(self, solver: Run) -> None:
         """Write the solver's answer if it is better than the last one written."""
         lower, upper = solver.log_lower, solver.log_upper
         if upper == math.inf:

@@ -44,7 +44,7 @@ from powersum.formats import is_formula
 from powersum.model.question import Question
 from powersum.model.result import Result, Status
 from powersum.run.probability import with_probability
-from powersum.run.solver import DEFAULT_EVERY, DEFAULT_TIME, Solver
+from powersum.run.solver import DEFAULT_EVERY, DEFAULT_TIME, Run
 
 
 @asking
@@ -141,16 +141,8 @@ def solve_command(
     announce_compilation(quiet=quiet)
     with older_answers_aside([json, uai, plot, report, certificate]):
         question, hints = asked.read(limits=limits)
-        solver = Solver(
-            question.model,
-            evidence=question.all_evidence,
-            query=question.query,
-            time_limit=time_limit,
-            memory=limits.bytes,
-            gap=gap,
-            threads=threads,
-            seed=seed,
-            work=work,
+        solver = Run(
+            question,
             certificate=certificate is not None,
             checkpoint=checkpoint,
             every=every,
@@ -215,7 +207,7 @@ def solve_command(
             print(result.log_lower + 0.0, result.log_upper + 0.0)
 
 
-def _solved(solver: Solver, question: Question, uai: Path | None, *, quiet: bool, stream: TextIO) -> Result:
+def _solved(solver: Run, question: Question, uai: Path | None, *, quiet: bool, stream: TextIO) -> Result:
     """Run the solver to its end, with every improvement on the screen and in the competition's file."""
     seconds = question.limits.seconds
     with (

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from powersum.core.interrupt import Interrupt
+from powersum.model.evidence import Evidence
 from powersum.model.interval import Interval
 from powersum.model.question import Question
 from powersum.model.result import Result, Snapshot
@@ -19,7 +20,7 @@ from powersum.model.strict_json import strict
 from powersum.run.best import BestFirst
 from powersum.run.probability import probability_of, with_probability
 from powersum.run.shares import sum_bounds
-from powersum.run.solver import Solver
+from powersum.run.solver import Run
 from powersum.run.tuning import DEFAULT_SCHEDULE
 
 MOST_SHOWN = 500
@@ -35,7 +36,7 @@ Deliver = Callable[[str, dict[str, Any]], None]
 """Takes the name of an event and what it says."""
 
 
-class Run:
+class WatchedRun:
     """One question being answered; ``stop`` ends it with the best answer until then.
 
     Parameters
@@ -73,10 +74,10 @@ class Run:
         question, limits = self.question, self.question.limits
         assigns = question.query.task != "PR"
         # What is probable is a share: of the sum given the same evidence, and what is observed, of that of everything.
-        given = question.all_evidence if assigns else {}
+        given = question if assigns else replace(question, evidence=Evidence({}, {}))
         if assigns or (_only_observed(question) and not question.model.directed):
             seconds = min(SUM_SECONDS, 0.2 * limits.seconds)
-            self._log_sum = sum_bounds(question, given, seconds=seconds, interrupt=self._flag)
+            self._log_sum = sum_bounds(given, seconds=seconds, interrupt=self._flag)
         if assigns and self._best > 1:
             search = BestFirst(
                 question,
@@ -87,15 +88,7 @@ class Run:
                 callback=lambda snapshot: self._show(snapshot, None),
             )
             return search.run()
-        solver = Solver(
-            question.model,
-            evidence=question.all_evidence,
-            query=question.query,
-            time_limit=limits.time_limit,
-            memory=limits.bytes,
-            threads=limits.threads,
-            seed=limits.seed,
-        )
+        solver = Run(question)
         solver.watch(self._flag)
         solver.spare_for_probability()
         shown = -math.inf
@@ -109,7 +102,7 @@ class Run:
             result = replace(result, probability=probability_of(result, self._log_sum))
         return result
 
-    def _show(self, snapshot: Snapshot, solver: Solver | None) -> None:
+    def _show(self, snapshot: Snapshot, solver: Run | None) -> None:
         """Send both bounds, and the best answer with its probability where there is one."""
         said: dict[str, Any] = {
             "seconds": snapshot.seconds,
@@ -131,14 +124,14 @@ class Runs:
     def __init__(self, most: int) -> None:
         self._most = most
         self._lock = threading.Lock()
-        self._runs: OrderedDict[str, Run] = OrderedDict()
+        self._runs: OrderedDict[str, WatchedRun] = OrderedDict()
 
-    def start(self, question: Question, best: int, deliver: Deliver) -> Run | None:
+    def start(self, question: Question, best: int, deliver: Deliver) -> WatchedRun | None:
         """Begin to look for an answer; None where too many are looked for already."""
         with self._lock:
             if sum(run.thread.is_alive() for run in self._runs.values()) >= self._most:
                 return None
-            run = Run(question, best, deliver)
+            run = WatchedRun(question, best, deliver)
             self._runs[run.id] = run
             ended = [name for name, other in self._runs.items() if other is not run and not other.thread.is_alive()]
             for name in ended[: max(len(self._runs) - MOST_KEPT, 0)]:
@@ -146,7 +139,7 @@ class Runs:
             run.thread.start()
         return run
 
-    def get(self, name: str) -> Run | None:
+    def get(self, name: str) -> WatchedRun | None:
         """A run by its name."""
         with self._lock:
             return self._runs.get(name)
