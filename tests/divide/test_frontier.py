@@ -59,7 +59,6 @@ def test_the_heaviest_open_box_is_next(seed: int) -> None:
             frontier.give_back(box)
             plain.lent.remove(box)
             plain.open.append(box)
-            opened += 1
         elif what == "close" and known:
             box = known[int(rng.integers(len(known)))]
             frontier.close(box)
@@ -90,3 +89,9 @@ def test_boxes_that_weigh_alike_come_in_the_order_in_which_they_were_opened() ->
         frontier.lend(box)
     assert frontier.top() is None
     assert frontier.lent == boxes
+    # One that is given back has its place again.
+    for box in (boxes[3], boxes[0], boxes[4]):
+        frontier.give_back(box)
+    for box in (boxes[0], boxes[3], boxes[4]):
+        assert frontier.top() is box
+        frontier.close(box)

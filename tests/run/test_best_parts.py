@@ -36,7 +36,7 @@ def test_a_long_path_below_a_large_constant_is_bounded(seed: int) -> None:
     tables = -rng.uniform(0.0, 1.0, (n, 2))
     tables[:, 0] = 0.0
     levels = [Level(v, 2, np.arange(2), (Bucket(tables[v], ()),)) for v in range(n)]
-    whole = Part({}, log_constant, ranked=True)
+    whole = Part(log_upper=log_constant, ranked=True)
     states = tuple(rng.integers(0, 2, n).tolist())
     ranking = Ranking(levels, log_constant, exact=True)
     *pieces, _ = pieces_of(whole, states, range(n), [2] * n, ranking)

@@ -22,6 +22,7 @@ from powersum.exact import small
 from powersum.model.certificate import Certificate
 from powersum.model.query import Query
 from powersum.run.best import BestFirst
+from powersum.run.best_parts import Part, PartReport
 from powersum.run.certificate import value_step
 from powersum.run.tuning import DEFAULT_SCHEDULE, Schedule
 from powersum_check.__main__ import main
@@ -380,12 +381,11 @@ def forget(monkeypatch: pytest.MonkeyPatch, forgotten: Callable[[bool], bool]) -
     """Leave out proofs of parts as if memory had no room for them; what decides is told whether it is the whole."""
     kept = BestFirst._keep_proof
 
-    def forgetful(search: BestFirst, division: Any, part: Any, solver: Any, result: Any) -> Any:
-        before = division.proof, division.found
-        answer = kept(search, division, part, solver, result)
-        if forgotten(not part):
-            division.proof, division.found = before
-        return answer
+    def forgetful(search: BestFirst, part: Part, report: PartReport) -> None:
+        before = part.proof, part.found
+        kept(search, part, report)
+        if forgotten(not part.allowed):
+            part.proof, part.found = before
 
     monkeypatch.setattr(BestFirst, "_keep_proof", forgetful)
 

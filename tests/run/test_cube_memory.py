@@ -19,7 +19,7 @@ from powersum.cluster.executor import Workers, workers_of
 from powersum.core import machine
 from powersum.model.question import Question
 from powersum.run import cube_memory
-from powersum.run.cube import Asked, solver_of
+from powersum.run.cube import Asked, run_in, states_of
 from powersum.run.cube_memory import Room
 from powersum.run.tuning import Schedule
 from tests.cluster.machines import SECONDS, machines
@@ -94,7 +94,7 @@ def test_cubes_in_one_process_have_their_shares() -> None:
     asked = Asked(Question.of(model, evidence={}, query=ps.Query.of(model, [0])), room, Schedule())
     budgets = list[Any]()
     for state in (0, 1):
-        solver = solver_of(asked, {0: state}, 1.0, schedule=asked.schedule, seed=0)
+        solver = run_in(asked, states_of({0: state}), 1.0, schedule=asked.schedule, seed=0)
         assert solver is not None
         budgets.append(solver.schedule.most_bytes)
     assert sum(budgets) <= 2e9 - 3e8

@@ -180,10 +180,10 @@ def test_small_questions_stay_here(monkeypatch: pytest.MonkeyPatch) -> None:
     assert result.probability is not None
 
 
-@pytest.mark.parametrize("name", ["k", "checkpoint", "resume", "work"])
+@pytest.mark.parametrize("name", ["checkpoint", "resume", "work"])
 def test_what_does_not_go_together_is_one_line(name: str, tmp_path: Path) -> None:
     model, query = ps.generate.grid(3, 3, seed=1)
-    given: dict[str, Any] = {"k": 2, "checkpoint": tmp_path / "c", "work": 1.0}
+    given: dict[str, Any] = {"checkpoint": tmp_path / "c", "work": 1.0}
     if name == "resume":
         ps.solve(model, query, checkpoint=tmp_path / "before.zip")
         given["resume"] = tmp_path / "before.zip"

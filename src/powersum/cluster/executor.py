@@ -103,6 +103,11 @@ def workers_of(executor: ExecutorLike) -> Iterator[Workers]:
         workers.close()
 
 
+def others_of(executor: ExecutorLike) -> tuple[ExecutorLike, bool]:
+    """Who works beside this process, and whether this one works, too: it is one of a number of processes."""
+    return (int(executor) - 1, True) if hasattr(executor, "__index__") else (executor, False)
+
+
 class Workers:
     """Tasks in, results out, over a standard executor.
 

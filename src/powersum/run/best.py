@@ -15,26 +15,38 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from powersum.cluster.errors import ClusterError
+from powersum.cluster.executor import HEARTBEAT, ExecutorLike, Shared, Workers, others_of, workers_of
 from powersum.core.clock import working_time
 from powersum.core.errors import InputError
-from powersum.core.interrupt import Interrupt, interruptible
+from powersum.core.interrupt import Interrupt
 from powersum.core.work_time import counted_by
-from powersum.divide.proofs import empty_box, proof_of
+from powersum.divide.frontier import Frontier
+from powersum.divide.proofs import NOTHING_PROVEN, empty_box, proof_of
 from powersum.model.interval import SAME
-from powersum.model.question import Question
 from powersum.model.result import Result, Snapshot, Status
-from powersum.run.best_parts import Allowed, Found, Part, pieces_of
+from powersum.run.best_parts import (
+    Found,
+    Known,
+    Part,
+    PartReport,
+    PartRun,
+    PartTask,
+    best_in,
+    pieces_of,
+    without_certificate,
+)
+from powersum.run.cube import Asked, run_in
+from powersum.run.cube_memory import Room
 from powersum.run.probability import log_sum_of, probability_of
 from powersum.run.solver import Run
-from powersum.run.tuning import DEFAULT_SCHEDULE, Schedule
 
 if TYPE_CHECKING:
-    from powersum.bounds.tree.rebuilding import Saved
     from powersum.model.certificate import Certificate
-    from powersum.run.best_proofs import Division
     from powersum.run.ranking import Ranking
 
 FIRST_SHARE = 0.5
@@ -56,34 +68,34 @@ TREE_MEMORY = 0.2
 MOST_VARIABLES = 20_000
 """With more max variables than this tables are not asked, variable by variable."""
 
-CLOSED = 0.5 * SAME
-"""A part whose bound is no further above the value that it has to beat is done with."""
-
 PROOF_SHARE = 0.25
 """Share of the memory for proofs of parts; those that no longer fit are not kept, and less is proven."""
 
 
 def best_of(
-    question: Question,
+    run: Run,
     *,
     k: int,
     distinct: int,
-    certificate: bool = False,
-    schedule: Schedule = DEFAULT_SCHEDULE,
+    executor: ExecutorLike = None,
     callback: Callable[[Snapshot], None] | None = None,
+    memory_given: bool = True,
 ) -> Result:
-    """The k best assignments of a question: the best one, with all of them in its ``best``."""
+    """The k best assignments of the question of a run that has not begun: the best one, with all in its ``best``.
+
+    Processes of an executor share the memory that is free, unless it was given.
+    """
+    question = run.question
     if question.query.task == "PR":
         raise InputError(f"k is {k}: log Z has one value; name the variables to maximise")
-    with interruptible() as interrupt, counted_by(question.limits.meter()):
+    with counted_by(run.meter), ExitStack() as open_things:
+        workers, here = None, True
+        if executor is not None and executor != 1 and run.small is None:
+            others, here = others_of(executor)
+            workers = open_things.enter_context(workers_of(others))
+        memory = question.limits.bytes if memory_given or workers is None else None
         return BestFirst(
-            question,
-            k=k,
-            distinct=distinct,
-            certificate=certificate,
-            schedule=schedule,
-            interrupt=interrupt,
-            callback=callback,
+            run, k=k, distinct=distinct, callback=callback, workers=workers, here=here, memory=memory
         ).run()
 
 
@@ -92,86 +104,103 @@ class BestFirst:
 
     Parameters
     ----------
-    question
-        What is asked, with the limits of the whole.
+    run
+        A run that has not begun: it has the question with the limits of the whole, the schedule and the flag to watch.
     k
         How many assignments.
     distinct
         In how many variables they differ at least, one from each that comes before it.
-    certificate, schedule, interrupt, callback
-        As :func:`powersum.solve` has them; the callback hears of the first part only.
+    callback
+        Hears of the first part only.
+    workers, here
+        Who works on parts, beside this process or in place of it.
+    memory
+        Bytes that each process may hold; a share of what is free if not given.
     """
 
     def __init__(
         self,
-        question: Question,
+        run: Run,
         *,
         k: int,
         distinct: int,
-        certificate: bool = False,
-        schedule: Schedule,
-        interrupt: Interrupt,
-        callback: Callable[[Snapshot], None] | None,
+        callback: Callable[[Snapshot], None] | None = None,
+        workers: Workers | None = None,
+        here: bool = True,
+        memory: float | None = None,
     ) -> None:
-        self._question, self._k, self._distinct = question, k, distinct
-        self._schedule, self._interrupt, self._callback = schedule, interrupt, callback
+        self._run, self._k, self._distinct = run, k, distinct
+        self._question = question = run.question
+        self._interrupt, self._callback = run.flag or Interrupt(), callback
         self._end = working_time() + question.limits.seconds
         self._variables = [v for v in question.query.answered if v not in question.evidence.states]
         self._sizes = [int(question.model.cardinalities[v]) for v in self._variables]
-        self._root: Division | None = None
+        self._workers, self._here, self._memory = workers, here, memory
+        room = Room.alone(question.limits.bytes) if workers is None else Room.of(workers, memory, road=here)
+        # Where they must be distinct, only what is proven may be taken.
+        gap = question.limits.gap if distinct == 1 else 0.0
+        asked = replace(question, limits=replace(question.limits, gap=gap))
+        self._known = Known(Asked(asked, room, run.schedule, run.certified))
+        self._shared: Shared | None = None
         self._whole: Result | None = None
         self._proof_bytes = 0
-        if certificate:
-            from powersum.run.best_proofs import Division
-
-            self._root = Division()
-        self._parts: list[Part] = [Part({}, math.inf, division=self._root)]
+        self._root = Part()
+        self._frontier = Frontier[Part](lambda part: part.log_upper)
+        self._frontier.open(self._root)
+        self._answered: list[Part] = []
+        """Open parts of which an assignment is known, or that there is none."""
+        self._own: tuple[Part, PartTask, PartRun] | None = None
         self._ranking: Ranking | None = None
-        self._tree: Saved | None = None
         self._taken: list[Found] = []
         self._stuck = False
+        self._gone: str | None = None
         self._log_sum: tuple[float, float] | None = None
-        self._whole_solved: Result | None = None
 
     def run(self) -> Result:
         """Search until the k best are proven or time is over."""
-        root = self._parts[0]
-        self._solve(root, FIRST_SHARE)
-        first = root.result
-        assert first is not None
+        root = self._root
+        first = self._first()
         if self._may_go_on and self._ranking is not None and self._ranking.exact and root.gap > SAME:
             # The run had no time for what tables tell.
-            self._solve(root, 1.0)
-        while self._parts and not self._stuck and self._may_go_on:
-            top = self._top()
-            if top.result is None:
-                floor = self._floor
-                waiting = sum(part.result is None and part.log_upper > floor for part in self._parts)
-                self._solve(top, 1.0 / (waiting + 1))
+            self._answered.remove(root)
+            self._begin(root, 1.0, here=True)
+            while self._own is not None:
+                self._step()
+        # What is worked on here ends by itself in time.
+        while not self._stuck and (self._own is not None or self._may_go_on) and (top := self._top()) is not None:
+            if top not in self._answered:
+                self._hand_out(top)
+                self._step()
             elif self._enough(self._left):
                 break
             else:
                 self._take(top)
+        if self._own is not None:
+            part, task, run = self._own
+            self._hear(part, task, run.end())
         return self._answer(first)
 
     @property
     def _may_go_on(self) -> bool:
         return working_time() < self._end and self._interrupt.cause is None
 
-    def _top(self) -> Part:
+    def _top(self) -> Part | None:
         """The part with the largest bound; one whose best is known to be as good, if there is one."""
-        top = max(self._parts, key=lambda part: part.log_upper)
-        if self._distinct > 1:
+        top = max(self._frontier.lent, key=lambda part: part.log_upper, default=None)
+        waiting = self._frontier.top()
+        if waiting is not None and (top is None or waiting.log_upper > top.log_upper):
+            top = waiting
+        if self._distinct > 1 or top is None:
             return top
         least = top.log_upper - SAME
-        known = [part for part in self._parts if part.result is not None and part.result.log_lower >= least]
-        return max(known, key=lambda part: part.found.result.log_lower, default=top)
+        known = [part for part in self._answered if part.best.result.log_lower >= least]
+        return max(known, key=lambda part: part.best.result.log_lower, default=top)
 
     @property
     def _floor(self) -> float:
         """What is worth looking for is better than this: the value of the one after the k best known."""
         values = [found.result.log_lower for found in self._taken]
-        values += [part.result.log_lower for part in self._parts if part.result is not None]
+        values += [part.best.result.log_lower for part in self._answered]
         if self._distinct > 1 or len(values) <= self._k:
             return -math.inf
         return sorted(values, reverse=True)[self._k]
@@ -179,128 +208,199 @@ class BestFirst:
     @property
     def _left(self) -> float:
         """Upper bound on everything that no assignment taken stands for."""
-        return max((part.log_upper for part in self._parts), default=-math.inf)
+        return self._frontier.weight
 
     def _enough(self, log_left: float) -> bool:
         """True once k assignments are proven to be the best, those left having at most this value."""
         return sum(taken.result.log_lower >= log_left - SAME for taken in self._taken) >= self._k
 
-    def _solve(self, part: Part, share: float) -> None:
-        """Ask for the best of a part in this share of the time left; a part without any is done with."""
-        question, listed = self._question.within(part.allowed), False
-        if question is not None and part.ranked and self._ranking is not None and self._ranking.exact:
+    def _hand_out(self, top: Part) -> None:
+        """Give everybody who is free a part: the one with the largest bound first, then those that may be next."""
+        free = 0 if self._workers is None else self._workers.size - self._workers.pending
+        if free <= 0 and not (self._here and self._own is None):
+            return
+        floor = self._floor
+        waiting = [part for part in self._frontier if part.result is None and part.log_upper > floor]
+        processes = int(self._here) + (0 if self._workers is None else self._workers.size)
+        share = min(processes / (len(waiting) + 1), 1.0)
+        waiting = [part for part in waiting if part is not top]
+        waiting.sort(key=lambda part: part.log_upper)
+        if top not in self._frontier.lent:
+            waiting.append(top)
+        try:
+            if self._here and self._own is None and waiting:
+                self._begin(waiting.pop(), share, here=True)
+            while self._workers is not None and waiting and self._workers.pending < self._workers.size:
+                self._begin(waiting.pop(), share, here=False)
+        except ClusterError as error:
+            self._lose(error)
+
+    def _step(self) -> None:
+        """A turn of what is worked on here, and what others have found."""
+        if self._own is not None:
+            part, task, run = self._own
+            if not run.turn():
+                self._own = None
+                self._hear(part, task, run.end())
+        if self._workers is None:
+            return
+        wait = 0.0 if self._own is not None else min(HEARTBEAT, max(self._end - working_time(), 0.0))
+        try:
+            for tag, report in self._workers.finished(wait):
+                # Cubes of the first run may come back late.
+                if isinstance(report, PartReport):
+                    part, task = tag
+                    self._hear(part, task, report)
+        except ClusterError as error:
+            self._lose(error)
+
+    def _lose(self, error: ClusterError) -> None:
+        """The workers are gone: what is known holds, and what they were at is open again."""
+        self._workers, self._gone = None, str(error)
+        for part in self._frontier.lent:
+            if self._own is None or part is not self._own[0]:
+                self._frontier.give_back(part)
+        # With nobody left to work the search ends.
+        self._stuck = self._stuck or not self._here
+
+    def _first(self) -> Result:
+        """Ask for the best of all, by whoever there is, and learn from it."""
+        question, asked, root = self._question, self._known.asked, self._root
+        root.seconds = max(FIRST_SHARE * max(self._end - working_time(), 0.0), LEAST_SECONDS)
+        run = run_in(asked, {}, root.seconds, schedule=asked.schedule, seed=question.limits.seed)
+        assert run is not None
+        run.watch(self._interrupt)
+        if self._workers is not None:
+            from powersum.run.cubes import Conquest
+
+            seconds = run.question.limits.seconds
+            conquest = Conquest(
+                run, self._workers, self._callback, seconds=seconds, road=self._here, memory=self._memory
+            )
+            result, n_above, states = conquest.run(), conquest.n_above, conquest.states
+        else:
+            run.keep_tree()
+            for snapshot in run:
+                if self._callback is not None:
+                    self._callback(snapshot)
+            result, n_above, states = run.result(), run.n_above, run.states()
+        self._whole = result
+        left = self._end - working_time()
+        if self._workers is None:
+            self._log_sum = log_sum_of(run, result, left=left)
+        else:
+            self._log_sum = conquest.log_sum(result, left=left)
+        report = PartReport(result, states, NOTHING_PROVEN, 0)
+        if result.certificate is not None:
+            proof = proof_of(result.certificate, n_above, question, run.question, {})
+            report = PartReport(without_certificate(result), states, proof, result.certificate.n_bytes)
+        root.log_upper = min(root.log_upper, result.log_upper)
+        self._known = Known(asked, run.tree_left)
+        self._learn(root, run, result)
+        self._frontier.lend(root)
+        self._hear(root, PartTask({}, listed=False, log_floor=-math.inf, seconds=root.seconds), report)
+        return report.result
+
+    def _begin(self, part: Part, share: float, *, here: bool) -> None:
+        """Look for the best of a part in this share of the time left; a part without any is done with."""
+        allowed, listed = part.allowed, False
+        possible = self._question.within(allowed) is not None
+        if possible and part.ranked and self._ranking is not None and self._ranking.exact:
             # Tables have told which one it is, and what it is worth; what is left is its own value.
-            states = self._ranking.best(part.allowed)
-            single = self._question.within({v: (s,) for v, s in zip(self._variables, states, strict=True)})
-            question, listed = (question, False) if single is None else (single, True)
-        if question is None:
-            self._parts.remove(part)
-            if part.division is not None:
-                part.division.proof = empty_box(part.allowed)
+            states = self._ranking.best(allowed)
+            single = {v: frozenset((s,)) for v, s in zip(self._variables, states, strict=True)}
+            if self._question.within(single) is not None:
+                allowed, listed = single, True
+        if not possible:
+            self._frontier.close(part)
+            if self._known.asked.certificate:
+                part.proof, part.log_upper = empty_box(part.allowed), -math.inf
             return
         left = max(self._end - working_time(), 0.0)
         part.seconds = min(max(share * left, LEAST_SECONDS, LONGER * part.seconds), max(left, LEAST_SECONDS))
-        solver = self._solver(question, part.seconds, certificate=part.division is not None)
-        solver.watch(self._interrupt)
-        whole = not part.allowed and self._whole_solved is None
-        floor = -math.inf if whole or listed else self._floor
-        solver.aim_above(floor)
-        if whole:
-            solver.keep_tree()
-        elif solver.small is None:
-            from powersum.run.inheritance import Inherited
+        best = self._taken[0].states if self._taken else ()
+        task = PartTask(
+            allowed,
+            listed=listed,
+            log_floor=-math.inf if listed else self._floor,
+            seconds=part.seconds,
+            states=tuple(zip(self._variables, best, strict=False)),
+        )
+        self._frontier.lend(part)
+        if here:
+            self._own = part, task, PartRun(self._known, task, self._interrupt)
+        elif self._workers is not None:
+            if self._shared is None:
+                self._shared = self._workers.share(self._known)
+            self._workers.submit((part, task), best_in, self._shared, task)
 
-            best = self._taken[0].states if self._taken else ()
-            solver.begin_with(Inherited(self._tree, list(zip(self._variables, best, strict=False))))
-        for snapshot in solver:
-            if whole and self._callback is not None:
-                self._callback(snapshot)
-            if snapshot.log_upper <= floor + CLOSED:
-                solver.interrupt("Nothing better is left in this part.")
-        result = solver.result()
-        if listed and result.log_lower == -math.inf:
+    def _hear(self, part: Part, task: PartTask, report: PartReport) -> None:
+        """What has been found of a part."""
+        self._frontier.give_back(part)
+        result = report.result
+        if task.listed and result.log_lower == -math.inf:
             # Nothing was found out about the rest of the part.
             part.ranked = False
+            if part.result is not None:
+                self._answered.append(part)
             return
-        if part.division is not None:
-            result = self._keep_proof(part.division, part.allowed, solver, result)
-        if not listed:
+        self._keep_proof(part, report)
+        if not task.listed:
             part.log_upper = min(part.log_upper, result.log_upper)
-        if whole:
-            self._whole_solved = result
-            self._log_sum = log_sum_of(solver, result, left=self._end - working_time())
-            self._learn(part, solver, result)
-        states_of_all = solver.states()
-        part.states = tuple(int(states_of_all[v]) for v in self._variables)
+        part.states = tuple(int(report.states[v]) for v in self._variables)
         part.result = result
         if part.allowed and part.log_upper == -math.inf:
-            self._parts.remove(part)
-
-    def _solver(self, question: Question, seconds: float, *, certificate: bool = False) -> Run:
-        """A run on a part for so many seconds."""
-        limits = replace(
-            self._question.limits,
-            time_limit=seconds if seconds < math.inf else None,
-            work=None,
-            # Where they must be distinct, only what is proven may be taken.
-            gap=self._question.limits.gap if self._distinct == 1 else 0.0,
-        )
-        return Run(replace(question, limits=limits), certificate=certificate, schedule=self._schedule)
+            self._frontier.close(part)
+        else:
+            self._answered.append(part)
 
     def _learn(self, part: Part, solver: Run, result: Result) -> None:
         """Keep of the run on everything what helps with its parts, and the order in which they are divided."""
         from powersum.run.ranking import ranking_of, small_ranking
 
-        self._tree = solver.tree_left
+        asked, schedule = self._known.asked, self._run.schedule
+        self._known = Known(asked, solver.tree_left)
         # What tables tell is not proven to others: where a certificate is wanted every part is asked about.
-        if self._root is not None or result.log_upper == -math.inf:
+        if asked.certificate or result.log_upper == -math.inf:
             return
         if solver.small is not None:
             self._ranking = small_ranking(solver.small)
-        elif 0 < len(self._variables) <= MOST_VARIABLES and self._schedule.tighten:
+        elif 0 < len(self._variables) <= MOST_VARIABLES and schedule.tighten:
             left = max(self._end - working_time(), 0.0)
-            self._ranking, self._tree = ranking_of(
+            self._ranking, tree = ranking_of(
                 self._question,
-                self._tree,
+                self._known.tree,
                 log_lower=result.log_lower,
-                memory=TREE_MEMORY * min(self._question.limits.bytes, self._schedule.most_bytes),
+                memory=TREE_MEMORY * min(self._question.limits.bytes, schedule.most_bytes),
                 seconds=min(TREE_SHARE * left, TREE_SECONDS),
-                ibound=self._schedule.ibound,
+                ibound=schedule.ibound,
                 interrupt=self._interrupt,
             )
+            self._known = Known(asked, tree)
         if self._ranking is not None:
             part.ranked = True
             part.log_upper = min(part.log_upper, self._ranking.log_upper)
             self._variables = self._ranking.variables
             self._sizes = [int(self._question.model.cardinalities[v]) for v in self._variables]
 
-    def _keep_proof(self, division: Division, part: Allowed, solver: Run, result: Result) -> Result:
-        """Keep what the certificate of a part proves, and take it off the part's result, where it has no place."""
-        from powersum.run.certificate import shortfall
-
-        certificate = result.certificate
-        if certificate is None:
-            return result
-        if not part:
-            self._whole = result
-        if self._proof_bytes + certificate.n_bytes <= PROOF_SHARE * self._question.limits.bytes:
-            self._proof_bytes += certificate.n_bytes
-            proof = proof_of(certificate, solver.n_above, self._question, solver.question, part)
-            division.found = proof
-            if proof.log_upper <= division.proof.log_upper:
-                division.proof = proof
-        told = shortfall(certificate, result.log_lower, result.log_upper)
-        return replace(result, certificate=None, notes=tuple(note for note in result.notes if note not in told))
+    def _keep_proof(self, part: Part, report: PartReport) -> None:
+        """Keep what is proven of a part, if there is room for it."""
+        if report.n_bytes and self._proof_bytes + report.n_bytes <= PROOF_SHARE * self._question.limits.bytes:
+            self._proof_bytes += report.n_bytes
+            part.found = report.proof
+            if part.found.log_upper <= part.proof.log_upper:
+                part.proof = part.found
 
     def _take(self, part: Part) -> None:
         """Take the best of a part, or find that it may not be taken or is not proven; the part is split, or retried."""
+        self._answered.remove(part)
         result = part.result
         assert result is not None
         near = next((taken.states for taken in self._taken if self._too_near(part.states, taken.states)), None)
         if near is not None and result.log_lower > -math.inf:
             self._split(part, near)
         elif result.log_lower == -math.inf and result.log_upper == -math.inf:
-            self._parts.remove(part)
+            self._frontier.close(part)
         elif result.log_lower == -math.inf or (
             # What is near to an assignment goes with it: so it has to be the right one.
             self._distinct > 1 and part.gap > SAME
@@ -308,16 +408,19 @@ class BestFirst:
             # A part that ended by itself would end like that again.
             self._stuck = result.seconds < 0.5 * part.seconds
             part.result = result if self._stuck else None
+            if self._stuck:
+                self._answered.append(part)
         else:
-            self._taken.append(part.found if part.gap <= SAME else self._alone(part))
+            self._taken.append(part.best if part.gap <= SAME else self._alone(part))
             self._split(part, part.states)
 
     def _alone(self, part: Part) -> Found:
         """The best known of a part that may hold better ones, with bounds on its own value."""
-        found = part.found
-        question = self._question.within({v: (s,) for v, s in zip(self._variables, part.states, strict=True)})
-        assert question is not None
-        solver = self._solver(question, max(min(part.seconds, self._end - working_time()), LEAST_SECONDS))
+        found, asked = part.best, replace(self._known.asked, certificate=False)
+        single = {v: frozenset((s,)) for v, s in zip(self._variables, part.states, strict=True)}
+        seconds = max(min(part.seconds, self._end - working_time()), LEAST_SECONDS)
+        solver = run_in(asked, single, seconds, schedule=asked.schedule, seed=self._question.limits.seed)
+        assert solver is not None
         solver.watch(self._interrupt)
         for _ in solver:
             pass
@@ -333,19 +436,16 @@ class BestFirst:
 
         What differs in too few variables is left out.
         """
-        self._parts.remove(part)
+        self._frontier.close(part)
         pieces = list(pieces_of(part, states, self._variables, self._sizes, self._ranking))
-        *_, rest = pieces
-        apart = sum(s not in rest.allowed.get(v, (s,)) for v, s in zip(self._variables, states, strict=True))
-        if part.division is not None:
-            from powersum.run.best_proofs import Division
-
-            for piece in pieces:
-                piece.division = Division(apart=apart if piece is rest else -1)
-                part.division.pieces.append(piece.division)
-            part.division.around = states
-        kept = pieces if apart >= self._distinct else pieces[:-1]
-        self._parts += [piece for piece in kept if piece.log_upper > -math.inf]
+        *_, rest = part.parts = pieces
+        part.center = states
+        rest.apart = apart = sum(
+            s not in rest.allowed.get(v, (s,)) for v, s in zip(self._variables, states, strict=True)
+        )
+        for piece in pieces if apart >= self._distinct else pieces[:-1]:
+            if piece.log_upper > -math.inf:
+                self._frontier.open(piece)
 
     def _answer(self, first: Result) -> Result:
         """The first result, with those that follow and the bound on the next."""
@@ -393,16 +493,16 @@ class BestFirst:
 
     def _certificate(self, chosen: list[Found], sides: list[float]) -> tuple[Certificate | None, tuple[str, ...]]:
         """A certificate of the answer, if one is wanted, and notes on what it does not prove."""
-        if self._root is None:
+        if not self._known.asked.certificate:
             return None, ()
         from powersum.run.best_proofs import Listed, best_certificate
 
         # Parts were divided around all that have been taken, some of which may turn out not to be among the best.
         taken = {found.states for found in self._taken}
         listed = [
-            Listed(found.states, found.division.found, found.result.log_lower, log_upper)
+            Listed(found.states, found.proof, found.result.log_lower, log_upper)
             for number, found in enumerate(chosen)
-            if (number < self._k or found.states in taken) and found.division is not None
+            if (number < self._k or found.states in taken)
             for log_upper in (sides[number] if number < self._k else found.log_upper,)
         ]
         return best_certificate(
@@ -417,12 +517,15 @@ class BestFirst:
 
     @property
     def _unproven(self) -> Status:
-        return Status.BOUNDED if self._interrupt.cause is None else Status.INTERRUPTED
+        broken = self._interrupt.cause is not None or self._gone is not None
+        return Status.INTERRUPTED if broken else Status.BOUNDED
 
     @property
     def _why(self) -> str:
         if self._interrupt.cause is not None:
             return f"interrupted by {self._interrupt.cause}"
+        if self._gone is not None:
+            return f"broken off, for {self._gone}"
         return "nothing more could be done" if self._stuck else "time was over"
 
     def _chosen(self, log_left: float) -> tuple[list[Found], list[float]]:
@@ -431,7 +534,7 @@ class BestFirst:
         Of all values, the n-th largest is at most the larger of two: of the n-th largest among those taken, and of the
         largest among those left.
         """
-        waiting = [part.found for part in self._parts if part.result is not None and part.result.log_lower > -math.inf]
+        waiting = [part.best for part in self._answered if part.best.result.log_lower > -math.inf]
         waiting.sort(key=lambda found: -found.result.log_lower)
         chosen = list(self._taken)
         uppers = [taken.log_upper for taken in self._taken]

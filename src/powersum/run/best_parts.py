@@ -1,37 +1,59 @@
-"""Parts of all assignments of a question, for the k best: what is known of each, and how one is divided."""
+"""Parts of all assignments of a question, for the k best: what is known of each, its best, and how one is divided."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from powersum.core.arrays import IntArray
+from powersum.core.interrupt import Interrupt
+from powersum.divide.box import Allowed, StatesBox
+from powersum.divide.proofs import NOTHING_PROVEN, BoxProof, proof_of
+from powersum.model.interval import SAME
 from powersum.model.result import Result
+from powersum.run.certificate import shortfall
+from powersum.run.cube import Asked, run_in
 
 if TYPE_CHECKING:
-    from powersum.run.best_proofs import Division
+    from powersum.bounds.tree.rebuilding import Saved
     from powersum.run.ranking import Ranking
 
-Allowed = dict[int, frozenset[int]]
-"""States that a part allows, for each variable of which it does not allow all."""
+CLOSED = 0.5 * SAME
+"""A part whose bound is no further above the value that it has to beat is done with."""
+
+States = tuple[int, ...]
 
 
-@dataclass(slots=True, eq=False)
-class Part:
+@dataclass(slots=True, eq=False, kw_only=True)
+class Part(StatesBox):
     """Some of the assignments. ``log_upper`` holds for all of them, also before the part's own best is known.
 
-    ``division`` is what a certificate is made of, where one is wanted. Of a part that is ``ranked``, some first
-    variables are set, the next one is restricted and all others are free: tables tell its bound.
+    Attributes
+    ----------
+    result, states
+        The best assignment known, and its states; None and nothing before there is one.
+    found
+        Proves what is said of that assignment.
+    seconds
+        What was given to find it.
+    ranked
+        Whether some first variables are set, the next one is restricted and all others are free: tables tell its bound.
+    center
+        The states that its parts differ from, each in another first variable, but for the last, which agrees with them
+        wherever this part allows; None where it is whole.
+    apart
+        Of such a last one, in how many variables it differs from these states all the same; -1 for others.
     """
 
-    allowed: Allowed
-    log_upper: float
     result: Result | None = None
-    states: tuple[int, ...] = ()
+    states: States = ()
+    found: BoxProof = NOTHING_PROVEN
     seconds: float = 0.0
-    division: Division | None = None
     ranked: bool = False
+    center: States | None = None
+    apart: int = -1
 
     @property
     def gap(self) -> float:
@@ -39,23 +61,115 @@ class Part:
         return math.inf if self.result is None else self.log_upper - self.result.log_lower
 
     @property
-    def found(self) -> Found:
+    def best(self) -> Found:
         """The best assignment known of it."""
         assert self.result is not None
-        return Found(self.result, self.states, self.log_upper, self.division)
+        return Found(self.result, self.states, self.log_upper, self.found)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Found:
-    """An assignment, an upper bound on its value, and where it was found.
+    """An assignment, an upper bound on its value, and what was proven where it was found.
 
     Once it has been *taken*, no part has it any more.
     """
 
     result: Result
-    states: tuple[int, ...]
+    states: States
     log_upper: float
-    division: Division | None = None
+    proof: BoxProof
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What all parts of a question begin with: the question, and the tree of a run on all of it."""
+
+    asked: Asked
+    tree: Saved | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PartTask:
+    """What a part's best is looked for with.
+
+    Parameters
+    ----------
+    allowed
+        States; where they are ``listed`` those of the one assignment that tables have named.
+    log_floor
+        Only what is better than this counts.
+    seconds
+        The time.
+    states
+        An assignment to begin with: variables and their states, some of which the part may forbid.
+    """
+
+    allowed: Allowed
+    listed: bool
+    log_floor: float
+    seconds: float
+    states: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PartReport:
+    """The best of a part without its certificate, its states, and what is proven, in so many bytes."""
+
+    result: Result
+    states: IntArray
+    proof: BoxProof
+    n_bytes: int
+
+
+class PartRun:
+    """The search for the best of a part, in turns, in this process or in another one."""
+
+    def __init__(self, known: Known, task: PartTask, interrupt: Interrupt | None = None) -> None:
+        asked = known.asked
+        run = run_in(asked, task.allowed, task.seconds, schedule=asked.schedule, seed=asked.question.limits.seed)
+        assert run is not None
+        if interrupt is not None:
+            run.watch(interrupt)
+        run.aim_above(task.log_floor)
+        if run.small is None:
+            from powersum.run.inheritance import Inherited
+
+            run.begin_with(Inherited(known.tree, task.states))
+        self._asked, self._task, self._run = asked, task, run
+
+    def turn(self) -> bool:
+        """One turn of work; False once it has ended."""
+        more = self._run.turn()
+        if self._run.log_upper <= self._task.log_floor + CLOSED:
+            self._run.interrupt("Nothing better is left in this part.")
+            return False
+        return more
+
+    def end(self) -> PartReport:
+        """End the work; what it has found."""
+        run = self._run
+        run.interrupt("Others have found more.")
+        result = run.result()
+        certificate, proof, n_bytes = result.certificate, NOTHING_PROVEN, 0
+        if certificate is not None:
+            proof = proof_of(certificate, run.n_above, self._asked.question, run.question, self._task.allowed)
+            result, n_bytes = without_certificate(result), certificate.n_bytes
+        return PartReport(result, run.states(), proof, n_bytes)
+
+
+def best_in(known: Known, task: PartTask) -> PartReport:
+    """What a worker does: look for the best of a part to the end."""
+    run = PartRun(known, task)
+    while run.turn():
+        pass
+    return run.end()
+
+
+def without_certificate(result: Result) -> Result:
+    """A result of a part, in which its certificate, and what it says of that, has no place."""
+    assert result.certificate is not None
+    told = shortfall(result.certificate, result.log_lower, result.log_upper)
+    return replace(result, certificate=None, notes=tuple(note for note in result.notes if note not in told))
 
 
 def pieces_of(
@@ -65,7 +179,7 @@ def pieces_of(
 
     Tables, where there are some, bound the pieces of a part that is ranked.
     """
-    same = dict(part.allowed)
+    same: dict[int, frozenset[int]] = dict(part.allowed)
     ranking = ranking if part.ranked else None
     losses = None if ranking is None else ranking.losses(states)
     log_path = math.inf if ranking is None else ranking.log_upper
@@ -79,11 +193,11 @@ def pieces_of(
             log_upper = part.log_upper
             if losses is not None:
                 log_upper = min(log_upper, lowered(log_path, min(float(losses[depth][s]) for s in other)))
-            yield Part({**same, variable: other}, log_upper, ranked=losses is not None)
+            yield Part(allowed={**same, variable: other}, log_upper=log_upper, around=part, ranked=losses is not None)
             same[variable] = frozenset((state,))
         if losses is not None:
             log_path = lowered(log_path, float(losses[depth][state]))
-    yield Part(same, part.log_upper)
+    yield Part(allowed=same, log_upper=part.log_upper, around=part)
 
 
 def lowered(log_upper: float, loss: float) -> float:

@@ -8,46 +8,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
-from powersum.divide.proofs import NOTHING_PROVEN, BoxProof, Steps
+from powersum.divide.proofs import BoxProof, Steps
 from powersum.exact.small import small_elimination
 from powersum.model.certificate import Certificate
 from powersum.model.question import Question
 from powersum.prepare.proof import Proof, small
 from powersum.prepare.simplify import simplify
+from powersum.run.best_parts import Part, States
 from powersum.run.certificate import certificate_of, claim_of, ground_of, shorter, value_step
-
-States = tuple[int, ...]
-Allowed = Mapping[int, frozenset[int]]
-"""States that a part allows, for each variable of which it does not allow all."""
-
-
-@dataclass(slots=True, eq=False)
-class Division:
-    """A part as certificates have it: what is proven of it, and how it was divided.
-
-    Attributes
-    ----------
-    proof, found
-        Steps that prove the best upper bound on the part, and those about the assignment found there last.
-    around
-        The states that its pieces differ from, each in another first variable; None where it is whole.
-    pieces
-        The pieces, in the order of these variables, and at the end the rest, which agrees with the states wherever the
-        part allows.
-    apart
-        Of a rest, in how many variables it differs from the states all the same; -1 for others.
-    """
-
-    proof: BoxProof = NOTHING_PROVEN
-    found: BoxProof = NOTHING_PROVEN
-    around: States | None = None
-    pieces: list[Division] = field(default_factory=list)
-    apart: int = -1
 
 
 class Listed(NamedTuple):
@@ -61,7 +33,7 @@ class Listed(NamedTuple):
 
 def best_certificate(
     question: Question,
-    root: Division,
+    root: Part,
     *,
     variables: Sequence[int],
     distinct: int,
@@ -154,12 +126,12 @@ class _Writer:
             self.steps.append(step)
         self._values.append((number, log_upper))
 
-    def divide(self, root: Division) -> list[float]:
+    def divide(self, root: Part) -> list[float]:
         """Put down all parts; returns bounds on what is not too near to the first n of the list, for n from 0 on."""
         above: list[int] = []
         uppers: list[float] = []
         near: list[int] = []
-        waiting: list[tuple[int, Division]] = [(-1, root)]
+        waiting: list[tuple[int, Part]] = [(-1, root)]
         while waiting:
             whole, part = waiting.pop()
             known = uppers[whole] if whole >= 0 else math.inf
@@ -172,11 +144,11 @@ class _Writer:
                 upper = part.proof.log_upper
                 step = self.steps.put(part.proof.upper_part) + part.proof.above
             number = len(self.rows)
-            self.rows.append((step, -1 if part.around is None else self._number[part.around]))
+            self.rows.append((step, -1 if part.center is None else self._number[part.center]))
             above.append(whole)
             uppers.append(upper)
             near.append(center if part.apart < self._distinct else -1)
-            waiting += [(number, piece) for piece in reversed(part.pieces)]
+            waiting += [(number, piece) for piece in reversed(part.parts)]
         return _joined(above, uppers, near, len(self._number) + 1)
 
 

@@ -12,7 +12,6 @@ from powersum.core.arrays import IntArray
 from powersum.divide.box import Allowed
 from powersum.divide.proofs import NOTHING_PROVEN, BoxProof, empty_box, proof_of
 from powersum.model.interval import SAME
-from powersum.model.limits import Limits
 from powersum.model.model import Model
 from powersum.model.question import Question
 from powersum.run.certificate import shorter
@@ -119,7 +118,7 @@ def bound_cube(
         # Somebody has found what there is to find.
         schedule = replace(schedule, companion_share=FEW_ASSIGNMENTS)
     # Cubes and those that look for assignments shall not all draw the same.
-    solver = solver_of(asked, cube, seconds, schedule=schedule, seed=asked.question.limits.seed + looking)
+    solver = run_in(asked, states_of(cube), seconds, schedule=schedule, seed=asked.question.limits.seed + looking)
     if solver is None:
         return empty_report(asked, cube)
     solver.aim_above(log_floor)
@@ -149,15 +148,16 @@ def empty_report(asked: Asked, cube: Mapping[int, int]) -> Report:
     return Report(-math.inf, -math.inf, None, None, 0.0, proof=proof)
 
 
-def solver_of(asked: Asked, cube: Mapping[int, int], seconds: float, *, schedule: Schedule, seed: int) -> Run | None:
-    """A solver of a cube that has not begun; None where evidence leaves nothing of the cube."""
-    question = asked.question.within(states_of(cube))
+def run_in(asked: Asked, allowed: Allowed, seconds: float, *, schedule: Schedule, seed: int) -> Run | None:
+    """A run in a box that has not begun; None where evidence leaves nothing of the box."""
+    question = asked.question.within(allowed)
     if question is None:
         return None
-    limits = Limits(
+    limits = replace(
+        question.limits,
         time_limit=seconds if seconds < math.inf else None,
+        work=None,
         memory=asked.room.for_process,
-        threads=question.limits.threads,
         seed=seed,
     )
     schedule = replace(schedule, most_bytes=min(schedule.most_bytes, asked.room.for_task))

@@ -49,8 +49,8 @@ class Ending:
     out_of_time: bool
 
 
-def answer_of(question: Question, asked: Asked, board: Board, ending: Ending) -> Result:
-    """The answer, as the board has it at the end."""
+def answer_of(question: Question, asked: Asked, board: Board, ending: Ending) -> tuple[Result, int]:
+    """The answer, as the board has it at the end; how many steps of its certificate prove the upper bound."""
     from powersum import __version__
 
     limits = question.limits
@@ -58,11 +58,11 @@ def answer_of(question: Question, asked: Asked, board: Board, ending: Ending) ->
     options: dict[str, Any] = {name: getattr(limits, name) for name in ("time_limit", "gap", "threads", "seed")}
     options["memory"] = asked.room.for_process
     known = board.log_lower > -math.inf
-    certificate = _certificate(question, board, ending) if asked.certificate else None
+    certificate, n_above = _certificate(question, board, ending) if asked.certificate else (None, 0)
     notes = board.last_notes
     if certificate is not None:
         notes += shortfall(certificate, board.log_lower, board.log_upper)
-    return Result(
+    result = Result(
         log_upper=board.log_upper,
         log_lower=board.log_lower,
         assignment=question.answer(board.states) if known else {},
@@ -77,19 +77,21 @@ def answer_of(question: Question, asked: Asked, board: Board, ending: Ending) ->
         question=question.asked(),
         certificate=certificate,
     )
+    return result, n_above
 
 
-def _certificate(question: Question, board: Board, ending: Ending) -> Certificate:
-    """The proofs of all cubes as one."""
+def _certificate(question: Question, board: Board, ending: Ending) -> tuple[Certificate, int]:
+    """The proofs of all cubes as one, and how many steps of it prove the upper bound."""
     sums = question.query.task == "PR"
     joint = Joint(ending.root, sums=sums)
+    n_above = len(joint.steps)
     if sums:
         log_lower = joint.lower()
     else:
         log_lower = ending.best_proof.log_lower
         joint.steps.put(ending.best_proof)
     found = not sums and log_lower > -math.inf
-    return certificate_of(
+    certificate = certificate_of(
         question,
         ground_of(question, ending.whole),
         Proof(joint.steps, joint.log_upper),
@@ -97,6 +99,7 @@ def _certificate(question: Question, board: Board, ending: Ending) -> Certificat
         log_upper=board.log_upper,
         assignment={v: int(board.states[v]) for v in question.query.max_variables.tolist()} if found else None,
     )
+    return certificate, n_above
 
 
 def _status(question: Question, board: Board, ending: Ending) -> tuple[Status, str]:

@@ -52,6 +52,11 @@ class Room:
             held=bytes_held(),
         )
 
+    @classmethod
+    def alone(cls, given: float) -> Room:
+        """Room for one task after the other in the process that asks."""
+        return cls(given, given, tasks_here=1, tasks_elsewhere=1, process=os.getpid())
+
     @property
     def for_process(self) -> float:
         """Bytes that the process which asks now may hold."""

@@ -20,7 +20,7 @@ from powersum.bounds.tree.rebuilding import Saved
 from powersum.cluster.store import forget, keep, kept
 from powersum.core.arrays import IntArray
 from powersum.core.clock import working_time
-from powersum.run.cube import CLOSE, Asked, Report, empty_report, report_of, solver_of
+from powersum.run.cube import CLOSE, Asked, Report, empty_report, report_of, run_in, states_of
 from powersum.run.cube_tree import Node
 from powersum.run.solver import Run
 from powersum.run.tuning import Schedule
@@ -200,7 +200,7 @@ def take_turn(
     def begun() -> Run | None:
         schedule = schedule_of(asked.schedule, left, stays=stays)
         schedule = replace(schedule, most_bytes=min(schedule.most_bytes, MEMORY * asked.room.for_process))
-        solver = solver_of(asked, cube, left, schedule=schedule, seed=asked.question.limits.seed + number)
+        solver = run_in(asked, states_of(cube), left, schedule=schedule, seed=asked.question.limits.seed + number)
         if solver is not None and not stays:
             solver.keep_tree()
         return solver

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from powersum.bounds.tree.rebuilding import Saved
 from powersum.core.arrays import IntArray
-from powersum.run.cube import CLOSE, Asked, Report, report_of, solver_of
+from powersum.run.cube import CLOSE, Asked, Report, report_of, run_in, states_of
 from powersum.run.inheritance import Inherited
 from powersum.run.solver import Run
 from powersum.run.workers.task import Lender
@@ -62,7 +62,7 @@ class Road:
             # Whoever looks for assignments begins with it.
             first_full=schedule.first_full if asked.question.query.task == "MAP" else 0.0,
         )
-        solver = solver_of(asked, cube, seconds, schedule=schedule, seed=asked.question.limits.seed + stage)
+        solver = run_in(asked, states_of(cube), seconds, schedule=schedule, seed=asked.question.limits.seed + stage)
         if solver is None:
             return None
         if lender is not None:
@@ -95,7 +95,7 @@ class Road:
             nearly=0.0,
             look_first=False,
         )
-        solver = solver_of(asked, cube, seconds, schedule=schedule, seed=asked.question.limits.seed)
+        solver = run_in(asked, states_of(cube), seconds, schedule=schedule, seed=asked.question.limits.seed)
         if solver is None:
             return None
         solver.begin_with(Inherited(tree, states))

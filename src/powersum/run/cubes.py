@@ -16,7 +16,8 @@ import numpy as np
 
 from powersum.bounds.tree.rebuilding import Saved
 from powersum.cluster.errors import ClusterError
-from powersum.cluster.executor import HEARTBEAT, ExecutorLike, Shared, Workers, workers_of
+from powersum.cluster.executor import HEARTBEAT, ExecutorLike, Shared, Workers, others_of, workers_of
+from powersum.core.arrays import IntArray
 from powersum.core.clock import working_time
 from powersum.core.interrupt import Interrupt
 from powersum.divide.join import join, lifted
@@ -96,11 +97,6 @@ def solve_by_cubes(
     return result if log_sum is None else replace(result, probability=probability_of(result, log_sum))
 
 
-def others_of(executor: ExecutorLike) -> tuple[ExecutorLike, bool]:
-    """Who works on cubes beside this process, and whether this one works, too: it is one of a number of processes."""
-    return (int(executor) - 1, True) if hasattr(executor, "__index__") else (executor, False)
-
-
 class Conquest:
     """The cubes of one question, and who works on them.
 
@@ -118,6 +114,11 @@ class Conquest:
         Whether this process works, too: on what is left of the question, without slices. Otherwise it waits.
     memory
         Bytes that each process may hold; a share of what is free if not given.
+
+    Attributes
+    ----------
+    n_above
+        Of an answer: how many of the first steps of its certificate prove the upper bound.
     """
 
     def __init__(
@@ -143,10 +144,12 @@ class Conquest:
         self._whole = Problem.whole(question.model, np.zeros(question.model.n_variables), {})
         self._looking, self._looks = False, 0
         self._gone: str | None = None
-        self._n_workers = 0
+        self._n_workers = self.n_above = 0
         # None as long as the best value is the road's, which is proven when that ends.
         self._best_proof: BoxProof | None = NOTHING_PROVEN
-        self._asked = Asked(replace(question), Room.of(workers, memory, road=road), solver.schedule, solver.certified)
+        # A cube that is as close as the whole may be is no reason to stop.
+        asked = replace(question, limits=replace(question.limits, gap=0.0))
+        self._asked = Asked(asked, Room.of(workers, memory, road=road), solver.schedule, solver.certified)
         self._sum = SumBeside(wanted=not self._sums)
         self._lending = Lending(workers, idle=not road)
         self._left_tree: tuple[float, Node, Saved] | None = None
@@ -443,7 +446,7 @@ class Conquest:
         self._leave()
         self._board.snapshot(self._spent, always=True)
         assert self._best_proof is not None
-        return answer_of(
+        result, self.n_above = answer_of(
             self._question,
             self._asked,
             self._board,
@@ -457,3 +460,9 @@ class Conquest:
                 out_of_time=self._left <= 0.0,
             ),
         )
+        return result
+
+    @property
+    def states(self) -> IntArray:
+        """States of all variables in the best assignment."""
+        return self._board.states

@@ -110,7 +110,7 @@ def solve(
         A checkpoint to go on from: the assignment, the tree and what was proven, all of it computed anew. It may be
         about another question on the same model, with other evidence or other variables to maximise.
     executor
-        Who works on cubes of the question: a number of processes (this one is among them), an ``Executor``, or a
+        Who works on parts of the question: a number of processes (this one is among them), an ``Executor``, or a
         ``dask.distributed.Client``; ``memory`` is for each process. See ``docs/long-runs.md``.
     callback
         Called with a :class:`~powersum.model.result.Snapshot` whenever a bound has moved.
@@ -139,7 +139,7 @@ def solve(
     function_of(callback, "callback")
     k, distinct = whole_number(k, "k", 1), whole_number(distinct, "distinct", 1)
     checkpoints = checkpoint is not None or resume is not None
-    refuse_beside(executor, k=k > 1, checkpoint=checkpoints, work=work is not None)
+    refuse_beside(executor, checkpoint=checkpoints, work=work is not None)
     solver = Solver(
         model,
         maximize,
@@ -158,20 +158,15 @@ def solve(
         schedule=schedule,
     )
     with interruptible() as interrupt:
+        solver.watch(interrupt)
         if k > 1:
             if checkpoints:
                 raise InputError("give k or a checkpoint, not both: a checkpoint is about one answer")
             from powersum.run.best import best_of
 
             return best_of(
-                solver.question,
-                k=k,
-                distinct=distinct,
-                certificate=solver.certified,
-                schedule=schedule,
-                callback=callback,
+                solver, k=k, distinct=distinct, executor=executor, callback=callback, memory_given=memory is not None
             )
-        solver.watch(interrupt)
         # One process is this one.
         if executor is not None and executor != 1 and solver.small is None:
             from powersum.run.cubes import solve_by_cubes
@@ -248,15 +243,22 @@ class Run:
             snapshot = self._advance()
             if snapshot is not None:
                 yield snapshot
-            if self.flag is not None and self.flag.cause is not None and not self._finished:
-                self.interrupt(f"Interrupted by {self.flag.cause}: the best answer until then.")
+            if self._ends_early():
                 yield self._board.history[-1]
 
     def turn(self) -> bool:
         """One turn of work, for whoever has something else to do in between; False once the work has ended."""
         if not self._finished:
             self._advance()
+            self._ends_early()
         return not self._finished
+
+    def _ends_early(self) -> bool:
+        """End if the flag is up before the work has ended; True where it is."""
+        if self._finished or self.flag is None or self.flag.cause is None:
+            return False
+        self.interrupt(f"Interrupted by {self.flag.cause}: the best answer until then.")
+        return True
 
     def watch(self, flag: Interrupt) -> None:
         """End after the present slice of work once the flag of :func:`~powersum.core.interrupt.interruptible` is up."""

@@ -130,8 +130,7 @@ def solve_command(
     # A small question is answered at once, by nobody else: what is wrong is told all the same.
     refuse_both(workers, cluster)
     if workers is not None or cluster is not None:
-        options: dict[str, object] = {"--best": best > 1, "--uai": uai}
-        options |= {"--checkpoint": checkpoint, "--resume": resume, "--work": work}
+        options = {"--uai": uai, "--checkpoint": checkpoint, "--resume": resume, "--work": work}
         for name, given in options.items():
             if given:
                 raise InputError(f"give {name} or --workers and --cluster, not both: cubes have no state")
@@ -161,21 +160,21 @@ def solve_command(
     # The flag stays up while files are written: a signal that comes then must not cost the answer.
     with interruptible() as interrupt:
         solver.watch(interrupt)
-        if best > 1:
+        if best > 1 or ((workers is not None or cluster is not None) and not solver.small):
             from powersum.run.best import best_of
-
-            with progress(quiet=quiet, stream=stream, line=two_sided_line, seconds=limits.seconds) as show:
-                result = best_of(
-                    question, k=best, distinct=distinct, certificate=certificate is not None, callback=show
-                )
-        elif (workers is not None or cluster is not None) and not solver.small:
             from powersum.run.cubes import solve_by_cubes
 
             with (
                 executor_of(workers, cluster) as executor,
-                progress(quiet=quiet, stream=stream, line=two_sided_line) as show,
+                progress(quiet=quiet, stream=stream, line=two_sided_line, seconds=limits.seconds) as show,
             ):
-                result = solve_by_cubes(solver, executor, callback=show, memory_given=memory is not None)
+                if best > 1:
+                    given = memory is not None
+                    result = best_of(
+                        solver, k=best, distinct=distinct, executor=executor, callback=show, memory_given=given
+                    )
+                else:
+                    result = solve_by_cubes(solver, executor, callback=show, memory_given=memory is not None)
         else:
             solver.spare_for_probability()
             result = _solved(solver, question, uai, quiet=quiet, stream=stream)

@@ -17,11 +17,10 @@ from powersum.model.interval import Interval
 from powersum.model.question import Question
 from powersum.model.result import Result, Snapshot
 from powersum.model.strict_json import strict
-from powersum.run.best import BestFirst
+from powersum.run.best import best_of
 from powersum.run.probability import probability_of, with_probability
 from powersum.run.shares import sum_bounds
 from powersum.run.solver import Run
-from powersum.run.tuning import DEFAULT_SCHEDULE
 
 MOST_SHOWN = 500
 """States of an answer that are sent; the report page has more."""
@@ -78,18 +77,10 @@ class WatchedRun:
         if assigns or (_only_observed(question) and not question.model.directed):
             seconds = min(SUM_SECONDS, 0.2 * limits.seconds)
             self._log_sum = sum_bounds(given, seconds=seconds, interrupt=self._flag)
-        if assigns and self._best > 1:
-            search = BestFirst(
-                question,
-                k=self._best,
-                distinct=1,
-                schedule=DEFAULT_SCHEDULE,
-                interrupt=self._flag,
-                callback=lambda snapshot: self._show(snapshot, None),
-            )
-            return search.run()
         solver = Run(question)
         solver.watch(self._flag)
+        if assigns and self._best > 1:
+            return best_of(solver, k=self._best, distinct=1, callback=lambda snapshot: self._show(snapshot, None))
         solver.spare_for_probability()
         shown = -math.inf
         for snapshot in solver:
