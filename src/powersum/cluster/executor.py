@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Any
 from powersum.cluster.errors import ClusterError
 from powersum.cluster.store import forget, keep, run_with
 from powersum.core.errors import InputError
+from powersum.core.interrupt import Interrupt
 from powersum.core.machine import default_memory
+from powersum.core.work_time import metered, present_meter
 from powersum.model.keys import as_text
 from powersum.model.limits import whole_number
 
@@ -104,8 +106,26 @@ def workers_of(executor: ExecutorLike) -> Iterator[Workers]:
 
 
 def others_of(executor: ExecutorLike) -> tuple[ExecutorLike, bool]:
-    """Who works beside this process, and whether this one works, too: it is one of a number of processes."""
-    return (int(executor) - 1, True) if hasattr(executor, "__index__") else (executor, False)
+    """Who works beside this process, and whether this one works, too: it is one of a number of processes.
+
+    Where work is counted all of these are beside it: what two of them find would depend on which of them is quicker.
+    """
+    here = hasattr(executor, "__index__") and not metered()
+    return (int(executor) - 1, True) if here else (executor, False)
+
+
+@contextmanager
+def crew_of(executor: ExecutorLike, interrupt: Interrupt) -> Iterator[tuple[Workers, bool]]:
+    """Workers beside this process, in rounds where work is counted, and whether this process works, too."""
+    others, here = others_of(executor)
+    with workers_of(others) as workers:
+        meter = present_meter()
+        if meter is None:
+            yield workers, here
+            return
+        from powersum.cluster.rounds import Rounds
+
+        yield Rounds(workers, meter, interrupt), here
 
 
 class Workers:

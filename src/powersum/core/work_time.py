@@ -72,6 +72,11 @@ def metered() -> bool:
     return _present.meter is not None
 
 
+def present_meter() -> Meter | None:
+    """What counts the work of this thread's run; None where the machine's clock tells."""
+    return _present.meter
+
+
 @contextmanager
 def counted_by(meter: Meter | None) -> Iterator[None]:
     """Let a meter tell the time in the block, in this thread; None leaves it as it is."""

@@ -20,11 +20,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from powersum.cluster.errors import ClusterError
-from powersum.cluster.executor import HEARTBEAT, ExecutorLike, Shared, Workers, others_of, workers_of
+from powersum.cluster.executor import HEARTBEAT, ExecutorLike, Shared, Workers, crew_of
 from powersum.core.clock import working_time
 from powersum.core.errors import InputError
 from powersum.core.interrupt import Interrupt
-from powersum.core.work_time import counted_by
+from powersum.core.work_time import counted_by, metered
 from powersum.divide.frontier import Frontier
 from powersum.divide.proofs import NOTHING_PROVEN, empty_box, proof_of
 from powersum.model.interval import SAME
@@ -91,9 +91,8 @@ def best_of(
     with counted_by(run.meter), ExitStack() as open_things:
         workers, here = None, True
         if executor is not None and executor != 1 and run.small is None:
-            others, here = others_of(executor)
-            workers = open_things.enter_context(workers_of(others))
-        memory = question.limits.bytes if memory_given or workers is None else None
+            workers, here = open_things.enter_context(crew_of(executor, run.flag or Interrupt()))
+        memory = question.limits.bytes if memory_given or workers is None or metered() else None
         return BestFirst(
             run, k=k, distinct=distinct, callback=callback, workers=workers, here=here, memory=memory
         ).run()
@@ -242,7 +241,7 @@ class BestFirst:
             if not run.turn():
                 self._own = None
                 self._hear(part, task, run.end())
-        if self._workers is None:
+        if self._workers is None or not self._workers.pending:
             return
         wait = 0.0 if self._own is not None else min(HEARTBEAT, max(self._end - working_time(), 0.0))
         try:

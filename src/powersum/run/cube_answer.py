@@ -55,7 +55,7 @@ def answer_of(question: Question, asked: Asked, board: Board, ending: Ending) ->
 
     limits = question.limits
     status, reason = _status(question, board, ending)
-    options: dict[str, Any] = {name: getattr(limits, name) for name in ("time_limit", "gap", "threads", "seed")}
+    options: dict[str, Any] = {name: getattr(limits, name) for name in ("time_limit", "work", "gap", "threads", "seed")}
     options["memory"] = asked.room.for_process
     known = board.log_lower > -math.inf
     certificate, n_above = _certificate(question, board, ending) if asked.certificate else (None, 0)
@@ -116,4 +116,4 @@ def _status(question: Question, board: Board, ending: Ending) -> tuple[Status, s
         return Status.BOUNDED, f"The gap asked for, {limits.gap:g}, was reached."
     if not ending.out_of_time:
         return Status.BOUNDED, "Nothing is left to split."
-    return Status.BOUNDED, f"The time limit of {limits.seconds:g} s was reached."
+    return Status.BOUNDED, f"{limits.reached}."

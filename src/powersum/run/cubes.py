@@ -16,10 +16,11 @@ import numpy as np
 
 from powersum.bounds.tree.rebuilding import Saved
 from powersum.cluster.errors import ClusterError
-from powersum.cluster.executor import HEARTBEAT, ExecutorLike, Shared, Workers, others_of, workers_of
+from powersum.cluster.executor import HEARTBEAT, ExecutorLike, Shared, Workers, crew_of
 from powersum.core.arrays import IntArray
 from powersum.core.clock import working_time
 from powersum.core.interrupt import Interrupt
+from powersum.core.work_time import counted_by, metered
 from powersum.divide.join import join, lifted
 from powersum.divide.proofs import NOTHING_PROVEN, BoxProof
 from powersum.model.interval import SAME
@@ -87,10 +88,11 @@ def solve_by_cubes(
     Unless it was given, they share the memory that is free.
     """
     limits = solver.question.limits
-    others, road = others_of(executor)
-    with workers_of(others) as workers:
+    interrupt = solver.flag or Interrupt()
+    solver.watch(interrupt)
+    with counted_by(solver.meter), crew_of(executor, interrupt) as (workers, road):
         spare = 0.0 if solver.question.query.task == "PR" else reserved(limits.seconds)
-        memory = limits.bytes if memory_given else None
+        memory = limits.bytes if memory_given or metered() else None
         conquest = Conquest(solver, workers, callback, seconds=limits.seconds - spare, road=road, memory=memory)
         result = conquest.run()
         log_sum = conquest.log_sum(result, left=limits.seconds - result.seconds)

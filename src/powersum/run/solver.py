@@ -139,7 +139,7 @@ def solve(
     function_of(callback, "callback")
     k, distinct = whole_number(k, "k", 1), whole_number(distinct, "distinct", 1)
     checkpoints = checkpoint is not None or resume is not None
-    refuse_beside(executor, checkpoint=checkpoints, work=work is not None)
+    refuse_beside(executor, checkpoint=checkpoints)
     solver = Solver(
         model,
         maximize,

@@ -130,7 +130,7 @@ def solve_command(
     # A small question is answered at once, by nobody else: what is wrong is told all the same.
     refuse_both(workers, cluster)
     if workers is not None or cluster is not None:
-        options = {"--uai": uai, "--checkpoint": checkpoint, "--resume": resume, "--work": work}
+        options = {"--uai": uai, "--checkpoint": checkpoint, "--resume": resume}
         for name, given in options.items():
             if given:
                 raise InputError(f"give {name} or --workers and --cluster, not both: cubes have no state")
