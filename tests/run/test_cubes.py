@@ -24,7 +24,7 @@ from powersum.run import cube, cube_frontier, cubes
 from powersum.run.cube import Asked, Report, bound_cube, branch_variable
 from powersum.run.cube_memory import Room
 from powersum.run.cubes import Conquest
-from powersum.run.solver import Solver
+from powersum.run.solver import Run, Solver
 from powersum.run.tuning import Schedule
 from tests.cluster.machines import SECONDS, cluster_of, environment, kill, kill_one_of_ours, machines, own_workers
 from tests.oracle import assignment_value, exact_value
@@ -329,13 +329,13 @@ def test_a_cube_without_hope_is_given_up(hopeless: float, monkeypatch: pytest.Mo
     asked = Asked(Question.of(model, evidence={}, query=ps.Query.of(model, query)), ROOM, SLOW)
     reasons: list[str] = []
     monkeypatch.setattr(cube, "EARLY", 1e-3)
-    interrupt = Solver.interrupt
+    interrupt = Run.interrupt
 
-    def noted(solver: Solver, reason: str) -> None:
+    def noted(solver: Run, reason: str) -> None:
         reasons.append(reason)
         interrupt(solver, reason)
 
-    monkeypatch.setattr(Solver, "interrupt", noted)
+    monkeypatch.setattr(Run, "interrupt", noted)
     report = bound_cube(asked, {int(query[0]): 0}, -math.inf, 60.0, hopeless, 0)
     assert report.given_up == (not hopeless)
     assert reasons == ([] if hopeless else ["This cube will not be closed."])
