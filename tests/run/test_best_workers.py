@@ -139,7 +139,7 @@ def test_workers_that_are_gone_leave_what_is_known(
 def test_a_killed_process_costs_one_part(monkeypatch: pytest.MonkeyPatch) -> None:
     model, query = ps.generate.grid(10, 10, strength=2.0, seed=4)
     alone = ps.solve(model, query, k=3, schedule=SEARCHED, work=20.0)
-    killed = []
+    killed: list[int] = []
 
     def begin(search: best.BestFirst, *part: Any, here: bool) -> None:
         began(search, *part, here=here)

@@ -169,9 +169,13 @@ def solve_command(
                 progress(quiet=quiet, stream=stream, line=two_sided_line, seconds=limits.seconds) as show,
             ):
                 if best > 1:
-                    given = memory is not None
                     result = best_of(
-                        solver, k=best, distinct=distinct, executor=executor, callback=show, memory_given=given
+                        solver,
+                        k=best,
+                        distinct=distinct,
+                        executor=executor,
+                        callback=show,
+                        memory_given=memory is not None,
                     )
                 else:
                     result = solve_by_cubes(solver, executor, callback=show, memory_given=memory is not None)
