@@ -38,6 +38,8 @@ class Verified:
     n_steps: int = 0
     best: Best | None = None
     """The best assignments in order, where the certificate lists them."""
+    sides: tuple[int | None, int | None] = (None, None)
+    """Numbers of the steps about the whole question with the largest lower and the least upper bound."""
 
     @property
     def proves_nothing(self) -> bool:
@@ -130,11 +132,13 @@ def _check(
         room.take("the boxes of steps", held_by(step.domains, root))
     assignment = _assignment(head, model, claimed)
     lower = lower_bound(proven, assignment or {})
-    roots = (p for p in proven if all(len(a) == len(b) for a, b in zip(p.box, root, strict=True)))
-    upper = min((p.log_upper for p in roots), default=math.inf)
+    roots = [n for n, p in enumerate(proven) if all(len(a) == len(b) for a, b in zip(p.box, root, strict=True))]
+    below = max(roots, key=lambda n: proven[n].log_lower, default=None)
+    above = min(roots, key=lambda n: proven[n].log_upper, default=None)
+    upper = math.inf if above is None else proven[above].log_upper
     refuse_if_more(head.get("claim"), lower, upper)
     best = verified_best(archive, head, claimed, root, proven)
-    return Verified(lower, upper, claimed, assignment, len(heads), best)
+    return Verified(lower, upper, claimed, assignment, len(heads), best, (below, above))
 
 
 def _assignment(head: dict[str, Any], model: Model, question: Question) -> dict[int, int] | None:

@@ -180,17 +180,6 @@ def test_small_questions_stay_here(monkeypatch: pytest.MonkeyPatch) -> None:
     assert result.probability is not None
 
 
-@pytest.mark.parametrize("name", ["checkpoint", "resume"])
-def test_what_does_not_go_together_is_one_line(name: str, tmp_path: Path) -> None:
-    model, query = ps.generate.grid(3, 3, seed=1)
-    given: dict[str, Any] = {"checkpoint": tmp_path / "c"}
-    if name == "resume":
-        ps.solve(model, query, checkpoint=tmp_path / "before.zip")
-        given["resume"] = tmp_path / "before.zip"
-    with pytest.raises(ps.InputError, match=f"give {name.replace('resume', 'checkpoint')} or executor, not both"):
-        ps.solve(model, query, executor=1, **{name: given[name]})
-
-
 def test_a_killed_worker_costs_one_slice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cubes, "FIRST_SECONDS", 0.5)
     monkeypatch.setattr(cubes, "CUBE_SECONDS", 0.5)

@@ -70,14 +70,6 @@ def check_executor(executor: ExecutorLike, argument: str = "executor") -> None:
     whole_number(executor, argument, 1)
 
 
-def refuse_beside(executor: ExecutorLike, **given: bool) -> None:
-    """Refuse what is no executor, and what was given beside one although it needs all work to be in one process."""
-    check_executor(executor)
-    for name in given:
-        if executor is not None and given[name]:
-            raise InputError(f"give {name} or executor, not both: the work of several processes has no common state")
-
-
 @contextmanager
 def workers_of(executor: ExecutorLike) -> Iterator[Workers]:
     """Workers for the length of a block. What the block leaves undone is given up; what the caller brought stays open.

@@ -40,6 +40,7 @@ from powersum.run.best_parts import (
     pieces_of,
     without_certificate,
 )
+from powersum.run.checkpoint import written
 from powersum.run.cube import Asked, run_in
 from powersum.run.cube_memory import Room
 from powersum.run.probability import log_sum_of, probability_of
@@ -131,7 +132,8 @@ class BestFirst:
         self._run, self._k, self._distinct = run, k, distinct
         self._question = question = run.question
         self._interrupt, self._callback = run.flag or Interrupt(), callback
-        self._end = working_time() + question.limits.seconds
+        self._begun = working_time()
+        self._end = self._begun + question.limits.seconds
         self._variables = [v for v in question.query.answered if v not in question.evidence.states]
         self._sizes = [int(question.model.cardinalities[v]) for v in self._variables]
         self._workers, self._here, self._memory = workers, here, memory
@@ -174,6 +176,8 @@ class BestFirst:
                 break
             else:
                 self._take(top)
+            if self._run.checkpoints is not None:
+                self._run.checkpoints.keep(lambda: working_time() - self._begun, self._draft)
         if self._own is not None:
             part, task, run = self._own
             self._hear(part, task, run.end())
@@ -269,6 +273,9 @@ class BestFirst:
         run = run_in(asked, {}, root.seconds, schedule=asked.schedule, seed=question.limits.seed)
         assert run is not None
         run.watch(self._interrupt)
+        run.checkpoints, run.earlier = self._run.checkpoints, self._run.earlier
+        if run.earlier is not None and self._workers is None:
+            run.begin_with(run.earlier, is_whole=True)
         if self._workers is not None:
             from powersum.run.cubes import Conquest
 
@@ -481,7 +488,7 @@ class BestFirst:
         if len(best) < self._k and log_left == -math.inf:
             notes = (*notes, f"There are no more than {len(best)}.")
         certificate, unproven = self._certificate(chosen, sides)
-        return replace(
+        result = replace(
             best[0],
             notes=(*best[0].notes, *notes, *unproven),
             best=tuple(best),
@@ -489,6 +496,13 @@ class BestFirst:
             sizes=first.sizes,
             certificate=certificate,
         )
+        return written(result, self._run.checkpoints)
+
+    def _draft(self) -> tuple[Certificate, int] | None:
+        """The certificate of what is known; None before there is an assignment."""
+        chosen, sides = self._chosen(self._left)
+        certificate, _ = self._certificate(chosen, sides) if chosen else (None, ())
+        return None if certificate is None else (certificate, 0)
 
     def _certificate(self, chosen: list[Found], sides: list[float]) -> tuple[Certificate | None, tuple[str, ...]]:
         """A certificate of the answer, if one is wanted, and notes on what it does not prove."""

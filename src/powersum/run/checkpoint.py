@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
+from dataclasses import replace
 from os import PathLike
 
-from powersum.core.clock import Clock
 from powersum.core.errors import InputError
 from powersum.core.speed import FILE_BYTE, FILE_MEMBER
 from powersum.core.work_time import spend
 from powersum.model.certificate import Certificate
-from powersum.model.question import Question
-from powersum.run.board import Board
+from powersum.model.result import Result
 
 MOST_SHARE = 0.1
 """Share of a run's time that writing may take."""
@@ -34,21 +33,16 @@ class Checkpoints:
         self._written = False
         self._failure: str | None = None
 
-    def keep(self, question: Question, board: Board, clock: Clock) -> None:
-        """Write one if it is time and there is something to write; whoever works is not disturbed by it.
-
-        Not before what an earlier run has left is taken up: that may be in the very file, and prove more.
-        """
-        begun = clock.spent
-        if board.ground is None or board.resuming or board.log_upper == math.inf or begun < self._next:
+    def keep(self, spent: Callable[[], float], make: Callable[[], tuple[Certificate, int] | None]) -> None:
+        """Write one if it is time and there is something to write; whoever works is not disturbed by it."""
+        begun = spent()
+        if begun < self._next or (found := make()) is None:
             return
-        from powersum.run.certificate import certificate_on
-
-        certificate = certificate_on(board, question, board.draft())
+        certificate, _ = found
         self.write(certificate)
         # Where work is counted, writing counts as what it usually takes: runs are then the same on all machines.
         spend(FILE_MEMBER * len(certificate.arrays) + FILE_BYTE * certificate.n_bytes)
-        self._next = clock.spent + max(self._every, (clock.spent - begun) / MOST_SHARE)
+        self._next = spent() + max(self._every, (spent() - begun) / MOST_SHARE)
 
     def write(self, certificate: Certificate) -> None:
         """Write one. If that fails for the first one, the run ends; later on it is too valuable for that."""
@@ -65,3 +59,11 @@ class Checkpoints:
     def notes(self) -> tuple[str, ...]:
         """What is to be said about the latest one."""
         return () if self._failure is None else (f"The last checkpoint is an older one: {self._failure}.",)
+
+
+def written(result: Result, checkpoints: Checkpoints | None) -> Result:
+    """The answer of a run, once its certificate is in the file of its checkpoints; with notes on these."""
+    if checkpoints is None or result.certificate is None:
+        return result
+    checkpoints.write(result.certificate)
+    return replace(result, notes=(*result.notes, *checkpoints.notes))

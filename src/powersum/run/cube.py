@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,6 +19,9 @@ from powersum.run.certificate import shorter
 from powersum.run.cube_memory import Room
 from powersum.run.solver import Run
 from powersum.run.tuning import Schedule
+
+if TYPE_CHECKING:
+    from powersum.run.inheritance import Inherited
 
 CLOSE = 0.5 * SAME
 """A cube whose bound is no further above the best value known than this is closed: nothing in it counts as better."""
@@ -40,6 +44,8 @@ class Asked:
     room: Room
     schedule: Schedule
     certificate: bool = False
+    legacy: Inherited | None = None
+    """What all runs begin with."""
 
     @property
     def sums(self) -> bool:
@@ -161,7 +167,10 @@ def run_in(asked: Asked, allowed: Allowed, seconds: float, *, schedule: Schedule
         seed=seed,
     )
     schedule = replace(schedule, most_bytes=min(schedule.most_bytes, asked.room.for_task))
-    return Run(replace(question, limits=limits), certificate=asked.certificate, schedule=schedule)
+    run = Run(replace(question, limits=limits), certificate=asked.certificate, schedule=schedule)
+    if asked.legacy is not None:
+        run.begin_with(asked.legacy)
+    return run
 
 
 def report_of(asked: Asked, cube: Mapping[int, int], solver: Run) -> Report:

@@ -22,7 +22,7 @@ from powersum.run.cube_tree import Node
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """How the work has ended.
+    """How the work stands at its end, or for a checkpoint.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def answer_of(question: Question, asked: Asked, board: Board, ending: Ending) ->
     options: dict[str, Any] = {name: getattr(limits, name) for name in ("time_limit", "work", "gap", "threads", "seed")}
     options["memory"] = asked.room.for_process
     known = board.log_lower > -math.inf
-    certificate, n_above = _certificate(question, board, ending) if asked.certificate else (None, 0)
+    certificate, n_above = certificate_of_all(question, board, ending) if asked.certificate else (None, 0)
     notes = board.last_notes
     if certificate is not None:
         notes += shortfall(certificate, board.log_lower, board.log_upper)
@@ -80,7 +80,7 @@ def answer_of(question: Question, asked: Asked, board: Board, ending: Ending) ->
     return result, n_above
 
 
-def _certificate(question: Question, board: Board, ending: Ending) -> tuple[Certificate, int]:
+def certificate_of_all(question: Question, board: Board, ending: Ending) -> tuple[Certificate, int]:
     """The proofs of all cubes as one, and how many steps of it prove the upper bound."""
     sums = question.query.task == "PR"
     joint = Joint(ending.root, sums=sums)

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from powersum.bounds.tree.rebuilding import Saved
 from powersum.core.arrays import IntArray
+from powersum.divide.proofs import NOTHING_PROVEN, BoxProof, proof_of
 from powersum.run.cube import CLOSE, Asked, Report, report_of, run_in, states_of
 from powersum.run.inheritance import Inherited
 from powersum.run.solver import Run
@@ -135,6 +136,13 @@ class Road:
     def turn(self, log_floor: float) -> bool:
         """One turn of work, with an assignment of this value known; False once nothing is left to do here."""
         return self.log_upper > log_floor + CLOSE and self._solver.turn()
+
+    def draft(self) -> BoxProof:
+        """What is proven of the cube while the work is under way."""
+        found = self._solver.draft()
+        if found is None:
+            return NOTHING_PROVEN
+        return proof_of(*found, self._asked.question, self._solver.question, states_of(self._cube))
 
     def end(self) -> Report:
         """End the work; what it has shown, and what of it is proven."""

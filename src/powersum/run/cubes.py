@@ -23,12 +23,14 @@ from powersum.core.interrupt import Interrupt
 from powersum.core.work_time import counted_by, metered
 from powersum.divide.join import join, lifted
 from powersum.divide.proofs import NOTHING_PROVEN, BoxProof
+from powersum.model.certificate import Certificate
 from powersum.model.interval import SAME
 from powersum.model.result import Result, Snapshot
 from powersum.prepare.problem import Problem
-from powersum.run.board import Board
+from powersum.run.board import FROM_FILE, Board, one_number
+from powersum.run.checkpoint import written
 from powersum.run.cube import Asked, Report, bound_cube, branch_of
-from powersum.run.cube_answer import Ending, answer_of
+from powersum.run.cube_answer import Ending, answer_of, certificate_of_all
 from powersum.run.cube_frontier import CubePolicy
 from powersum.run.cube_memory import Room
 from powersum.run.cube_partner import Partner, Partners, Turn, take_turn
@@ -151,7 +153,8 @@ class Conquest:
         self._best_proof: BoxProof | None = NOTHING_PROVEN
         # A cube that is as close as the whole may be is no reason to stop.
         asked = replace(question, limits=replace(question.limits, gap=0.0))
-        self._asked = Asked(asked, Room.of(workers, memory, road=road), solver.schedule, solver.certified)
+        legacy = None if solver.earlier is None else solver.earlier.inherited
+        self._asked = Asked(asked, Room.of(workers, memory, road=road), solver.schedule, solver.certified, legacy)
         self._sum = SumBeside(wanted=not self._sums)
         self._lending = Lending(workers, idle=not road)
         self._left_tree: tuple[float, Node, Saved] | None = None
@@ -173,6 +176,7 @@ class Conquest:
     def run(self) -> Result:
         """Split and bound until the bounds meet, time is over, or nothing is left to split."""
         workers = self._workers
+        self._take_up()
         shared = workers.share(self._asked)
         # Asked now: a cluster that is gone at the end cannot tell.
         self._n_workers = workers.size + self._on_road
@@ -204,7 +208,43 @@ class Conquest:
                 else:
                     self._take(node, report)
             self._report()
+            if self._solver.checkpoints is not None:
+                self._solver.checkpoints.keep(lambda: self._spent, self._draft)
         return self._answer()
+
+    def _take_up(self) -> None:
+        """The bounds that an earlier run has proven of this very question; all runs begin with its tree."""
+        earlier = self._solver.earlier
+        if earlier is None or not earlier.same:
+            return
+        found, states = earlier.checked(), np.full(len(self._board.states), -1, dtype=np.int64)
+        for v, state in earlier.pairs:
+            states[v] = state
+        complete = bool((states[self._question.query.max_variables] >= 0).all())
+        notes = () if one_number(found.log_lower, found.log_upper) else (FROM_FILE,)
+        if found.log_lower > -math.inf or found.log_upper < math.inf:
+            log_lower = found.log_lower if complete else -math.inf
+            report = Report(
+                found.log_upper, log_lower, states if complete else None, None, None, proof=found, notes=notes
+            )
+            self._take(self._root, report)
+            self._report()
+
+    def _draft(self) -> tuple[Certificate, int] | None:
+        """The certificate of what is known, with what is proven on the road; None before there is a bound."""
+        if self._board.log_upper == math.inf:
+            return None
+        trunk, best = self._trunk, self._best_proof
+        kept = trunk.proof
+        if self._road is not None:
+            draft = self._road.draft()
+            if draft.log_upper < trunk.log_proven:
+                trunk.proof = draft if self._sums else draft.upper_part
+            best = draft if best is None else best
+        try:
+            return certificate_of_all(self._question, self._board, self._ending(best or NOTHING_PROVEN))
+        finally:
+            trunk.proof = kept
 
     @property
     def _spent(self) -> float:
@@ -448,21 +488,21 @@ class Conquest:
         self._leave()
         self._board.snapshot(self._spent, always=True)
         assert self._best_proof is not None
-        result, self.n_above = answer_of(
-            self._question,
-            self._asked,
-            self._board,
-            Ending(
-                root=self._root,
-                whole=self._whole,
-                best_proof=self._best_proof,
-                workers=self._n_workers,
-                interrupted=self._interrupt.cause,
-                gone=self._gone,
-                out_of_time=self._left <= 0.0,
-            ),
+        ending = self._ending(self._best_proof)
+        result, self.n_above = answer_of(self._question, self._asked, self._board, ending)
+        return written(result, self._solver.checkpoints)
+
+    def _ending(self, best_proof: BoxProof) -> Ending:
+        """How the work stands."""
+        return Ending(
+            root=self._root,
+            whole=self._whole,
+            best_proof=best_proof,
+            workers=self._n_workers,
+            interrupted=self._interrupt.cause,
+            gone=self._gone,
+            out_of_time=self._left <= 0.0,
         )
-        return result
 
     @property
     def states(self) -> IntArray:

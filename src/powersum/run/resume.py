@@ -20,12 +20,13 @@ from powersum.bounds.tree.fixed_tree import FixedTree
 from powersum.bounds.tree.rebuilding import Edge, Saved, rebuilt
 from powersum.core.arrays import IntArray
 from powersum.core.errors import InputError
+from powersum.divide.proofs import NOTHING_PROVEN, BoxProof
 from powersum.model.question import Question
 from powersum.prepare.problem import Problem
 from powersum.prepare.proof import Proof, Step
 from powersum.prepare.step_arrays import ARRAYS, PAIRS, misfit
 from powersum.run.board import FROM_FILE, Board, one_number
-from powersum.run.inheritance import states_within
+from powersum.run.inheritance import Inherited, states_within
 from powersum.search.recall import Listed
 from powersum_check import check
 from powersum_check.archive import Archive
@@ -88,12 +89,17 @@ class Resumed:
 
     def states(self, problem: Problem) -> IntArray | None:
         """The assignment in the problem's variables, -1 where it says nothing; None where there is none."""
+        return states_within(problem, self.pairs)
+
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        """The assignment of the file."""
         pairs = self._head.get("assignment")
         given = pairs if isinstance(pairs, list) else []
         for pair in given:
             if not (isinstance(pair, list) and len(pair) == 2 and all(type(x) is int for x in pair)):
                 raise InputError(f"{os.fspath(self._path)}: the assignment is not a list of pairs (variable, state)")
-        return states_within(problem, [(v, state) for v, state in given])
+        return [(v, state) for v, state in given]
 
     @property
     def proves_more(self) -> bool:
@@ -114,14 +120,25 @@ class Resumed:
                     return None
         return None
 
-    def verify(self, board: Board, problem: Problem) -> None:
-        """Check the proof of the file, and report the bounds that it proves; nothing where it proves nothing."""
+    @property
+    def inherited(self) -> Inherited:
+        """The tree and the assignment alone, for runs on parts of the question, in other processes too."""
+        return Inherited(self._saved, self.pairs)
+
+    def checked(self) -> BoxProof:
+        """Check the proof of the file; what it proves of the whole question, which may be nothing."""
         data, self._data = self._data, b""
         try:
             # It was made to be checked in a fraction of its run, however long that was.
             found = check(_to_check(self._question), self._asked, data, work=math.inf)
         except CheckError:
-            return
+            return NOTHING_PROVEN
+        below, above = found.sides
+        return BoxProof(tuple(self._steps), found.log_upper, found.log_lower, above, below)
+
+    def verify(self, board: Board, problem: Problem) -> None:
+        """Check the proof of the file, and report the bounds that it proves; nothing where it proves nothing."""
+        found = self.checked()
         # What is verified has its rounding counted already, and the problem's constant in it.
         above = found.log_upper - problem.log_constant
         if found.log_upper == -math.inf:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from powersum.cluster.executor import ExecutorLike, refuse_beside
+from powersum.cluster.executor import ExecutorLike, check_executor
 from powersum.core.arrays import IntArray
 from powersum.core.clock import Clock
 from powersum.core.errors import InputError
@@ -32,8 +32,10 @@ from powersum.run.tuning import DEFAULT_SCHEDULE, Schedule
 if TYPE_CHECKING:
     from powersum.bounds.tree.rebuilding import Saved
     from powersum.exact.small import SmallElimination
+    from powersum.model.certificate import Certificate
     from powersum.run.distributions import Distributions
     from powersum.run.inheritance import Legacy
+    from powersum.run.resume import Resumed
     from powersum.run.workers.task import Lender
 
 _OVER = object()
@@ -138,8 +140,7 @@ def solve(
     """
     function_of(callback, "callback")
     k, distinct = whole_number(k, "k", 1), whole_number(distinct, "distinct", 1)
-    checkpoints = checkpoint is not None or resume is not None
-    refuse_beside(executor, checkpoint=checkpoints)
+    check_executor(executor)
     solver = Solver(
         model,
         maximize,
@@ -160,8 +161,6 @@ def solve(
     with interruptible() as interrupt:
         solver.watch(interrupt)
         if k > 1:
-            if checkpoints:
-                raise InputError("give k or a checkpoint, not both: a checkpoint is about one answer")
             from powersum.run.best import best_of
 
             return best_of(
@@ -207,7 +206,7 @@ class Run:
         every = number(every, "every")
         if not every >= 0.0:
             raise InputError(f"every is {every:g}: it must be 0 or more")
-        self._checkpoints = None if checkpoint is None else Checkpoints(path_of(checkpoint, "checkpoint"), every)
+        self.checkpoints = None if checkpoint is None else Checkpoints(path_of(checkpoint, "checkpoint"), every)
         self._certified = flag(certificate, "certificate") or checkpoint is not None
         # Proofs are told by the compiled road.
         self._small = None
@@ -215,11 +214,12 @@ class Run:
             self._small = small_elimination(*self.question.observed, self.question.query.weights)
         if self._small is not None and self._small.entries * schedule.elimination_cost >= schedule.quick:
             self._small = None
-        self._resumed: Legacy | None = None
+        self.resumed: Legacy | None = None
+        self.earlier: Resumed | None = None
         if resume is not None:
             from powersum.run.resume import Resumed
 
-            self._resumed = Resumed(path_of(resume, "resume"), self.question)
+            self.resumed = self.earlier = Resumed(path_of(resume, "resume"), self.question)
         self.meter = limits.meter()
         self._options: dict[str, Any] = {
             name: getattr(limits, name) for name in ("time_limit", "work", "memory", "gap", "threads", "seed")
@@ -227,7 +227,7 @@ class Run:
         self.schedule = schedule
         self._clock = Clock(limits.seconds, meter=self.meter)
         self._board = Board(self.question.model.n_variables)
-        self._board.resuming = self._resumed is not None
+        self._board.resuming = self.resumed is not None
         # The quick bound has no proof, and would end runs that others could prove.
         self._looked = self._small is not None or self._certified or not schedule.look_first
         self._work: Generator[None] | None = None
@@ -288,9 +288,10 @@ class Run:
         """Look only for what is better than a value that is known elsewhere; ``log_upper`` may stop there."""
         self._board.log_floor = log_floor
 
-    def begin_with(self, legacy: Legacy) -> None:
-        """Begin with what a run on a larger question has left; small questions have no use for it."""
-        self._resumed = legacy
+    def begin_with(self, legacy: Legacy, *, is_whole: bool = False) -> None:
+        """Begin with what a run on this question, or on a larger one, has left; small questions have no use for it."""
+        self.resumed = legacy
+        self._board.resuming = is_whole
 
     def keep_tree(self) -> None:
         """Leave the best tree behind when the run is over: ``tree_left``, None where there was none."""
@@ -356,8 +357,8 @@ class Run:
                     first_bounds(self.question, board)
                 else:
                     over = next(self._work, _OVER) is _OVER
-                if not over and self._checkpoints is not None:
-                    self._checkpoints.keep(self.question, board, clock)
+                if not over and self.checkpoints is not None:
+                    self.checkpoints.keep(lambda: clock.spent, self.draft)
         except BaseException as error:
             # Whatever it was, what is on the board holds. An exception without words is told by its name.
             words = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
@@ -391,8 +392,8 @@ class Run:
         # for it takes a good part of what the process holds.
         from powersum.run.work import work
 
-        limits, resumed = self.question.limits, self._resumed
-        self._resumed = None
+        limits, resumed = self.question.limits, self.resumed
+        self.resumed = None
         measured = self.meter is None and not metered()
         left = memory_left(limits.bytes) if measured else memory_usually_left(limits.bytes)
         return work(
@@ -407,6 +408,20 @@ class Run:
             resumed=resumed,
             lender=self._lender,
         )
+
+    def draft(self) -> tuple[Certificate, int] | None:
+        """The certificate of what is known, and how many of its first steps prove the upper bound; None before that.
+
+        Not before what an earlier run has left is taken up: that may be in the very file of a checkpoint, and prove
+        more.
+        """
+        board = self._board
+        if board.ground is None or board.resuming or board.log_upper == math.inf:
+            return None
+        from powersum.run.certificate import certificate_on
+
+        proof = board.draft()
+        return certificate_on(board, self.question, proof), len(proof.steps)
 
     @property
     def log_lower(self) -> float:
@@ -445,10 +460,10 @@ class Run:
 
                 certificate = certificate_on(board, self.question, board.proof())
                 notes += shortfall(certificate, board.log_lower, board.log_upper)
-        if certificate is not None and self._checkpoints is not None:
+        if certificate is not None and self.checkpoints is not None:
             if self._finished:
-                self._checkpoints.write(certificate)
-            notes += self._checkpoints.notes
+                self.checkpoints.write(certificate)
+            notes += self.checkpoints.notes
         status, reason = self._status()
         return Result(
             log_upper=board.log_upper,

@@ -57,7 +57,6 @@ def test_the_same_digits_twice(command: Command, hard_file: Path) -> None:
     ("words", "message"),
     [
         (("--resume", "none.zip"), "none.zip: cannot be read (FileNotFoundError)"),
-        (("--best", 2, "--checkpoint", "run.zip"), "give --best or a checkpoint, not both"),
         (("--work", 1, "--time", 1), "work is given, and so is time"),
         (("--work", 0), "--work is 0: it must be above 0"),
         (("--checkpoint", "run.zip", "--every", -1), "every is -1: it must be 0 or more"),

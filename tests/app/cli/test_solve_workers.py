@@ -56,7 +56,7 @@ def test_a_cluster(command: Command, model_file: Path, tmp_path: Path) -> None:
     ("words", "said"),
     [
         (("--workers", 1, "--cluster", "tcp://127.0.0.1:1"), "give --workers or --cluster, not both"),
-        (("--workers", 2, "--checkpoint", "run.zip"), "give --checkpoint or --workers and --cluster, not both"),
+        (("--workers", 2, "--uai", "x"), "give --uai or --workers and --cluster, not both"),
         (("--cluster", "tcp://127.0.0.1:1", "--certificate", "proof.zip"), "no scheduler at tcp://127.0.0.1:1"),
     ],
 )

@@ -121,19 +121,14 @@ def solve_command(
     )
     if best > 1 and uai is not None:
         raise InputError("give --best or --uai, not both: the competition's file has one answer")
-    if best > 1 and (checkpoint is not None or resume is not None):
-        raise InputError("give --best or a checkpoint, not both: a checkpoint is about one answer")
     if competition and not is_formula(asked.model):
         raise InputError(f"--competition: {asked.model} is not a formula (.cnf, .sdimacs)")
     if competition and (json == "-" or best > 1):
         raise InputError(f"give --competition or {'--best' if best > 1 else '--json -'}, not both")
     # A small question is answered at once, by nobody else: what is wrong is told all the same.
     refuse_both(workers, cluster)
-    if workers is not None or cluster is not None:
-        options = {"--uai": uai, "--checkpoint": checkpoint, "--resume": resume}
-        for name, given in options.items():
-            if given:
-                raise InputError(f"give {name} or --workers and --cluster, not both: cubes have no state")
+    if uai is not None and (workers is not None or cluster is not None):
+        raise InputError("give --uai or --workers and --cluster, not both: improvements are written by one process")
     # A run may go on in the file that it resumes.
     check_outputs([json, uai, plot, report, certificate, checkpoint], asked.files, picture=plot)
     check_outputs([json, uai, plot, report, certificate], [resume], picture=plot)
