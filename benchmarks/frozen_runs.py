@@ -138,8 +138,9 @@ def _of_case(name: str) -> Record:
 
 
 def _kept(case: Any, *dropped: str) -> dict[str, Any]:
-    """The options of a case but its limit on time, and others."""
-    return {name: value for name, value in case.options.items() if name not in ("time_limit", *dropped)}
+    """The options of a case but its limits and its executor, and others."""
+    apart = ("time_limit", "work", "executor", *dropped)
+    return {name: value for name, value in case.options.items() if name not in apart}
 
 
 def _solve(case: Any, schedule: Any) -> Record:

@@ -14,7 +14,7 @@ from soak.asking import asked, prepared, way
 from soak.cases import Case, Question
 from soak.certificates import checked_file, proven_best
 from soak.claims import CLOSE, SAME, Wrong, slack, truth_of, wrong_result
-from soak.executors import Unkind
+from soak.executors import Unkind, perhaps_beside
 from soak.oracle import LongArray, Truth
 from soak.roads import Injected, road
 
@@ -24,8 +24,8 @@ def best(case: Case, ends: list[str]) -> Wrong:
     model, question, truth = prepared(case)
     # A model without variables has one value.
     options = case.options if 0.0 in question.weights else {**case.options, "k": 1}
-    with road(case.road, case.trouble):
-        result = ps.solve(model, **asked(case, question), **options, **way(case))
+    with road(case.road, case.trouble), perhaps_beside(options) as given:
+        result = ps.solve(model, **asked(case, question), **given, **way(case))
     ends.append(result.status.value)
     if not result.best:
         return wrong_result(case, model, question, result, truth, ())

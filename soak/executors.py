@@ -9,7 +9,7 @@ import concurrent.futures as cf
 import math
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from importlib import import_module
 from typing import Any
@@ -116,6 +116,14 @@ def executor_of(spec: Mapping[str, Any]) -> Iterator[Unkind]:
 
 
 @contextmanager
+def perhaps_beside(options: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Options of a call, with the executor that they describe, if they do."""
+    spec = options.get("executor")
+    with executor_of(spec) if spec is not None else nullcontext() as executor:
+        yield {**options, "executor": executor}
+
+
+@contextmanager
 def small_slices(
     seconds: float, doubt: float, seed: int, caller_works: bool = False, silent: bool = False
 ) -> Iterator[None]:
@@ -134,7 +142,8 @@ def small_slices(
         for name in names:
             stack.enter_context(patch.object(cubes, name, seconds))
         if caller_works:
-            stack.enter_context(patch.object(cubes, "others_of", lambda executor: (executor, True)))
+            executors = import_module("powersum.cluster.executor")
+            stack.enter_context(patch.object(executors, "others_of", lambda executor: (executor, True)))
         bounded = _silent if silent else _doubtful(cubes.bound_cube, doubt, seed)
         stack.enter_context(patch.object(cubes, "bound_cube", bounded))
         yield
@@ -152,9 +161,10 @@ def _doubtful(bound_cube: Callable[..., Any], doubt: float, seed: int) -> Callab
         asked: Any, cube: Mapping[int, int], log_floor: float, seconds: float, hopeless: float, looking: int
     ) -> Any:
         report = bound_cube(asked, cube, log_floor, seconds, hopeless, looking)
-        maximised = asked.query.max_variables.tolist()
-        known = asked.question().evidence.states.keys() | cube.keys()
-        free = [v for v in (maximised or range(asked.model.n_variables)) if v not in known]
+        question = asked.question
+        maximised = question.query.max_variables.tolist()
+        known = question.evidence.states.keys() | cube.keys()
+        free = [v for v in (maximised or range(question.model.n_variables)) if v not in known]
         if not free or rng.random() >= doubt:
             return report
         # Nobody gives up the whole, or a part of a sum.

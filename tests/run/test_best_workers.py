@@ -11,6 +11,7 @@ import pytest
 
 import powersum as ps
 import powersum_check as pc
+from powersum.cluster import executor
 from powersum.cluster.errors import ClusterError
 from powersum.cluster.executor import Workers
 from powersum.exact import small
@@ -129,7 +130,7 @@ def test_workers_that_are_gone_leave_what_is_known(
         submit(workers, tag, function, *rest)
 
     monkeypatch.setattr(Workers, "submit", lost)
-    monkeypatch.setattr(best, "others_of", lambda executor: (executor, here))
+    monkeypatch.setattr(executor, "others_of", lambda given: (given, here))
     result = ps.solve(model, query=query, k=4, schedule=SEARCHED, executor=pool)
     holds(result, truth, 1)
     # Where this process works, too, it goes on alone.

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import powersum as ps
+from powersum.cluster import executor
 from powersum.cluster.errors import ClusterError
 from powersum.cluster.executor import Workers
 from powersum.core.interrupt import Interrupt
@@ -55,7 +56,7 @@ def test_probabilities_hold(seed: int, road: bool, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(cubes, "bound_sum", counted)
     monkeypatch.setattr(cube_sum, "bound_sum", counted)
     monkeypatch.setattr(cubes, "FIRST_SECONDS", 0.0)
-    monkeypatch.setattr(cubes, "others_of", lambda executor: (executor, road))
+    monkeypatch.setattr(executor, "others_of", lambda given: (given, road))
     solver = Solver(model, maximize or None, dict(evidence), time_limit=600.0, schedule=NEAR)
     with cf.ThreadPoolExecutor(2) as pool:
         result = cubes.solve_by_cubes(solver, pool)
