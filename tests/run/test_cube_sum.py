@@ -15,12 +15,13 @@ from powersum.cluster import executor
 from powersum.cluster.errors import ClusterError
 from powersum.cluster.executor import Workers
 from powersum.core.interrupt import Interrupt
+from powersum.model.limits import Limits
 from powersum.model.question import Question
 from powersum.run import cube_sum, cubes
 from powersum.run.cube import Asked
 from powersum.run.cube_sum import SumBeside, bound_sum
 from powersum.run.cubes import Conquest
-from powersum.run.shares import UNKNOWN
+from powersum.run.shares import UNKNOWN, sum_bounds
 from powersum.run.solver import Solver
 from tests.oracle import exact_value
 from tests.run.test_cubes import ROOM, SLOW, Oracle, question_of, truth
@@ -69,6 +70,14 @@ def test_probabilities_hold(seed: int, road: bool, monkeypatch: pytest.MonkeyPat
     assert result.probability is not None
     probability = math.exp(value - log_sum(model, evidence))
     assert result.probability.lower - 1e-9 <= probability <= result.probability.upper + 1e-9
+
+
+@pytest.mark.parametrize("seconds", [0.0, -0.4])
+def test_without_time_nothing_is_known_of_a_sum(seconds: float) -> None:
+    """Found by the soak: an answer may come after the end of its time."""
+    model, query = ps.generate.grid(4, 4, seed=1)
+    question = Question.of(model, query, limits=Limits(memory=1e9))
+    assert sum_bounds(question, seconds=seconds) == UNKNOWN
 
 
 def test_the_sum_is_bounded_again_only_when_the_run_is_twice_as_long() -> None:

@@ -35,17 +35,20 @@ def sum_bounds(
 ) -> tuple[float, float]:
     """Both bounds on log Z given the evidence of a question, in which nothing is possible where it is None.
 
-    ``memory`` is what the process may hold, that of the question unless given; ``legacy`` is what to begin with.
+    Without any time nothing is known. ``memory`` is what the process may hold, that of the question unless given;
+    ``legacy`` is what to begin with.
     """
     from powersum.run.solver import Run
 
     if question is None:
         return -math.inf, -math.inf
+    if not seconds > 0.0:
+        return UNKNOWN
     limits = question.limits
-    memory = limits.bytes if memory is None else memory
-    limits = Limits(time_limit=seconds, memory=memory, threads=limits.threads, seed=limits.seed)
     sums: Run | None = None
     try:
+        memory = limits.bytes if memory is None else memory
+        limits = Limits(time_limit=seconds, memory=memory, threads=limits.threads, seed=limits.seed)
         # Without any bound in time there is none: nothing is worth waiting for longer.
         schedule = replace(schedule, grace=0.0, grace_share=0.0)
         sums = Run(replace(question.summed(), limits=limits), schedule=schedule)
