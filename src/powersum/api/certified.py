@@ -12,11 +12,12 @@ from powersum.api.distribution import Marginals
 from powersum.core.clock import working_time
 from powersum.core.errors import InputError
 from powersum.core.interrupt import Interrupt
+from powersum.core.machine import budget_of
 from powersum.model.keys import listed
+from powersum.model.limits import Limits
 from powersum.model.question import Question
 from powersum.run.distributions import shares_of_parts
-from powersum.run.restriction import restricted
-from powersum.run.solver import Solver
+from powersum.run.solver import Run
 
 LEAST_SECONDS = 0.2
 """The proof of a sum has at least so long."""
@@ -46,14 +47,12 @@ def with_certificates(found: Marginals, question: Question, variables: list[int]
         proofs, sides = [], []
         for state in range(int(question.model.cardinalities[v])):
             left = begun + seconds - working_time()
-            solver = Solver(
-                question.model,
-                evidence=restricted(question, {v: [state]}),
-                time_limit=max(left / waiting, LEAST_SECONDS) if left < np.inf else None,
-                threads=limits.threads,
-                seed=limits.seed,
-                certificate=True,
-            )
+            part = question.within({v: frozenset((state,))})
+            # There are no likelihoods, and it is not observed.
+            assert part is not None
+            time_limit = max(left / waiting, LEAST_SECONDS) if left < np.inf else None
+            own = Limits(time_limit=time_limit, memory=budget_of(None), threads=limits.threads, seed=limits.seed)
+            solver = Run(replace(part.summed(), limits=own), certificate=True)
             solver.watch(interrupt)
             for _ in solver:
                 pass
