@@ -17,7 +17,8 @@ from powersum.model.model import Model
 from powersum.model.query import Query
 from powersum.prepare.problem import Problem
 from powersum.prepare.simplify import simplify
-from powersum.run.board import ONE_TERM, Board, proven
+from powersum.run.board import ONE_TERM, Board
+from powersum.run.verdict import proven_text
 
 MODEL = Model.from_factors([2, 2, 2], [((0, 1), [[1.0, 2.0], [3.0, 4.0]]), ((1, 2), [[1.0, 2.0], [3.0, 5.0]])])
 QUERY = Query.of(MODEL, [0])
@@ -132,7 +133,7 @@ def test_an_exact_answer_always_has_an_upper_bound() -> None:
     board.offer_exact(problem_with(-1e4, 2e-6), 0.0, 2e-6, STATES, "Eliminated.")
     assert board.proven
     assert (board.log_lower, board.log_upper) == pytest.approx((-1e4 - 4e-6, -1e4 + 4e-6), abs=1e-11)
-    told = proven(board.reason, board.log_lower, board.log_upper)
+    told = proven_text(board.reason, board.log_lower, board.log_upper)
     assert told == "Eliminated. Proven to 8e-06, 8e-10 of the log value: rounding keeps the bounds apart."
 
 

@@ -37,7 +37,7 @@ from powersum.model.query import Query
 from powersum.model.question import EvidenceLike, ModelLike, Question, function_of
 from powersum.model.result import Result, Snapshot, Status
 from powersum.model.rounding import certain
-from powersum.run.board import proven, same_value, too_inexact
+from powersum.run.verdict import verdict
 
 if TYPE_CHECKING:
     from powersum.bounds.corner import Corner
@@ -280,15 +280,21 @@ def bound(
                     splitting = tightener.splitting
                 else:
                     forest, log_proven = tightener.certified()
-    status = _status(problem, outcome)
+    exact = problem.model.n_variables == 0 or outcome.exact
     # Too much rounding leaves no upper bound, from which a lower one could be read.
-    read = status is Status.OPTIMAL and outcome.log_upper < math.inf
+    read = exact and math.isfinite(outcome.log_upper)
     log_lower = outcome.log_upper - 2.0 * log_error if read else -math.inf
-    reason = outcome.reason
-    if status is Status.OPTIMAL and not same_value(log_lower, outcome.log_upper):
-        status, reason = Status.BOUNDED, too_inexact(reason, log_lower, outcome.log_upper)
-    elif status is Status.OPTIMAL and outcome.log_upper - log_lower > SAME:
-        reason = proven(reason, log_lower, outcome.log_upper)
+    status, reason = verdict(
+        log_lower,
+        outcome.log_upper,
+        limits=limits,
+        reason=outcome.reason,
+        proven=exact,
+        interrupted=outcome.reason if outcome.interrupted and not exact else None,
+        exhausted=outcome.reason,
+    )
+    if status is Status.INFEASIBLE or (status is Status.OPTIMAL and outcome.log_upper - log_lower <= SAME):
+        reason = outcome.reason
     restored = None if status is Status.INFEASIBLE else problem.restore(states)
     proof = None
     unproven: tuple[str, ...] = ()
@@ -412,11 +418,3 @@ def _impossible(outcome: Outcome, started: float, callback: Callback | None) -> 
         callback(snapshot)
     reason = "Nothing has positive probability: a search through the zeros of the model found no way around them."
     return Outcome(-math.inf, (*outcome.history, snapshot), reason, interrupted=False)
-
-
-def _status(problem: Problem, outcome: Outcome) -> Status:
-    if outcome.log_upper == -math.inf:
-        return Status.INFEASIBLE
-    if problem.model.n_variables == 0 or outcome.exact:
-        return Status.OPTIMAL
-    return Status.INTERRUPTED if outcome.interrupted else Status.BOUNDED

@@ -20,10 +20,10 @@ from powersum.model.limits import Limits
 from powersum.model.model import Model, VariableKey
 from powersum.model.query import Query
 from powersum.model.question import EvidenceLike, ModelLike, Question, model_of
-from powersum.model.result import Result, Status
-from powersum.run.board import IMPOSSIBLE_REASON, proven
+from powersum.model.result import Result
 from powersum.run.probability import share_of
 from powersum.run.solver import DEFAULT_TIME, solve
+from powersum.run.verdict import verdict
 
 if TYPE_CHECKING:
     from powersum.api.planner import Planner
@@ -118,12 +118,20 @@ class Engine:
         board, log_sum, sizes = found
         board.snapshot(working_time() - begun)
         known = board.log_lower > -math.inf
+        status, reason = verdict(
+            board.log_lower,
+            board.log_upper,
+            limits=self._limits,
+            reason=board.reason,
+            proven=board.proven,
+            exhausted=board.reason if board.exhausted else None,
+        )
         return Result(
             log_upper=board.log_upper,
             log_lower=board.log_lower,
             assignment=question.answer(board.states) if known else {},
-            status=Status.OPTIMAL if known else Status.INFEASIBLE,
-            reason=proven(board.reason, board.log_lower, board.log_upper) if known else IMPOSSIBLE_REASON,
+            status=status,
+            reason=reason,
             history=tuple(board.history),
             method="solve",
             options=self._options,

@@ -45,6 +45,7 @@ from powersum.run.cube import Asked, run_in
 from powersum.run.cube_memory import Room
 from powersum.run.probability import log_sum_of, probability_of
 from powersum.run.solver import Run
+from powersum.run.verdict import verdict
 
 if TYPE_CHECKING:
     from powersum.model.certificate import Certificate
@@ -470,13 +471,21 @@ class BestFirst:
         best = []
         for number, (found, log_upper) in enumerate(zip(chosen[: self._k], sides, strict=False)):
             result = found.result
-            proven = log_upper - result.log_lower <= SAME
             place = "best" if number == 0 else f"number {number + 1}"
+            why = f"Not proven to be {place}: {self._why}."
+            status, reason = verdict(
+                result.log_lower,
+                log_upper,
+                limits=replace(self._question.limits, gap=0.0),
+                reason=f"Proven to be {place}.",
+                interrupted=why if self._is_broken_off else None,
+                exhausted=why,
+            )
             own = replace(
                 result,
                 log_upper=log_upper,
-                status=Status.OPTIMAL if proven else self._unproven,
-                reason=f"Proven to be {place}." if proven else f"Not proven to be {place}: {self._why}.",
+                status=status,
+                reason=f"Proven to be {place}." if status is Status.OPTIMAL else reason,
                 options=options,
                 question=asked,
             )
@@ -529,9 +538,8 @@ class BestFirst:
         )
 
     @property
-    def _unproven(self) -> Status:
-        broken = self._interrupt.cause is not None or self._gone is not None
-        return Status.INTERRUPTED if broken else Status.BOUNDED
+    def _is_broken_off(self) -> bool:
+        return self._interrupt.cause is not None or self._gone is not None
 
     @property
     def _why(self) -> str:

@@ -16,39 +16,15 @@ import numpy as np
 
 from powersum.bounds.protocol import FAULT, fault_of
 from powersum.core.arrays import IntArray
-from powersum.model.interval import SAME
 from powersum.model.result import Snapshot
 from powersum.model.rounding import certain
 from powersum.prepare.problem import Problem
 from powersum.prepare.proof import Ground, Proof, Prover, Step
+from powersum.run.verdict import same_value, too_inexact
 
 if TYPE_CHECKING:
     from powersum.bounds.tree.rebuilding import Saved
     from powersum.run.distributions import Distributions
-
-IMPOSSIBLE_REASON = "Nothing has positive probability: zeros and evidence exclude every state."
-
-
-ROUNDED, RELATIVE = 1e-4, 1e-8
-"""How far apart rounding may keep the bounds of an exact answer: in nats, or as a share of the log value."""
-
-
-def same_value(log_lower: float, log_upper: float) -> bool:
-    """Whether the bounds of an exact answer are close enough for ``optimal``."""
-    gap = log_upper - log_lower
-    return math.isfinite(gap) and gap <= max(ROUNDED, RELATIVE * abs(log_lower))
-
-
-def proven(reason: str, log_lower: float, log_upper: float) -> str:
-    """The reason of a proven answer: how far apart its bounds are, as a share too where that is more than 1e-6."""
-    gap = log_upper - log_lower
-    share = f", {gap / max(abs(log_lower), 1.0):.1g} of the log value: rounding keeps the bounds apart"
-    return f"{reason} Proven to {max(gap, 1e-16):.1g}{share if gap > SAME else ''}."
-
-
-def too_inexact(reason: str, log_lower: float, log_upper: float) -> str:
-    """The reason of an exact answer whose bounds rounding keeps too far apart for a proof."""
-    return f"{reason} Rounding keeps the bounds {log_upper - log_lower:.1g} apart: nothing is proven."
 
 
 @dataclass(frozen=True, slots=True)

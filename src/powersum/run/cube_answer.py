@@ -9,15 +9,15 @@ from typing import Any
 from powersum.divide.join import Joint
 from powersum.divide.proofs import BoxProof
 from powersum.model.certificate import Certificate
-from powersum.model.interval import SAME
 from powersum.model.question import Question
-from powersum.model.result import Result, Status
+from powersum.model.result import Result
 from powersum.prepare.problem import Problem
 from powersum.prepare.proof import Proof
-from powersum.run.board import IMPOSSIBLE_REASON, Board, proven
+from powersum.run.board import Board
 from powersum.run.certificate import certificate_of, ground_of, shortfall
 from powersum.run.cube import Asked
 from powersum.run.cube_tree import Node
+from powersum.run.verdict import verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,19 @@ def answer_of(question: Question, asked: Asked, board: Board, ending: Ending) ->
     from powersum import __version__
 
     limits = question.limits
-    status, reason = _status(question, board, ending)
+    cause = None
+    if ending.interrupted is not None:
+        cause = f"Interrupted by {ending.interrupted}: the best answer until then."
+    elif ending.gone is not None:
+        cause = f"Broken off, for {ending.gone}: the best answer until then."
+    status, reason = verdict(
+        board.log_lower,
+        board.log_upper,
+        limits=limits,
+        reason="Every cube is closed.",
+        interrupted=cause,
+        exhausted=None if ending.out_of_time else "Nothing is left to split.",
+    )
     options: dict[str, Any] = {name: getattr(limits, name) for name in ("time_limit", "work", "gap", "threads", "seed")}
     options["memory"] = asked.room.for_process
     known = board.log_lower > -math.inf
@@ -100,20 +112,3 @@ def certificate_of_all(question: Question, board: Board, ending: Ending) -> tupl
         assignment={v: int(board.states[v]) for v in question.query.max_variables.tolist()} if found else None,
     )
     return certificate, n_above
-
-
-def _status(question: Question, board: Board, ending: Ending) -> tuple[Status, str]:
-    limits = question.limits
-    if board.log_upper == -math.inf:
-        return Status.INFEASIBLE, IMPOSSIBLE_REASON
-    if board.gap <= SAME:
-        return Status.OPTIMAL, proven("Every cube is closed.", board.log_lower, board.log_upper)
-    if ending.interrupted is not None:
-        return Status.INTERRUPTED, f"Interrupted by {ending.interrupted}: the best answer until then."
-    if ending.gone is not None:
-        return Status.INTERRUPTED, f"Broken off, for {ending.gone}: the best answer until then."
-    if board.gap <= limits.gap:
-        return Status.BOUNDED, f"The gap asked for, {limits.gap:g}, was reached."
-    if not ending.out_of_time:
-        return Status.BOUNDED, "Nothing is left to split."
-    return Status.BOUNDED, f"{limits.reached}."

@@ -22,12 +22,13 @@ from powersum.model.limits import NOT_GIVEN, Limits, NotGiven, flag, number, pat
 from powersum.model.model import VariableKey
 from powersum.model.query import Query
 from powersum.model.question import EvidenceLike, ModelLike, Question, function_of
-from powersum.model.result import Result, Snapshot, Status
-from powersum.run.board import IMPOSSIBLE_REASON, Board, proven, same_value, too_inexact
+from powersum.model.result import Result, Snapshot
+from powersum.run.board import Board
 from powersum.run.checkpoint import Checkpoints
 from powersum.run.probability import reserved, with_probability
 from powersum.run.small import first_bounds, small_work
 from powersum.run.tuning import DEFAULT_SCHEDULE, Schedule
+from powersum.run.verdict import verdict
 
 if TYPE_CHECKING:
     from powersum.bounds.tree.rebuilding import Saved
@@ -464,7 +465,15 @@ class Run:
             if self._finished:
                 self.checkpoints.write(certificate)
             notes += self.checkpoints.notes
-        status, reason = self._status()
+        status, reason = verdict(
+            board.log_lower,
+            board.log_upper,
+            limits=self.question.limits,
+            reason=board.reason,
+            proven=board.proven,
+            interrupted=self._interrupted or (None if self._finished else "Stopped before the end."),
+            exhausted=board.reason if board.exhausted else None,
+        )
         return Result(
             log_upper=board.log_upper,
             log_lower=board.log_lower,
@@ -480,23 +489,6 @@ class Run:
             question=self.question.asked(),
             certificate=certificate,
         )
-
-    def _status(self) -> tuple[Status, str]:
-        board = self._board
-        if board.log_upper == -math.inf:
-            return Status.INFEASIBLE, IMPOSSIBLE_REASON
-        known = board.log_lower > -math.inf
-        if known and (board.gap <= SAME or (board.proven and same_value(board.log_lower, board.log_upper))):
-            return Status.OPTIMAL, proven(board.reason, board.log_lower, board.log_upper)
-        if self._interrupted is not None or not self._finished:
-            return Status.INTERRUPTED, self._interrupted or "Stopped before the end."
-        if board.gap <= self._options["gap"]:
-            return Status.BOUNDED, f"The gap asked for, {self._options['gap']:g}, was reached."
-        if known and board.proven:
-            return Status.BOUNDED, too_inexact(board.reason, board.log_lower, board.log_upper)
-        if board.exhausted:
-            return Status.BOUNDED, board.reason
-        return Status.BOUNDED, f"{self.question.limits.reached}."
 
 
 class Solver(Run):
