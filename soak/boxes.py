@@ -113,7 +113,7 @@ def _now() -> float:
 def _unproven(
     model: ps.Model, question: Question, questioned: Any, problem: Any, splitting: Any, truth: Truth
 ) -> Wrong:
-    certificates = import_module("powersum.run.certificate")
+    certificates = import_module("powersum.proof.certificate")
     ground = certificates.ground_of(questioned, problem)
     proof = import_module("powersum.run.proofs").by_splitting(ground, splitting)
     certificate = certificates.certificate_of(questioned, ground, proof, log_lower=-math.inf, log_upper=proof.log_upper)

@@ -155,7 +155,7 @@ def _silent(*_: object) -> Any:
 
 def _doubtful(bound_cube: Callable[..., Any], doubt: float, seed: int) -> Callable[..., Any]:
     rng = np.random.default_rng(seed)
-    nothing = import_module("powersum.divide.proofs").NOTHING_PROVEN
+    nothing = import_module("powersum.proof.boxes").NOTHING_PROVEN
 
     def bounded(
         asked: Any, cube: Mapping[int, int], log_floor: float, seconds: float, hopeless: float, looking: int

@@ -18,7 +18,7 @@ from powersum.model.query import Query
 from powersum.model.question import Question
 from powersum.prepare.problem import Problem
 from powersum.prepare.simplify import simplified
-from powersum.run.certificate import certificate_of, ground_of
+from powersum.proof.certificate import certificate_of, ground_of
 from powersum.run.proofs import by_corner
 from powersum.run.tuning import Schedule
 from tests.check.helpers import random_draft, to_check, truth

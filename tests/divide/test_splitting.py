@@ -27,7 +27,7 @@ from powersum.model.question import Question
 from powersum.prepare.fewer_states import with_states
 from powersum.prepare.ordering import elimination_order
 from powersum.prepare.problem import Problem
-from powersum.run.certificate import certificate_of, ground_of
+from powersum.proof.certificate import certificate_of, ground_of
 from powersum.run.lending import search_lent, split_lent
 from powersum.run.proofs import by_splitting
 from powersum.run.tuning import Schedule
@@ -35,8 +35,8 @@ from powersum.run.workers import splits
 from powersum.run.workers.splits import Splits
 from tests.cases import Case, bushy_case, case, hard_case
 from tests.check.helpers import to_check
-from tests.exact.test_count_proof import saved
 from tests.oracle import exact_value
+from tests.proof.test_conditioning import saved
 
 ROUNDING = 1e-10
 """The oracle has a rounding of its own."""

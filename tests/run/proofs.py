@@ -12,8 +12,8 @@ from powersum.core.arrays import IntArray
 from powersum.model.certificate import Certificate
 from powersum.model.question import Question
 from powersum.prepare.problem import Problem
-from powersum.prepare.proof import Proof, Step
-from powersum.run.certificate import certificate_of, ground_of, value_step
+from powersum.proof.certificate import certificate_of, ground_of, value_step
+from powersum.proof.format import Proof, Step
 from tests.cases import Case
 from tests.check.helpers import to_check
 from tests.oracle import exact_value

@@ -21,14 +21,14 @@ import powersum_check as pc
 from powersum.exact import small
 from powersum.model.certificate import Certificate
 from powersum.model.query import Query
+from powersum.proof.certificate import value_step
 from powersum.run.best import BestFirst
 from powersum.run.best_parts import Part, PartReport
-from powersum.run.certificate import value_step
 from powersum.run.tuning import DEFAULT_SCHEDULE, Schedule
 from powersum_check.__main__ import main
 from tests.cases import Case, bushy_case, case, hard_case
 from tests.check.helpers import to_check
-from tests.run.test_certificate import network
+from tests.proof.test_certificate import network
 from tests.run.test_certified_answers import TOO_WIDE
 
 CLOSE = 1e-8

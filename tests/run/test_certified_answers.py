@@ -15,8 +15,8 @@ import powersum_check as pc
 from powersum.run.tuning import DEFAULT_SCHEDULE, Schedule
 from tests.cases import Case, bushy_case, case, hard_case
 from tests.check.helpers import to_check
+from tests.proof.test_certificate import any_weights, network
 from tests.run.proofs import truth
-from tests.run.test_certificate import any_weights, network
 
 Kind = Callable[[int], Case]
 ROOM = 1e-8
@@ -128,7 +128,7 @@ def test_a_result_without_a_certificate_has_none_and_stays_small() -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_partial_sums_prove_themselves(kind: Kind, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As where elimination is too wide for a certificate, too."""
-    monkeypatch.setattr("powersum.run.certificate.WIDEST", -1.0)
+    monkeypatch.setattr("powersum.proof.certificate.WIDEST", -1.0)
     asked = kind(seed)
     asked = asked._replace(query=ps.Query.of(asked.model))
     result = ps.solve(asked.model, query=asked.query, time_limit=600.0, certificate=True, schedule=TOO_WIDE)
@@ -140,7 +140,7 @@ def test_partial_sums_prove_themselves(kind: Kind, seed: int, tmp_path: Path, mo
 @pytest.mark.parametrize("kind", [hard_case, bushy_case])
 def test_variational_sums_prove_themselves(kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where neither elimination nor partial sums are to be had, distributions have a step of their own."""
-    monkeypatch.setattr("powersum.run.certificate.WIDEST", -1.0)
+    monkeypatch.setattr("powersum.proof.certificate.WIDEST", -1.0)
     schedule = replace(TOO_WIDE, most_variables=0, quick=1e-9, held_table=8.0, longest_evaluation=0.0)
     whole = 0
     for seed in range(6):

@@ -14,14 +14,14 @@ import pytest
 
 import powersum as ps
 import powersum_check as pc
-from powersum.divide.proofs import NOTHING_PROVEN, proof_of
 from powersum.model.certificate import Certificate
+from powersum.proof.boxes import NOTHING_PROVEN, proof_of
 from powersum.run import cubes
 from powersum.run.cube import Asked, Report, bound_cube
 from powersum.run.tuning import Schedule
 from tests.cases import Case, bushy_case, case, hard_case
 from tests.check.helpers import to_check
-from tests.run.test_certificate import network
+from tests.proof.test_certificate import network
 from tests.run.test_certified_answers import ROADS, checked
 
 DEEP = 3

@@ -17,8 +17,8 @@ import powersum_check as pc
 from powersum.core.errors import InputError
 from powersum.model.certificate import Certificate
 from powersum.model.question import Question
-from powersum.prepare.proof import Step
-from powersum.prepare.step_arrays import ARRAYS
+from powersum.proof.arrays import ARRAYS
+from powersum.proof.format import Step
 from powersum.run.resume import Resumed
 from powersum.run.tuning import DEFAULT_SCHEDULE, Schedule
 from powersum_check.arrays import ARRAYS as CHECKED
@@ -41,7 +41,7 @@ BOXES = {
     "powersum.divide.tree_boxes.FEW_PASSES": 2,
     "powersum.search.and_or.STEPS": 200,
 }
-UNAFFORDABLE = {"powersum.run.certificate.WIDEST": -1.0}
+UNAFFORDABLE = {"powersum.proof.certificate.WIDEST": -1.0}
 """No value of an assignment is proven by elimination."""
 
 Asked = tuple[ps.Model, ps.Query]

@@ -14,13 +14,13 @@ from powersum.core import work_time as time
 from powersum.model.certificate import Certificate
 from powersum.model.question import Question
 from powersum.prepare.simplify import simplify
-from powersum.run.certificate import certificate_of, ground_of
+from powersum.proof.certificate import certificate_of, ground_of
 from powersum.run.proofs import by_branching
 from powersum.search.costs import Costs, CostSearch
 from tests.check.helpers import to_check
 from tests.check.writer import Draft
-from tests.exact.test_count_proof import saved
 from tests.oracle import exact_value
+from tests.proof.test_conditioning import saved
 
 CLOSE = 1e-9
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from powersum.bounds.tree.proof import tree_forest
 from powersum.core import work_time as time
 from powersum.core.progress import Progress
 from powersum.exact.elimination import Elimination
@@ -30,7 +29,7 @@ def proven(asked: Case, search: AndOr, folder: Path) -> float:
     draft = draft_of(asked, problem)
     proof = SearchProof(search, problem, memory=1e8)
     assert proof.run()
-    draft.add(draft.ground.tree([tree_forest(search.bound_tree, problem)], proof.arrays()))
+    draft.add(draft.ground.tree([search.bound_tree.forest(problem)], proof.arrays()))
     log_upper = proof.log_upper + problem.log_constant
     chosen = of_max(asked, problem.restore(search.assignment))
     log_lower = search.log_lower + problem.log_constant
@@ -155,7 +154,7 @@ def test_settled_contexts_of_max_variables_have_their_values(
         if marked:
             flags = marked["context_settled"]
             marked["context_settled"] = np.maximum(flags, rng.random(len(flags)) < share).astype("u1")
-        draft.add(draft.ground.tree([tree_forest(search.bound_tree, problem)], marked))
+        draft.add(draft.ground.tree([search.bound_tree.forest(problem)], marked))
         found.append(verified(asked, draft.done(-math.inf, math.inf), tmp_path).log_upper)
     assert truth(asked) <= min(found) + CLOSE
     assert found[2] <= found[1] + CLOSE <= found[0] + 2.0 * CLOSE

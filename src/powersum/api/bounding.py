@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from powersum.core.arrays import IntArray
     from powersum.divide.splitting import Splitting
     from powersum.prepare.problem import Problem
-    from powersum.prepare.proof import Forest
+    from powersum.proof.format import Forest
 
 # The tail of block descent is long: ten sweeps that gain less than this will hardly be followed by better ones.
 DEFAULT_CHANGE = 1e-6
@@ -299,7 +299,7 @@ def bound(
     proof = None
     unproven: tuple[str, ...] = ()
     if certificate:
-        from powersum.run.certificate import shortfall
+        from powersum.proof.certificate import shortfall
 
         proof = _certificate(question, problem, outcome, log_lower, restored, forest, log_proven, splitting, reader)
         unproven = shortfall(proof, log_lower, outcome.log_upper)
@@ -347,8 +347,8 @@ def _certificate(
     reader: Corner | None,
 ) -> Certificate:
     """The proof of a bound; of both, where it is the value."""
-    from powersum.prepare.proof import Proof
-    from powersum.run.certificate import certificate_of, ground_of
+    from powersum.proof.certificate import certificate_of, ground_of
+    from powersum.proof.format import Proof
     from powersum.run.proofs import by_cases, by_contradiction, by_corner, by_elimination, by_splitting
 
     ground = ground_of(question, problem)

@@ -30,7 +30,7 @@ from powersum.model.model import Model
 from powersum.model.question import Question
 from powersum.model.rounding import EXPONENTIAL, IMPOSSIBLE, UNIT, certain
 from powersum.prepare.problem import Problem
-from powersum.prepare.proof import Forest, homes_of, ranks
+from powersum.proof.format import Forest, homes_of, ranks
 
 GROUPS, ENTRIES = (1024, 4096), 4e6
 """Entries of a mini-bucket of several tables, tried one after the other as far as all of them have so many entries.

@@ -11,7 +11,7 @@ from powersum.core.errors import InputError
 from powersum.model.result import Residuals
 from powersum.model.rounding import WORST_SHARE
 from powersum.prepare.problem import Problem
-from powersum.prepare.proof import Forest
+from powersum.proof.format import Forest
 
 FAULT = "This is a fault of powersum; please report it with the model."
 

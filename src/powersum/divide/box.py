@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Self
 
-from powersum.divide.proofs import NOTHING_PROVEN, BoxProof
+from powersum.proof.boxes import NOTHING_PROVEN, BoxProof
 
 Allowed = Mapping[int, frozenset[int]]
 """States that a box has, for each variable of which it does not have all."""

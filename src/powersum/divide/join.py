@@ -9,8 +9,8 @@ import numpy as np
 
 from powersum.core.arrays import FloatArray
 from powersum.divide.box import StatesBox
-from powersum.divide.proofs import NOTHING_PROVEN, BoxProof, Steps
 from powersum.model.rounding import UNIT
+from powersum.proof.boxes import NOTHING_PROVEN, BoxProof, Steps
 
 
 def join(box: StatesBox, *, sums: bool) -> None:

@@ -22,7 +22,7 @@ from powersum.divide.trial import Trial, finalists_in
 from powersum.model.result import Residuals
 from powersum.model.rounding import elimination_error
 from powersum.prepare.problem import Problem
-from powersum.prepare.proof import Forest
+from powersum.proof.format import Forest
 
 MOST_VARIABLES = 10_000
 """With more variables than this, boxes of a few would change nothing."""

@@ -32,12 +32,12 @@ from powersum.divide.box_search import BoxSearch, Searched
 from powersum.divide.frontier import Frontier
 from powersum.divide.gains import Gains
 from powersum.divide.tree_boxes import BoxTrees, PartTree, TreeBox
-from powersum.exact.proof import elimination_forest
 from powersum.model.rounding import certain
 from powersum.prepare.fewer_states import states_before, with_states
 from powersum.prepare.ordering import elimination_order
 from powersum.prepare.problem import Problem
-from powersum.prepare.proof import Forest
+from powersum.proof.elimination import elimination_forest
+from powersum.proof.format import Forest
 
 AIM = 1.5
 """Where no value is known, a search in a box aims at a bound lower by so much."""

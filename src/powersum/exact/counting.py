@@ -83,7 +83,7 @@ class Counting:
     given
         States of variables that are set from the beginning, -1 for all others.
     log
-        Write down what a certificate needs; see :mod:`powersum.exact.count_proof`.
+        Write down what a certificate needs; see :mod:`powersum.proof.conditioning`.
     circuit
         Write down what a way down needs; see :mod:`powersum.exact.circuit`. It takes half of the memory at most.
 

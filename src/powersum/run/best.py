@@ -26,9 +26,9 @@ from powersum.core.errors import InputError
 from powersum.core.interrupt import Interrupt
 from powersum.core.work_time import counted_by, metered
 from powersum.divide.frontier import Frontier
-from powersum.divide.proofs import NOTHING_PROVEN, empty_box, proof_of
 from powersum.model.interval import SAME
 from powersum.model.result import Result, Snapshot, Status
+from powersum.proof.boxes import NOTHING_PROVEN, empty_box, proof_of
 from powersum.run.best_parts import (
     Found,
     Known,

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from powersum.core.arrays import IntArray
 from powersum.core.interrupt import Interrupt
 from powersum.divide.box import Allowed, StatesBox
-from powersum.divide.proofs import NOTHING_PROVEN, BoxProof, proof_of
 from powersum.model.interval import SAME
 from powersum.model.result import Result
-from powersum.run.certificate import shortfall
+from powersum.proof.boxes import NOTHING_PROVEN, BoxProof, proof_of
+from powersum.proof.certificate import shortfall
 from powersum.run.cube import Asked, run_in
 
 if TYPE_CHECKING:

@@ -12,14 +12,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from powersum.divide.proofs import BoxProof, Steps
 from powersum.exact.small import small_elimination
 from powersum.model.certificate import Certificate
 from powersum.model.question import Question
-from powersum.prepare.proof import Proof, small
 from powersum.prepare.simplify import simplify
+from powersum.proof.boxes import BoxProof, Steps
+from powersum.proof.certificate import certificate_of, claim_of, ground_of, shorter, value_step
+from powersum.proof.format import Proof, small
 from powersum.run.best_parts import Part, States
-from powersum.run.certificate import certificate_of, claim_of, ground_of, shorter, value_step
 
 
 class Listed(NamedTuple):

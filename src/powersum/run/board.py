@@ -19,11 +19,13 @@ from powersum.core.arrays import IntArray
 from powersum.model.result import Snapshot
 from powersum.model.rounding import certain
 from powersum.prepare.problem import Problem
-from powersum.prepare.proof import Ground, Proof, Prover, Step
+from powersum.proof.format import Ground, Proof, Prover, Step
 from powersum.run.verdict import same_value, too_inexact
 
 if TYPE_CHECKING:
     from powersum.bounds.tree.rebuilding import Saved
+    from powersum.model.certificate import Certificate
+    from powersum.model.question import Question
     from powersum.run.distributions import Distributions
 
 
@@ -328,6 +330,24 @@ class Board:
         """A proof that is there already; it counts if it proves more than those before."""
         if proof.steps and proof.log_upper <= self._proof.log_upper:
             self._proof = proof
+
+    def certificate(self, question: Question, proof: Proof) -> Certificate:
+        """A certificate of what is known, with a proof of the upper bound; only where there is ground for proofs."""
+        from powersum.proof.certificate import certificate_of
+
+        assert self.ground is not None
+        found = self.log_lower > -math.inf
+        return certificate_of(
+            question,
+            self.ground,
+            proof,
+            log_lower=self.log_lower,
+            log_upper=self.log_upper,
+            states=self.given,
+            assignment={v: int(self.states[v]) for v in question.query.max_variables.tolist()} if found else None,
+            below=self.below.steps,
+            log_below=self.below.log_lower,
+        )
 
     def confirm(self) -> None:
         """Check the upper bound at the point it comes from, which takes memory and is given up by that.

@@ -11,11 +11,11 @@ import numpy as np
 
 from powersum.core.arrays import IntArray
 from powersum.divide.box import Allowed
-from powersum.divide.proofs import NOTHING_PROVEN, BoxProof, empty_box, proof_of
 from powersum.model.interval import SAME
 from powersum.model.model import Model
 from powersum.model.question import Question
-from powersum.run.certificate import shorter
+from powersum.proof.boxes import NOTHING_PROVEN, BoxProof, empty_box, proof_of
+from powersum.proof.certificate import shorter
 from powersum.run.cube_memory import Room
 from powersum.run.solver import Run
 from powersum.run.tuning import Schedule

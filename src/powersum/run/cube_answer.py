@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from powersum.divide.join import Joint
-from powersum.divide.proofs import BoxProof
 from powersum.model.certificate import Certificate
 from powersum.model.question import Question
 from powersum.model.result import Result
 from powersum.prepare.problem import Problem
-from powersum.prepare.proof import Proof
+from powersum.proof.boxes import BoxProof
+from powersum.proof.certificate import certificate_of, ground_of, shortfall
+from powersum.proof.format import Proof
 from powersum.run.board import Board
-from powersum.run.certificate import certificate_of, ground_of, shortfall
 from powersum.run.cube import Asked
 from powersum.run.cube_tree import Node
 from powersum.run.verdict import verdict

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from powersum.bounds.tree.rebuilding import Saved
 from powersum.core.arrays import IntArray
-from powersum.divide.proofs import NOTHING_PROVEN, BoxProof, proof_of
+from powersum.proof.boxes import NOTHING_PROVEN, BoxProof, proof_of
 from powersum.run.cube import CLOSE, Asked, Report, report_of, run_in, states_of
 from powersum.run.inheritance import Inherited
 from powersum.run.solver import Run

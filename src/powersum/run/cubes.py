@@ -22,11 +22,11 @@ from powersum.core.clock import working_time
 from powersum.core.interrupt import Interrupt
 from powersum.core.work_time import counted_by, metered
 from powersum.divide.join import join, lifted
-from powersum.divide.proofs import NOTHING_PROVEN, BoxProof
 from powersum.model.certificate import Certificate
 from powersum.model.interval import SAME
 from powersum.model.result import Result, Snapshot
 from powersum.prepare.problem import Problem
+from powersum.proof.boxes import NOTHING_PROVEN, BoxProof
 from powersum.run.board import FROM_FILE, Board, one_number
 from powersum.run.checkpoint import written
 from powersum.run.cube import Asked, Report, bound_cube, branch_of

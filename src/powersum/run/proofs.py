@@ -14,20 +14,19 @@ import numpy as np
 
 from powersum.bounds.corner import Corner
 from powersum.bounds.tree.fixed_tree import FixedTree
-from powersum.bounds.tree.proof import tree_forest
 from powersum.core import work_time as time
 from powersum.core.arrays import IntArray, starts_of
-from powersum.divide.proofs import Steps
 from powersum.divide.splitting import Splitting
 from powersum.divide.tree_boxes import TreeBox
 from powersum.exact.components import part_of
-from powersum.exact.proof import elimination_forest
 from powersum.model.query import Query
 from powersum.prepare.fewer_states import possible_with
 from powersum.prepare.ordering import elimination_order
 from powersum.prepare.problem import Problem
-from powersum.prepare.proof import Array, Forest, Ground, Proof, Step
 from powersum.prepare.simplify import simplify
+from powersum.proof.boxes import Steps
+from powersum.proof.elimination import elimination_forest
+from powersum.proof.format import Array, Forest, Ground, Proof, Step
 from powersum.search.and_or import AndOr
 from powersum.search.costs import CostSearch
 from powersum.search.costs.proof import CostProof
@@ -60,7 +59,7 @@ def by_tree(ground: Ground, tree: FixedTree, problem: Problem, *, evaluate: bool
 
     Without ``evaluate`` its bound is taken as it was found: to compute it again would disturb its descent.
     """
-    return by_forest(ground, tree_forest(tree, problem), tree.bound() if evaluate else tree.log_upper, problem)
+    return by_forest(ground, tree.forest(problem), tree.bound() if evaluate else tree.log_upper, problem)
 
 
 def by_forest(ground: Ground, forest: Forest, log_upper: float, problem: Problem) -> Proof:
@@ -78,7 +77,7 @@ def by_search(ground: Ground, search: AndOr, problem: Problem, seconds: float, m
     proof = SearchProof(search, problem, memory=memory)
     if not proof.run(time.monotonic() + seconds):
         return by_tree(ground, search.bound_tree, problem)
-    forests = [tree_forest(search.bound_tree, problem), *_others(ground.problem, problem)]
+    forests = [search.bound_tree.forest(problem), *_others(ground.problem, problem)]
     return Proof([ground.tree(forests, proof.arrays())], proof.log_upper + problem.log_constant)
 
 
@@ -123,18 +122,18 @@ def by_branching(ground: Ground, search: CostSearch, problem: Problem, seconds: 
 
 def by_sums(ground: Ground, tree: FixedTree, problem: Problem, recorded: Recorded) -> Step:
     """A pass of partial sums over everything: it proves a bound on either side."""
-    forests = [tree_forest(tree, problem), *_others(ground.problem, problem)]
+    forests = [tree.forest(problem), *_others(ground.problem, problem)]
     return ground.tree(forests, sum_contexts(recorded, problem))
 
 
 def by_sums_given(ground: Ground, tree: FixedTree, problem: Problem, recorded: Recorded, states: IntArray) -> Step:
     """A pass over what an assignment of the max variables leaves: it proves a lower bound on their value."""
-    forests = [tree_forest(tree, problem), *_others(ground.problem, problem)]
+    forests = [tree.forest(problem), *_others(ground.problem, problem)]
     return ground.given(ground.tree(forests), states, sum_contexts(recorded, problem))
 
 
 def by_conditioning(ground: Ground, problem: Problem, arrays: Mapping[str, Array], log_value: float) -> Proof:
-    """Conditioning of everything, from the arrays of :mod:`powersum.exact.count_proof`."""
+    """Conditioning of everything, from the arrays of :mod:`powersum.proof.conditioning`."""
     return Proof([_conditioned(ground, problem, arrays)], log_value + problem.log_constant, exact=True)
 
 

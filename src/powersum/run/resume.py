@@ -20,11 +20,11 @@ from powersum.bounds.tree.fixed_tree import FixedTree
 from powersum.bounds.tree.rebuilding import Edge, Saved, rebuilt
 from powersum.core.arrays import IntArray
 from powersum.core.errors import InputError
-from powersum.divide.proofs import NOTHING_PROVEN, BoxProof
 from powersum.model.question import Question
 from powersum.prepare.problem import Problem
-from powersum.prepare.proof import Proof, Step
-from powersum.prepare.step_arrays import ARRAYS, PAIRS, misfit
+from powersum.proof.arrays import ARRAYS, PAIRS, misfit
+from powersum.proof.boxes import NOTHING_PROVEN, BoxProof
+from powersum.proof.format import Proof, Step
 from powersum.run.board import FROM_FILE, Board, one_number
 from powersum.run.inheritance import Inherited, states_within
 from powersum.search.recall import Listed

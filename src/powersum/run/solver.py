@@ -419,10 +419,8 @@ class Run:
         board = self._board
         if board.ground is None or board.resuming or board.log_upper == math.inf:
             return None
-        from powersum.run.certificate import certificate_on
-
         proof = board.draft()
-        return certificate_on(board, self.question, proof), len(proof.steps)
+        return board.certificate(self.question, proof), len(proof.steps)
 
     @property
     def log_lower(self) -> float:
@@ -457,9 +455,9 @@ class Run:
                 # An exception while the end was being proven leaves what had moved just before without a snapshot.
                 board.snapshot(self._clock.spent)
             if board.ground is not None:
-                from powersum.run.certificate import certificate_on, shortfall
+                from powersum.proof.certificate import shortfall
 
-                certificate = certificate_on(board, self.question, board.proof())
+                certificate = board.certificate(self.question, board.proof())
                 notes += shortfall(certificate, board.log_lower, board.log_upper)
         if certificate is not None and self.checkpoints is not None:
             if self._finished:

@@ -34,8 +34,8 @@ from powersum.prepare.ordering.tries import OrderTries
 from powersum.prepare.problem import Problem
 from powersum.prepare.simplify import simplified
 from powersum.prepare.sizes import order_sizes, question_sizes
+from powersum.proof.certificate import ground_of
 from powersum.run.board import Board
-from powersum.run.certificate import ground_of
 from powersum.run.distributions import Distributions
 from powersum.run.inheritance import Legacy
 from powersum.run.memory_shares import MemoryShares, lacking_for

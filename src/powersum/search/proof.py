@@ -9,7 +9,7 @@ from powersum.core import work_time as time
 from powersum.core.arrays import IntArray, starts_of
 from powersum.core.speed import SEARCH_STEP
 from powersum.prepare.problem import Problem
-from powersum.prepare.proof import Array, small
+from powersum.proof.format import Array, small
 from powersum.search.and_or import AndOr
 from powersum.search.trail import ARRIVED, FULL, LATE, UNSEEN, follow, new_trail
 from powersum.search.values import new_values, roomy

@@ -8,7 +8,7 @@ import numpy as np
 
 from powersum.core.arrays import IntArray, starts_of
 from powersum.prepare.problem import Problem
-from powersum.prepare.proof import Array, Forest, Ground, Step, small
+from powersum.proof.format import Array, Forest, Ground, Step, small
 from powersum.sums.partial_sum import Recorded
 from powersum.sums.variational import Variational
 

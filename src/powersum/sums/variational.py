@@ -27,13 +27,12 @@ from powersum.bounds.tree.budget import exact_within
 from powersum.core import work_time as time
 from powersum.core.arrays import BoolArray, FloatArray, IntArray, starts_of
 from powersum.core.speed import EXPECTATION, ROUND
-from powersum.exact.proof import elimination_forest
 from powersum.model.graph import incidence
 from powersum.model.model import Model
 from powersum.model.rounding import UNIT, elimination_error, magnitudes
 from powersum.prepare.ordering import elimination_order
 from powersum.prepare.problem import Problem
-from powersum.prepare.proof import Forest
+from powersum.proof.format import Forest
 from powersum.sums.by_state import UNDERFLOW, StateSums
 from powersum.sums.variational_kernels import all_fields, contract, update_others
 

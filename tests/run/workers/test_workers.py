@@ -18,8 +18,8 @@ from powersum.model.question import Question
 from powersum.prepare.ordering import elimination_order
 from powersum.prepare.problem import Problem
 from powersum.prepare.simplify import simplify
+from powersum.proof.certificate import ground_of
 from powersum.run.board import Board
-from powersum.run.certificate import ground_of
 from powersum.run.memory_shares import MemoryShares
 from powersum.run.tuning import Schedule
 from powersum.run.work import crew_of

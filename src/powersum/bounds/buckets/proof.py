@@ -10,7 +10,7 @@ from powersum.bounds.buckets.partition import Partition
 from powersum.bounds.buckets.wiring import Layout, intersections
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.prepare.problem import Problem
-from powersum.prepare.proof import Forest, enough, homes_of
+from powersum.proof.format import Forest, enough, homes_of
 
 
 def bucket_forest(

@@ -25,7 +25,7 @@ from powersum.core.speed import DECOMPOSED_SWEEP
 from powersum.model.result import Residuals
 from powersum.model.rounding import UNIT, certain, elimination_error
 from powersum.prepare.problem import Problem
-from powersum.prepare.proof import Forest
+from powersum.proof.format import Forest
 
 DIRECTIONS = ("matching", "gradient")
 BATCHES_AT_ONCE = 16

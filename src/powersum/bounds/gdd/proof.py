@@ -7,7 +7,7 @@ import numpy as np
 from powersum.bounds.gdd.regions import Regions
 from powersum.core.arrays import FloatArray, Int32Array, IntArray, starts_of
 from powersum.prepare.problem import Problem
-from powersum.prepare.proof import Forest, enough, homes_of
+from powersum.proof.format import Forest, enough, homes_of
 
 
 def region_forest(

@@ -13,7 +13,7 @@ from powersum.bounds.gdd import GDD
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.model.rounding import certain
 from powersum.prepare.problem import Problem
-from powersum.prepare.proof import Forest
+from powersum.proof.format import Forest
 
 MOST_ITERATIONS = 100_000
 

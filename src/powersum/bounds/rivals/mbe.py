@@ -5,7 +5,7 @@ from __future__ import annotations
 from powersum.bounds.rivals.one_shot import OneShot
 from powersum.core.arrays import IntArray
 from powersum.prepare.problem import Problem
-from powersum.prepare.proof import Forest
+from powersum.proof.format import Forest
 
 
 class MBE(OneShot):

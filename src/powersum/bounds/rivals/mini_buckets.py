@@ -17,7 +17,7 @@ from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.errors import InputError
 from powersum.core.lanes import roomy
 from powersum.prepare.problem import Problem
-from powersum.prepare.proof import Forest
+from powersum.proof.format import Forest
 
 NOTHING_KEPT = np.empty(0)
 

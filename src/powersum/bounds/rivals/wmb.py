@@ -12,7 +12,7 @@ from powersum.core.errors import InputError
 from powersum.model.result import Residuals
 from powersum.model.rounding import certain
 from powersum.prepare.problem import Problem
-from powersum.prepare.proof import Forest
+from powersum.proof.format import Forest
 
 
 class WMB:

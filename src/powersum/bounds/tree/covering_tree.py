@@ -12,14 +12,13 @@ from powersum.bounds.tree.fixed_tree import FixedTree
 from powersum.bounds.tree.growth import many_are_maximised
 from powersum.bounds.tree.orders import Orders
 from powersum.bounds.tree.phases import OwnTime, Phase, Turn
-from powersum.bounds.tree.proof import tree_forest
 from powersum.bounds.tree.race import Outlook, Race, racers_of
 from powersum.core import work_time as time
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.speed import TREE_PASS
 from powersum.model.result import Residuals
 from powersum.prepare.problem import Problem
-from powersum.prepare.proof import Forest
+from powersum.proof.format import Forest
 
 SMALL_ENTRIES = 2e5
 """Entries of the first trees where the size is free: a good bound within a second, before a larger tree is tried."""
@@ -441,7 +440,7 @@ class CoveringTree:
 
     def certified(self) -> tuple[Forest, float]:
         """See :class:`powersum.bounds.protocol.Provable`."""
-        return tree_forest(self._best, self._problem), self._best.bound()
+        return self._best.forest(self._problem), self._best.bound()
 
     def decode(self) -> IntArray:
         """States of max variables, last eliminated first, each the best given those already set."""

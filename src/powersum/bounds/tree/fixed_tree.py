@@ -12,6 +12,7 @@ import numpy as np
 from powersum.bounds.buckets.decoding import decode
 from powersum.bounds.buckets.partition import Partition
 from powersum.bounds.buckets.passes import Passes
+from powersum.bounds.buckets.proof import bucket_forest
 from powersum.bounds.buckets.scopes import Scopes
 from powersum.bounds.buckets.single import SinglePasses
 from powersum.bounds.buckets.sweeps import shares_of
@@ -27,6 +28,7 @@ from powersum.core.speed import FIRST_TREE_PASS
 from powersum.model.result import Residuals
 from powersum.model.rounding import certain, magnitude
 from powersum.prepare.problem import Problem
+from powersum.proof.format import Forest
 
 ROUND = 5
 """Iterations between two evaluations of the true bound."""
@@ -327,6 +329,10 @@ class FixedTree:
         self._go_to_best()
         self.passes.refill()
         return certain(self.passes.value(), self.passes.error())
+
+    def forest(self, problem: Problem) -> Forest:
+        """Its mini-buckets as a certificate has them, with shifts and weights of the best point."""
+        return bucket_forest(problem, self.order, self.parts, self.layout, *self.point())
 
     def point(self) -> tuple[FloatArray, FloatArray]:
         """Shifts and weights of the best point, as copies; descent goes on undisturbed."""

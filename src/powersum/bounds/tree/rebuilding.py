@@ -25,7 +25,7 @@ from powersum.bounds.tree.budget import cost_of
 from powersum.bounds.tree.fixed_tree import FixedTree
 from powersum.core.arrays import FloatArray, IntArray, positions_of, starts_of
 from powersum.prepare.problem import Problem
-from powersum.prepare.proof import homes_of
+from powersum.proof.format import homes_of
 
 
 class Edge(NamedTuple):

@@ -9,7 +9,7 @@ from powersum.bounds.tree.fixed_tree import FixedTree
 from powersum.bounds.tree.losses import losses_of, losses_seconds
 from powersum.core import work_time as time
 from powersum.core.progress import Progress
-from powersum.prepare.proof import Ground, Proof, Prover
+from powersum.proof.format import Ground, Proof, Prover
 from powersum.run.proofs import by_search
 from powersum.run.workers.local_search import LocalSearch
 from powersum.run.workers.task import Task

@@ -11,8 +11,8 @@ from powersum.core.arrays import IntArray
 from powersum.core.progress import Progress
 from powersum.core.speed import COUNTING_NODE
 from powersum.exact.circuit import distributions
-from powersum.exact.count_proof import conditioning_arrays
 from powersum.exact.counting import LEAST_BYTES, Counting, worth_counting
+from powersum.proof.conditioning import conditioning_arrays
 from powersum.run.proofs import by_conditioning, by_conditioning_given
 from powersum.run.workers.partial_sums import PartialSums
 from powersum.run.workers.task import Task

@@ -10,7 +10,7 @@ from powersum.assign.regions import TOO_WIDE
 from powersum.core.arrays import IntArray
 from powersum.core.clauses import Ended
 from powersum.core.progress import Progress
-from powersum.prepare.proof import Prover
+from powersum.proof.format import Prover
 from powersum.run.proofs import by_cases, by_elimination
 from powersum.run.workers.local_search import LocalSearch
 from powersum.run.workers.partial_sums import PartialSums

@@ -15,7 +15,7 @@ from powersum.core import work_time as time
 from powersum.core.arrays import IntArray
 from powersum.core.progress import Progress
 from powersum.model.factors import configuration_value
-from powersum.prepare.proof import Ground, Proof
+from powersum.proof.format import Ground, Proof
 from powersum.run.proofs import by_branching, by_cases
 from powersum.run.workers.branch_and_bound import LEAST_OPTIMUM, OPTIMUM_PROVING
 from powersum.run.workers.local_search import LocalSearch

@@ -10,7 +10,7 @@ from powersum.bounds.tree.covering_tree import CoveringTree
 from powersum.core.arrays import IntArray
 from powersum.core.clock import working_time
 from powersum.core.progress import Progress
-from powersum.prepare.proof import Proof
+from powersum.proof.format import Proof
 from powersum.run.proofs import by_sums, by_sums_given
 from powersum.run.workers.local_search import LocalSearch
 from powersum.run.workers.task import Task

@@ -15,7 +15,7 @@ from powersum.divide.split_tree import limit_growth
 from powersum.divide.splitting import Splitting
 from powersum.divide.tree_boxes import LEAST_BOXES, SEARCH_SECONDS, SEARCHING, box_seconds
 from powersum.divide.trial import Trial
-from powersum.prepare.proof import Prover
+from powersum.proof.format import Prover
 from powersum.run.proofs import by_splitting
 from powersum.run.workers.local_search import LocalSearch
 from powersum.run.workers.task import Task

@@ -20,7 +20,7 @@ from powersum.core import work_time as time
 from powersum.core.arrays import IntArray
 from powersum.core.errors import TooLittleMemoryError
 from powersum.core.progress import Progress
-from powersum.prepare.proof import Ground, Proof
+from powersum.proof.format import Ground, Proof
 from powersum.run.inheritance import Legacy
 from powersum.run.proofs import by_forest, by_tree
 from powersum.run.workers.local_search import LocalSearch

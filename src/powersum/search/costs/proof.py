@@ -8,7 +8,7 @@ from powersum.core import work_time as time
 from powersum.core.arrays import IntArray, starts_of
 from powersum.core.speed import COST_SWEEP
 from powersum.prepare.problem import Problem
-from powersum.prepare.proof import Array, small
+from powersum.proof.format import Array, small
 from powersum.search.costs.branching import new_path
 from powersum.search.costs.cells import BEST, FULL, WAITS, new_cells
 from powersum.search.costs.consistency import sweep

@@ -15,7 +15,7 @@ import numpy as np
 from powersum.core.arrays import BoolArray
 from powersum.model.certificate import Certificate
 from powersum.model.question import Question
-from powersum.prepare.proof import Array, Step, small
+from powersum.proof.format import Array, Step, small
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,16 +11,15 @@ import numpy as np
 
 from powersum._version import __version__
 from powersum.core.arrays import IntArray
-from powersum.divide.proofs import renumbered
-from powersum.exact.proof import elimination_forest
 from powersum.model.certificate import Certificate
 from powersum.model.query import Query
 from powersum.model.question import Question
 from powersum.prepare.ordering import elimination_order, order_cost
 from powersum.prepare.problem import Problem
-from powersum.prepare.proof import Ground, Proof, Step, small
 from powersum.prepare.simplify import simplify
-from powersum.run.board import Board
+from powersum.proof.boxes import renumbered
+from powersum.proof.elimination import elimination_forest
+from powersum.proof.format import Ground, Proof, Step, small
 from powersum_check.check import VERSION
 
 FEW, WIDE = 2, 18.0
@@ -97,24 +96,6 @@ def certificate_of(
 def claim_of(log_lower: float, log_upper: float) -> dict[str, float | str]:
     """What a certificate says of bounds that it proves, with room for the checker's rounding."""
     return {"log_lower": _number(weaker(log_lower, -1.0)), "log_upper": _number(weaker(log_upper, 1.0))}
-
-
-def certificate_on(board: Board, question: Question, proof: Proof) -> Certificate:
-    """A certificate of what a board has, with a proof of its upper bound."""
-    assert board.ground is not None
-    chosen = question.query.max_variables.tolist()
-    found = board.log_lower > -math.inf
-    return certificate_of(
-        question,
-        board.ground,
-        proof,
-        log_lower=board.log_lower,
-        log_upper=board.log_upper,
-        states=board.given,
-        assignment={v: int(board.states[v]) for v in chosen} if found else None,
-        below=board.below.steps,
-        log_below=board.below.log_lower,
-    )
 
 
 def shorter(log_proven: float, log_claimed: float) -> bool:

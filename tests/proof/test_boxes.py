@@ -11,23 +11,23 @@ import pytest
 
 import powersum as ps
 import powersum_check as pc
-from powersum.divide.proofs import NOTHING_PROVEN, proof_of
-from powersum.exact.count_proof import conditioning_arrays
 from powersum.model.certificate import Certificate
 from powersum.model.question import Question
 from powersum.prepare.problem import Problem
-from powersum.prepare.proof import Ground, Proof
 from powersum.prepare.simplify import simplify
-from powersum.run.certificate import certificate_of, ground_of
+from powersum.proof.boxes import NOTHING_PROVEN, proof_of
+from powersum.proof.certificate import certificate_of, ground_of
+from powersum.proof.conditioning import conditioning_arrays
+from powersum.proof.format import Ground, Proof
 from powersum.run.proofs import by_branching, by_conditioning
 from powersum.search.costs import Costs, CostSearch
 from powersum_check.archive import Archive
 from powersum_check.box import Step, restricted, root_box
 from powersum_check.steps import prove
 from tests.check.helpers import to_check
-from tests.exact.test_count_proof import tangled
 from tests.exact.test_counting import counted
 from tests.oracle import exact_value
+from tests.proof.test_conditioning import tangled
 from tests.run.test_best_proofs import packed
 from tests.search.test_cost_proof import random_costs
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from powersum.core.arrays import FloatArray, IntArray, starts_of
 from powersum.model.model import Model
 from powersum.prepare.problem import Problem
-from powersum.prepare.step_arrays import misfit
+from powersum.proof.arrays import misfit
 
 Array = NDArray[Any]
 

@@ -12,12 +12,11 @@ import pytest
 from powersum.bounds.protocol import Provable
 from powersum.bounds.registry import start_method
 from powersum.bounds.tree.covering_tree import CoveringTree
-from powersum.bounds.tree.proof import tree_forest
 from powersum.exact.elimination import Elimination
-from powersum.exact.proof import elimination_forest
 from powersum.model.model import Model
 from powersum.model.query import Query
 from powersum.prepare.ordering import elimination_order
+from powersum.proof.elimination import elimination_forest
 from tests.cases import Case, bushy_case, case, hard_case
 from tests.oracle import assignment_value
 from tests.run.proofs import CLOSE, draft_of, of_max, truth, verified
@@ -90,7 +89,7 @@ def test_the_bound_of_a_tree_is_proven_at_its_best_point(kind: Kind, seed: int, 
         tree.step(math.inf)
     log_upper = tree.bound() + problem.log_constant
     draft = draft_of(asked, problem)
-    draft.add(draft.ground.tree([tree_forest(tree.best_tree, problem)]))
+    draft.add(draft.ground.tree([tree.best_tree.forest(problem)]))
     found = verified(asked, draft.done(-math.inf, log_upper), tmp_path)
     value = truth(asked)
     assert value - CLOSE <= found.log_upper

@@ -8,7 +8,7 @@ from powersum.core.arrays import IntArray
 from powersum.exact.wiring import EliminationWiring, wire
 from powersum.model.factors import factors_of
 from powersum.prepare.problem import Problem
-from powersum.prepare.proof import Forest, homes_of
+from powersum.proof.format import Forest, homes_of
 
 
 def elimination_forest(problem: Problem, order: IntArray) -> Forest:

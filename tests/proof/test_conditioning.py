@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 import powersum as ps
 import powersum_check as pc
-from powersum.exact.count_proof import conditioning_arrays
 from powersum.model.certificate import Certificate
 from powersum.model.question import Question
 from powersum.prepare.simplify import simplify
-from powersum.run.certificate import certificate_of, ground_of
+from powersum.proof.certificate import certificate_of, ground_of
+from powersum.proof.conditioning import conditioning_arrays
 from powersum.run.proofs import by_conditioning
 from tests.check.helpers import to_check
 from tests.exact.test_counting import counted, structured

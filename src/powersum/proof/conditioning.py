@@ -7,7 +7,7 @@ import numpy as np
 from powersum.core.arrays import IntArray, starts_of
 from powersum.exact.counting import Counting
 from powersum.prepare.problem import Problem
-from powersum.prepare.proof import Array, small
+from powersum.proof.format import Array, small
 
 
 def conditioning_arrays(counting: Counting, problem: Problem, given: IntArray | None = None) -> dict[str, Array]:
