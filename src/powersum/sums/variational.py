@@ -32,6 +32,7 @@ from powersum.model.model import Model
 from powersum.model.rounding import UNIT, elimination_error, magnitudes
 from powersum.prepare.ordering import elimination_order
 from powersum.prepare.problem import Problem
+from powersum.proof.elimination import elimination_forest
 from powersum.proof.format import Forest
 from powersum.sums.by_state import UNDERFLOW, StateSums
 from powersum.sums.variational_kernels import all_fields, contract, update_others
