@@ -66,4 +66,5 @@ def written(result: Result, checkpoints: Checkpoints | None) -> Result:
     if checkpoints is None or result.certificate is None:
         return result
     checkpoints.write(result.certificate)
-    return replace(result, notes=(*result.notes, *checkpoints.notes))
+    told = tuple(note for note in checkpoints.notes if note not in result.notes)
+    return replace(result, notes=result.notes + told)

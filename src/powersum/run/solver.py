@@ -188,6 +188,15 @@ class Run:
         What is asked, and what the answer may cost. The time counts inside the iteration only.
     certificate, checkpoint, every, resume, schedule
         As :func:`solve` has them.
+
+    Attributes
+    ----------
+    checkpoints
+        Where the certificate of what is known goes now and then; None where nobody wants it.
+    earlier
+        The file that is resumed, if there is one.
+    tree_left
+        The best tree, once the run is over and somebody has asked for it.
     """
 
     def __init__(
