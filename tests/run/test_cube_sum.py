@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures as cf
 import math
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +20,7 @@ from powersum.model.limits import Limits
 from powersum.model.question import Question
 from powersum.run import cube_sum, cubes
 from powersum.run.cube import Asked
-from powersum.run.cube_sum import SumBeside, bound_sum
+from powersum.run.cube_sum import SumBeside, awaited_sum, bound_sum
 from powersum.run.cubes import Conquest
 from powersum.run.shares import UNKNOWN, sum_bounds
 from powersum.run.solver import Solver
@@ -78,6 +79,20 @@ def test_without_time_nothing_is_known_of_a_sum(seconds: float) -> None:
     model, query = ps.generate.grid(4, 4, seed=1)
     question = Question.of(model, query, limits=Limits(memory=1e9))
     assert sum_bounds(question, seconds=seconds) == UNKNOWN
+
+
+def test_nobody_waits_for_a_task_that_was_lost() -> None:
+    """Found by the soak: the workers were gone when the sum was handed in."""
+    model, query = ps.generate.grid(4, 4, seed=1)
+    asked = Asked(Question.of(model, query), ROOM, SLOW)
+    beside = SumBeside(wanted=True)
+    beside.begin(1.0, 50.0)
+    begun = time.monotonic()
+    with cf.ThreadPoolExecutor(1) as pool:
+        workers = Workers(pool, own=False)
+        low, high = awaited_sum(beside, asked, workers, answer_seconds=60.0, seconds=60.0, interrupt=Interrupt())
+    assert time.monotonic() - begun < 30.0
+    assert low - 1e-12 <= log_sum(model, {}) <= high + 1e-12
 
 
 def test_the_sum_is_bounded_again_only_when_the_run_is_twice_as_long() -> None:

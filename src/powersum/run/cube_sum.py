@@ -102,7 +102,8 @@ def awaited_sum(
     """
     end = working_time() + seconds
     with suppress(ClusterError):
-        while beside.running and not beside.enough(answer_seconds) and interrupt.cause is None:
+        # A task whose worker was lost never comes back.
+        while beside.running and workers.pending and not beside.enough(answer_seconds) and interrupt.cause is None:
             if (wait := end - working_time()) <= 0.0:
                 break
             for tag, found in workers.finished(min(HEARTBEAT, wait)):
