@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import powersum as ps
 from powersum.core.errors import InputError
 from powersum.core.files import COMPRESSED_SUFFIXES
 from powersum.formats import _READERS, _WRITERS, FORMULAS, MODEL_SUFFIXES, read, write
@@ -89,3 +90,10 @@ def test_damaged_compressed_mapped_models_are_refused(tmp_path: Path, model: Mod
     path.write_bytes(path.read_bytes()[:-5])
     with pytest.raises(InputError, match="compressed data are damaged"):
         read(path)
+
+
+def test_what_is_no_model_is_not_written(tmp_path: Path) -> None:
+    instance = ps.generate.grid(2, 2)
+    with pytest.raises(ps.InputError, match=r"write: needs a Model, not Instance; .* write its \.model"):
+        ps.write(instance, tmp_path / "grid.uai")  # type: ignore[arg-type]
+    assert not (tmp_path / "grid.uai").exists()

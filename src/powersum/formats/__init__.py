@@ -135,6 +135,8 @@ def write(model: Model, path: PathLike) -> None:
 
     The file appears under its name only when it is complete.
     """
+    if not isinstance(model, Model):
+        raise InputError(f"write: needs a Model, not {type(model).__name__}; of a generated instance, write its .model")
     writer = _WRITERS.get(_suffix(path))
     if writer is None:
         raise InputError(f"{shown(path)}: unknown kind of model: written are {_listed(_WRITERS)}")

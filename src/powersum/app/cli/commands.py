@@ -54,7 +54,7 @@ COMMANDS: Mapping[str, Command] = MappingProxyType(
             "ask",
             "ask_command",
             "Print which variable to observe next.",
-            ("powersum ask clinic.bif --about cancer --among xray,fever --evidence cough=yes",),
+            ("powersum ask clinic.bif --about cancer --among xray,smoker --evidence cough=yes",),
         ),
         "decide": Command(
             "decide",
