@@ -35,12 +35,12 @@ TESTS: dict[str, tuple[str, ...]] = {
     "balls.py": ("check/test_rounding.py",),
     "best.py": ("run/test_best_proofs.py",),
     "branching.py": ("search/test_cost_proof.py", "check/test_kinds.py"),
-    "conditioning.py": ("exact/test_count_proof.py", "check/test_graphs.py"),
+    "conditioning.py": ("proof/test_conditioning.py", "check/test_graphs.py"),
     "mean_field.py": ("check/test_conditions.py", "check/test_kinds.py"),
     "model.py": ("check/test_alone.py", "check/test_conditions.py", "check/test_files.py", "check/test_reading.py"),
     "numbers.py": ("check/test_rounding.py", "check/test_conditions.py"),
     "reading.py": ("check/test_reading.py", "check/test_readers.py", "check/test_limits.py"),
-    "remainder.py": ("exact/test_count_proof.py", "search/test_cost_proof.py", "check/test_graphs.py"),
+    "remainder.py": ("proof/test_conditioning.py", "search/test_cost_proof.py", "check/test_graphs.py"),
 }
 """Tests of each file, for what the certificates do not show."""
 OTHERS = ("check/test_conditions.py", "check/test_contexts.py", "check/test_alone.py", "check/test_files.py")
