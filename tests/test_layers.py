@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -140,3 +141,12 @@ def test_benchmarks_import_nothing_from_tests() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom):
                 assert not (node.module or "").startswith("tests"), path
+
+
+def test_every_class_name_means_one_thing() -> None:
+    """Two classes of one name make readers guess which of them is meant."""
+    names: dict[str, list[str]] = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for name in re.findall(r"^class (\w+)", path.read_text(encoding="utf-8"), re.MULTILINE):
+            names.setdefault(name, []).append(str(path.relative_to(PACKAGE)))
+    assert {name: files for name, files in names.items() if len(files) > 1} == {}

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from powersum.api.inquiry import ask_next
     from powersum.api.many import solve_many
     from powersum.api.marginals import Marginals, MarginalSolver, marginals
-    from powersum.api.stream import Answer, solve_each
+    from powersum.api.stream import BatchItem, solve_each
     from powersum.app.report.html import write_report
     from powersum.core.errors import InputError
     from powersum.decisions.deciding import decide
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 __all__ = [
-    "Answer",
+    "BatchItem",
     "Decision",
     "Diagram",
     "Engine",
@@ -107,7 +107,7 @@ _LAZY = MappingProxyType(
         "Query": "powersum.model.query",
         **dict.fromkeys(("MarginalSolver", "Marginals", "marginals"), "powersum.api.marginals"),
         **dict.fromkeys(("Solver", "solve"), "powersum.run.solver"),
-        **dict.fromkeys(("Answer", "solve_each"), "powersum.api.stream"),
+        **dict.fromkeys(("BatchItem", "solve_each"), "powersum.api.stream"),
         **dict.fromkeys(("Residuals", "Result", "Snapshot", "Status"), "powersum.model.result"),
         "write_report": "powersum.app.report.html",
         **dict.fromkeys(

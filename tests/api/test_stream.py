@@ -22,7 +22,7 @@ from tests.interop.networks import CLINIC
 MANY = [*QUESTIONS, {"maximize": ["cancer"], "evidence": {"xray": "no such state"}}] * 20
 
 
-def check(answers: list[ps.Answer], questions: list[dict[str, Any]]) -> None:
+def check(answers: list[ps.BatchItem], questions: list[dict[str, Any]]) -> None:
     assert [answer.number for answer in answers] == list(range(len(questions)))
     for answer, question in zip(answers, questions, strict=True):
         if question == MANY[6]:

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from powersum.core import jit
-from powersum.core.ahead import Entry, Helpers, Plan, described, kind_of
+from powersum.core.ahead import CompilePlan, Entry, Helpers, described, kind_of
 from powersum.core.cache import Store
 
-PLAN = Plan.read()
+PLAN = CompilePlan.read()
 
 
 @pytest.fixture
@@ -37,14 +37,14 @@ def test_each_entry_is_a_function_and_kinds_that_can_be_written_again() -> None:
 
 
 def test_what_fits_best_is_gone_on_with() -> None:
-    plan = Plan([Entry("m", name, ()) for name in "abcdef"], [[0, 1, 2], [3, 1, 4, 5]])
+    plan = CompilePlan([Entry("m", name, ()) for name in "abcdef"], [[0, 1, 2], [3, 1, 4, 5]])
     assert plan.following(["m:d"], set()) == 1
     assert plan.following(["m:d", "m:b"], {1}) == 4
     assert plan.following(["m:a"], {1}) == 2
     assert plan.following(["m:f", "m:d"], set()) is None
     assert plan.progress(["m:d", "m:e"]) == (3, 4)
-    assert Plan([], []).following(["m:a"], set()) is None
-    assert Plan([], []).progress(["m:a"]) == (0, 0)
+    assert CompilePlan([], []).following(["m:a"], set()) is None
+    assert CompilePlan([], []).progress(["m:a"]) == (0, 0)
 
 
 def test_a_claim_keeps_others_waiting_until_it_is_released(store: Store) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from powersum.run.best_parts import Part, lowered, pieces_of
-from powersum.run.ranking import Bucket, Level, Ranking
+from powersum.run.ranking import RankedBucket, Ranking, RankingLevel
 
 
 @pytest.mark.parametrize("seed", range(50))
@@ -35,7 +35,7 @@ def test_a_long_path_below_a_large_constant_is_bounded(seed: int) -> None:
     n, log_constant = 200, float(rng.uniform(1e6, 1e7))
     tables = -rng.uniform(0.0, 1.0, (n, 2))
     tables[:, 0] = 0.0
-    levels = [Level(v, 2, np.arange(2), (Bucket(tables[v], ()),)) for v in range(n)]
+    levels = [RankingLevel(v, 2, np.arange(2), (RankedBucket(tables[v], ()),)) for v in range(n)]
     whole = Part(log_upper=log_constant, ranked=True)
     states = tuple(rng.integers(0, 2, n).tolist())
     ranking = Ranking(levels, log_constant, exact=True)

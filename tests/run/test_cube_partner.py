@@ -17,9 +17,9 @@ from powersum.cluster import store
 from powersum.cluster.executor import Workers
 from powersum.model.question import Question
 from powersum.run import cube_frontier, cube_partner, cubes
-from powersum.run.cube import Asked, Report
-from powersum.run.cube_partner import OVER, Partners, Turn, take_turn
-from powersum.run.cube_tree import Node
+from powersum.run.cube import CubeQuestion, CubeReport
+from powersum.run.cube_partner import OVER, Partners, PartnerTurn, take_turn
+from powersum.run.cube_tree import Cube
 from powersum.run.cubes import Conquest
 from powersum.run.solver import Solver
 from powersum.run.tuning import Schedule
@@ -40,10 +40,10 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
 class Hopeless:
     """Every cube that is not closed is given up."""
 
-    def __init__(self, bound_cube: Callable[..., Report]) -> None:
+    def __init__(self, bound_cube: Callable[..., CubeReport]) -> None:
         self._bound_cube = bound_cube
 
-    def __call__(self, *asked: Any) -> Report:
+    def __call__(self, *asked: Any) -> CubeReport:
         report = self._bound_cube(*asked)
         return replace(report, given_up=report.branch is not None and asked[4] < math.inf)
 
@@ -55,10 +55,12 @@ class Turns:
         self._oracle, self._rng = Oracle(seed), np.random.default_rng(seed)
         self.cubes: list[dict[int, int]] = []
 
-    def __call__(self, asked: Asked, key: str, number: int, cube: dict[int, int], log_floor: float, *rest: Any) -> Turn:
+    def __call__(
+        self, asked: CubeQuestion, key: str, number: int, cube: dict[int, int], log_floor: float, *rest: Any
+    ) -> PartnerTurn:
         self.cubes.append(cube)
         report = self._oracle(asked, cube, log_floor, 1.0, math.inf, 0)
-        return Turn(replace(report, branch=None, seconds=None), more=bool(self._rng.random() < 0.7))
+        return PartnerTurn(replace(report, branch=None, seconds=None), more=bool(self._rng.random() < 0.7))
 
 
 @pytest.mark.parametrize("road", [False, True])
@@ -87,7 +89,7 @@ def test_a_turn_against_brute_force(seed: int) -> None:
     rng = np.random.default_rng(seed)
     model = random_model(rng, n_variables=7, n_factors=10, zeros=0.0)
     maximize = list(range(4))
-    asked = Asked(Question.of(model, evidence={}, query=ps.Query.of(model, maximize)), ROOM, SLOW)
+    asked = CubeQuestion(Question.of(model, evidence={}, query=ps.Query.of(model, maximize)), ROOM, SLOW)
     value = truth(model, maximize, {0: 1})
     for number, log_floor in enumerate((-math.inf, value - 1.0, value, value + 1.0)):
         key, more = f"test {seed} {number}", True
@@ -117,10 +119,10 @@ def test_a_turn_against_brute_force(seed: int) -> None:
 def test_whose_turn_it_is() -> None:
     partners, states = Partners(1, 3.0, certificate=False), np.zeros(2, dtype=np.int64)
     assert partners.next(1, 50.0) is None
-    partners.call(Node(), cube_partner.LEAST_SECONDS - 0.1)
+    partners.call(Cube(), cube_partner.LEAST_SECONDS - 0.1)
     assert partners.next(1, 50.0) is None
-    partners.call(Node(), 50.0)
-    partners.call(Node(), 50.0)
+    partners.call(Cube(), 50.0)
+    partners.call(Cube(), 50.0)
     # It may wait for the end of what is under way.
     partner = partners.next(0, 50.0)
     assert partner is not None
@@ -138,12 +140,12 @@ def test_whose_turn_it_is() -> None:
     assert turn[4] is states
     assert turn[6] == 0.97 * 47.0
     assert partners.next(1, 47.0) is None
-    nothing = Report(math.inf, -math.inf, None, None, None)
-    assert not partners.take(partner, Turn(nothing, more=True), 13.0)
+    nothing = CubeReport(math.inf, -math.inf, None, None, None)
+    assert not partners.take(partner, PartnerTurn(nothing, more=True), 13.0)
     # It ends before its time: there is nothing more to gain by another one.
-    assert not partners.take(partner, Turn(nothing, more=False), 16.0)
+    assert not partners.take(partner, PartnerTurn(nothing, more=False), 16.0)
     assert partners.next(1, 44.0) is None
-    partners.call(Node(), 44.0)
+    partners.call(Cube(), 44.0)
     again = partners.next(1, 44.0)
     assert again is not None
     assert again.number == 2
@@ -154,9 +156,9 @@ def test_whose_turn_it_is() -> None:
 def test_a_run_that_begins_when_time_is_over(left: float, turn_seconds: float | None) -> None:
     """Found by the soak: no run can be asked for no time at all."""
     model, query = ps.generate.grid(5, 5, strength=2.0, seed=1)
-    asked = Asked(Question.of(model, evidence={}, query=ps.Query.of(model, query)), ROOM, SLOW)
+    asked = CubeQuestion(Question.of(model, evidence={}, query=ps.Query.of(model, query)), ROOM, SLOW)
     partners = Partners(1, turn_seconds, certificate=False)
-    partners.call(Node(), 50.0)
+    partners.call(Cube(), 50.0)
     partner = partners.next(1, left)
     assert partner is not None
     given = partners.begin(partner, -math.inf, np.zeros(25, dtype=np.int64), 50.0, left)
@@ -167,7 +169,7 @@ def test_a_run_that_begins_when_time_is_over(left: float, turn_seconds: float | 
 def test_a_run_in_one_piece_is_heard_of_now_and_then() -> None:
     partners, states = Partners(2, None, certificate=True), np.zeros(2, dtype=np.int64)
     for _ in range(3):
-        partners.call(Node(), math.inf)
+        partners.call(Cube(), math.inf)
     # A slice that is under way may take as long as the run.
     assert partners.next(0, math.inf) is None
     first = partners.next(1, math.inf)
@@ -180,10 +182,10 @@ def test_a_run_in_one_piece_is_heard_of_now_and_then() -> None:
     assert partners.begin(second, -math.inf, states, 100.0, 3600.0)[5] == 100.0
     assert partners.next(5, 3600.0) is None
     assert not partners.due
-    nothing = Turn(Report(math.inf, -math.inf, None, None, None), more=False)
+    nothing = PartnerTurn(CubeReport(math.inf, -math.inf, None, None, None), more=False)
     assert partners.take(first, nothing, 30.0)
     assert not partners.take(second, nothing, 70.0)
-    partners.call(Node(), 50.0)
+    partners.call(Cube(), 50.0)
     third = partners.next(1, 50.0)
     assert third is not None
     assert third.number == 3
@@ -192,7 +194,7 @@ def test_a_run_in_one_piece_is_heard_of_now_and_then() -> None:
 
 def test_a_run_that_was_lost_begins_anew() -> None:
     model, query = ps.generate.grid(8, 8, strength=3.0, seed=5)
-    asked = Asked(Question.of(model, evidence={}, query=ps.Query.of(model, query)), ROOM, SLOW)
+    asked = CubeQuestion(Question.of(model, evidence={}, query=ps.Query.of(model, query)), ROOM, SLOW)
     best = ps.solve(model, query)
     for _ in range(2):
         turn = take_turn(asked, "lost", 1, {}, -math.inf, None, 0.01, 600.0, True)
@@ -208,7 +210,7 @@ def test_a_run_that_was_lost_begins_anew() -> None:
 
 def test_a_cube_that_evidence_excludes_is_empty() -> None:
     model, _ = ps.generate.grid(3, 3, seed=1)
-    asked = Asked(Question.of(model, evidence={0: 1}, query=ps.Query.of(model, [0, 1])), ROOM, SLOW)
+    asked = CubeQuestion(Question.of(model, evidence={0: 1}, query=ps.Query.of(model, [0, 1])), ROOM, SLOW)
     turn = take_turn(asked, "empty", 1, {0: 0}, -math.inf, None, 1.0, 1.0, True)
     assert turn.report.log_upper == -math.inf
     assert not turn.more
@@ -237,7 +239,7 @@ def test_one_certificate_of_road_cubes_and_partners(
     eager(monkeypatch)
     asked_turns = list[str]()
 
-    def counted(asked_: Asked, key: str, *given: Any) -> Turn:
+    def counted(asked_: CubeQuestion, key: str, *given: Any) -> PartnerTurn:
         asked_turns.append(key)
         return take_turn(asked_, key, *given)
 

@@ -17,7 +17,7 @@ import powersum_check as pc
 from powersum.model.certificate import Certificate
 from powersum.proof.boxes import NOTHING_PROVEN, proof_of
 from powersum.run import cubes
-from powersum.run.cube import Asked, Report, bound_cube
+from powersum.run.cube import CubeQuestion, CubeReport, bound_cube
 from powersum.run.tuning import Schedule
 from tests.cases import Case, bushy_case, case, hard_case
 from tests.check.helpers import to_check
@@ -36,13 +36,13 @@ class Doubtful:
 
     def __call__(
         self,
-        asked: Asked,
+        asked: CubeQuestion,
         cube: dict[int, int],
         log_floor: float,
         seconds: float,
         hopeless: float,
         looking: int,
-    ) -> Report:
+    ) -> CubeReport:
         # Without a floor every cube has a value of its own, which makes proofs of all kinds.
         report = bound_cube(asked, cube, -math.inf, self._seconds, math.inf, looking)
         question = asked.question
@@ -60,7 +60,7 @@ class Doubtful:
         dumb = len(cube) < self._silent or self._rng.random() < 0.5
         branch = int(self._rng.choice(free)) if dumb or self._rng.random() < 0.3 else report.branch
         if dumb:
-            return Report(math.inf, -math.inf, None, branch, 0.0)
+            return CubeReport(math.inf, -math.inf, None, branch, 0.0)
         return replace(report, branch=branch)
 
 

@@ -20,9 +20,9 @@ from powersum.divide.join import lifted
 from powersum.model.question import Question
 from powersum.prepare.simplify import simplified
 from powersum.run import cubes
-from powersum.run.cube import Asked, Report
+from powersum.run.cube import CubeQuestion, CubeReport
 from powersum.run.cube_road import Road
-from powersum.run.cube_tree import Node, split
+from powersum.run.cube_tree import Cube, split
 from powersum.run.cubes import Conquest
 from powersum.run.solver import Solver
 from powersum.run.tuning import Schedule
@@ -46,14 +46,14 @@ def conquered(
 class Loose:
     """A road whose bounds are loose, and whose proofs show a little less than what it has claimed."""
 
-    def __init__(self, asked: Asked, cube: Mapping[int, int], stage: int, rng: np.random.Generator) -> None:
+    def __init__(self, asked: CubeQuestion, cube: Mapping[int, int], stage: int, rng: np.random.Generator) -> None:
         self._asked, self.cube, self.stage, self._rng = asked, dict(cube), stage, rng
         self._oracle = Oracle(int(rng.integers(1000)))
         self.notes: tuple[str, ...] = ()
         self.turns, self.heard = 0, list[float]()
         maximize = [int(v) for v in asked.question.query.max_variables]
         self._value = truth(asked.question.model, maximize, {**dict(asked.question.evidence.states), **self.cube})
-        self._report = Report(self._value + 1e-3, -math.inf, None, None, 0.0)
+        self._report = CubeReport(self._value + 1e-3, -math.inf, None, None, 0.0)
         self.log_upper, self.log_lower = math.inf, -math.inf
 
     @property
@@ -77,10 +77,10 @@ class Loose:
             self.log_lower = max(self.log_lower, self._value - loose)
         return self.turns < 30
 
-    def end(self) -> Report:
+    def end(self) -> CubeReport:
         own = self._report
         log_proven = self.log_upper + 1e-3
-        return Report(log_proven, self.log_lower, own.states, None, 1.0, log_claimed=self.log_upper)
+        return CubeReport(log_proven, self.log_lower, own.states, None, 1.0, log_claimed=self.log_upper)
 
 
 def never_worse(bounds: Sequence[ps.Snapshot | ps.Result]) -> bool:
@@ -97,7 +97,12 @@ def test_bounds_hold_at_every_moment(seed: int, monkeypatch: pytest.MonkeyPatch)
     class Made(Road):
         @classmethod
         def into(
-            cls, asked: Asked, cube: Mapping[int, int], seconds: float, stage: int = 0, lender: Lender | None = None
+            cls,
+            asked: CubeQuestion,
+            cube: Mapping[int, int],
+            seconds: float,
+            stage: int = 0,
+            lender: Lender | None = None,
         ) -> Any:
             roads.append(Loose(asked, cube, stage, rng))
             return roads[-1]
@@ -146,13 +151,18 @@ def unproven(seed: int, claim: Callable[[Loose], float], monkeypatch: pytest.Mon
     rng = np.random.default_rng(seed)
 
     class Unproven(Loose):
-        def end(self) -> Report:
+        def end(self) -> CubeReport:
             return replace(super().end(), log_upper=math.inf, log_claimed=claim(self))
 
     class Made(Road):
         @classmethod
         def into(
-            cls, asked: Asked, cube: Mapping[int, int], seconds: float, stage: int = 0, lender: Lender | None = None
+            cls,
+            asked: CubeQuestion,
+            cube: Mapping[int, int],
+            seconds: float,
+            stage: int = 0,
+            lender: Lender | None = None,
         ) -> Any:
             return Unproven(asked, cube, stage, rng)
 
@@ -182,7 +192,7 @@ def test_what_the_road_has_shown_is_not_taken_back_where_it_cannot_be_proven(
 
 
 def test_bounds_of_a_part_as_bounds_of_the_whole() -> None:
-    root = Node(log_upper=5.0)
+    root = Cube(log_upper=5.0)
     split(root, 0, 2)
     first, second = root.parts
     second.log_upper, second.log_lower = 1.0, 0.5

@@ -19,7 +19,7 @@ from powersum.core.interrupt import Interrupt
 from powersum.model.limits import Limits
 from powersum.model.question import Question
 from powersum.run import cube_sum, cubes
-from powersum.run.cube import Asked
+from powersum.run.cube import CubeQuestion
 from powersum.run.cube_sum import SumBeside, awaited_sum, bound_sum
 from powersum.run.cubes import Conquest
 from powersum.run.shares import UNKNOWN, sum_bounds
@@ -38,7 +38,7 @@ def log_sum(model: ps.Model, evidence: dict[int, int]) -> float:
 @pytest.mark.parametrize("seed", range(1, 24, 2))
 def test_bounds_of_a_worker_hold(seed: int) -> None:
     model, _, evidence = question_of(seed)
-    asked = Asked(Question.of(model, evidence=evidence, query=ps.Query.of(model, None)), ROOM, SLOW)
+    asked = CubeQuestion(Question.of(model, evidence=evidence, query=ps.Query.of(model, None)), ROOM, SLOW)
     low, high = bound_sum(asked, 0.2)
     value = log_sum(model, evidence)
     assert low - 1e-12 <= value <= high + 1e-12
@@ -50,7 +50,7 @@ def test_probabilities_hold(seed: int, road: bool, monkeypatch: pytest.MonkeyPat
     model, maximize, evidence = question_of(seed)
     asked = list[float]()
 
-    def counted(asked_: Asked, seconds: float, interrupt: Interrupt | None = None) -> tuple[float, float]:
+    def counted(asked_: CubeQuestion, seconds: float, interrupt: Interrupt | None = None) -> tuple[float, float]:
         asked.append(seconds)
         return bound_sum(asked_, seconds, interrupt)
 
@@ -84,7 +84,7 @@ def test_without_time_nothing_is_known_of_a_sum(seconds: float) -> None:
 def test_nobody_waits_for_a_task_that_was_lost() -> None:
     """Found by the soak: the workers were gone when the sum was handed in."""
     model, query = ps.generate.grid(4, 4, seed=1)
-    asked = Asked(Question.of(model, query), ROOM, SLOW)
+    asked = CubeQuestion(Question.of(model, query), ROOM, SLOW)
     beside = SumBeside(wanted=True)
     beside.begin(1.0, 50.0)
     begun = time.monotonic()

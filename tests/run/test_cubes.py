@@ -21,7 +21,7 @@ from powersum.divide.join import log_sum_outward
 from powersum.exact import small
 from powersum.model.question import Question
 from powersum.run import cube, cube_frontier, cubes
-from powersum.run.cube import Asked, Report, bound_cube, branch_variable
+from powersum.run.cube import CubeQuestion, CubeReport, bound_cube, branch_variable
 from powersum.run.cube_memory import Room
 from powersum.run.cubes import Conquest
 from powersum.run.solver import Run, Solver
@@ -76,17 +76,17 @@ class Oracle:
 
     def __call__(
         self,
-        asked: Asked,
+        asked: CubeQuestion,
         cube: dict[int, int],
         log_floor: float,
         seconds: float,
         hopeless: float,
         looking: int,
-    ) -> Report:
+    ) -> CubeReport:
         maximize = [int(v) for v in asked.question.query.max_variables]
         known = {**dict(asked.question.evidence.states), **cube}
         if any(asked.question.evidence.states.get(v, s) != s for v, s in cube.items()):
-            return Report(-math.inf, -math.inf, None, None, 0.0)
+            return CubeReport(-math.inf, -math.inf, None, None, 0.0)
         value = truth(asked.question.model, maximize, known)
         free = [v for v in (maximize or range(asked.question.model.n_variables)) if v not in known]
         if not free or self._rng.random() < 0.2:
@@ -106,7 +106,7 @@ class Oracle:
         branch = None if upper <= max(lower - ROUNDING, log_floor) or not free else int(self._rng.choice(free))
         # Cubes that are given up are split later, or worked on for long.
         given_up = branch is not None and hopeless < math.inf and bool(self._rng.random() < 0.5)
-        return Report(upper, lower - ROUNDING, states, branch, 0.0, given_up=given_up)
+        return CubeReport(upper, lower - ROUNDING, states, branch, 0.0, given_up=given_up)
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -130,7 +130,7 @@ def test_a_floor_is_no_bound(seed: int) -> None:
     model = random_model(rng, n_variables=7, n_factors=10, zeros=0.0)
     maximize = list(range(4))
     query = ps.Query.of(model, maximize)
-    asked = Asked(Question.of(model, evidence={}, query=query), ROOM, SLOW)
+    asked = CubeQuestion(Question.of(model, evidence={}, query=query), ROOM, SLOW)
     for state in range(int(model.cardinalities[0])):
         value = truth(model, maximize, {0: state})
         for log_floor in (value - 1.0, value - 1e-3, value, value + 1e-3, value + 1.0, value + 20.0):
@@ -149,7 +149,7 @@ def test_a_floor_is_no_bound(seed: int) -> None:
 
 def test_a_cube_that_evidence_excludes_is_empty() -> None:
     model, _ = ps.generate.grid(3, 3, seed=1)
-    asked = Asked(Question.of(model, evidence={0: 1}, query=ps.Query.of(model, [0, 1])), ROOM, SLOW)
+    asked = CubeQuestion(Question.of(model, evidence={0: 1}, query=ps.Query.of(model, [0, 1])), ROOM, SLOW)
     assert bound_cube(asked, {0: 0}, -math.inf, 1.0, math.inf, 0).log_upper == -math.inf
 
 
@@ -297,10 +297,10 @@ def test_a_cube_that_is_being_worked_on_is_split_for_those_without_work(monkeypa
     value = truth(model, maximize, evidence)
     oracle, over = Oracle(1), threading.Event()
 
-    def stuck(asked: Asked, cube: dict[int, int], *given: Any) -> Report:
+    def stuck(asked: CubeQuestion, cube: dict[int, int], *given: Any) -> CubeReport:
         if not cube and not given[-1]:
             over.wait(600.0)
-            return Report(math.inf, -math.inf, None, None, 0.0)
+            return CubeReport(math.inf, -math.inf, None, None, 0.0)
         return oracle(asked, cube, *given)
 
     monkeypatch.setattr(cubes, "bound_cube", stuck)
@@ -315,7 +315,7 @@ def test_a_cube_that_is_being_worked_on_is_split_for_those_without_work(monkeypa
 @pytest.mark.parametrize("hopeless", [0.0, math.inf])
 def test_a_cube_without_hope_is_given_up(hopeless: float, monkeypatch: pytest.MonkeyPatch) -> None:
     model, query = ps.generate.grid(12, 12, strength=2.0, seed=2)
-    asked = Asked(Question.of(model, evidence={}, query=ps.Query.of(model, query)), ROOM, SLOW)
+    asked = CubeQuestion(Question.of(model, evidence={}, query=ps.Query.of(model, query)), ROOM, SLOW)
     reasons: list[str] = []
     monkeypatch.setattr(cube, "EARLY", 1e-3)
     interrupt = Run.interrupt
@@ -370,7 +370,7 @@ def test_what_must_be_known_of_the_lower_bound_is_said(monkeypatch: pytest.Monke
     model, maximize, evidence = question_of(1)
     oracle = Oracle(1)
 
-    def noted(*asked: Any) -> Report:
+    def noted(*asked: Any) -> CubeReport:
         report = oracle(*asked)
         return replace(report, notes=("Not the value itself.",))
 

@@ -18,7 +18,7 @@ import powersum as ps
 from powersum.cluster.executor import Workers
 from powersum.divide.tree_boxes import TreeBox
 from powersum.run import cube_partner, cubes, lending
-from powersum.run.cube import Asked, Report
+from powersum.run.cube import CubeQuestion, CubeReport
 from powersum.run.cubes import Conquest
 from powersum.run.lending import Lending, Loan
 from powersum.run.solver import Solver
@@ -57,9 +57,9 @@ SLOWLY = replace(FORCED, slice=1e-4)
 """Little work in each turn: the road has not split everything before others have begun."""
 
 
-def nobody_knows(asked: Asked, *more: Any) -> Report:
+def nobody_knows(asked: CubeQuestion, *more: Any) -> CubeReport:
     """A cube that nothing is found out about: all there is to do is to split boxes."""
-    return Report(math.inf, -math.inf, None, None, 0.0)
+    return CubeReport(math.inf, -math.inf, None, None, 0.0)
 
 
 @pytest.mark.parametrize("certificate", [False, True])
@@ -184,11 +184,13 @@ def test_a_box_that_there_was_no_time_for_is_open_again() -> None:
     assert np.isfinite(splitting.log_lower)
 
 
-def vague(asked: Asked, cube: dict[int, int], log_floor: float, seconds: float, hopeless: float, *more: Any) -> Report:
+def vague(
+    asked: CubeQuestion, cube: dict[int, int], log_floor: float, seconds: float, hopeless: float, *more: Any
+) -> CubeReport:
     """A cube that somebody has looked at without finding anything out: it is given up."""
     free = [v for v in asked.question.query.max_variables.tolist() if v not in cube]
     given_up = bool(free) and hopeless < math.inf
-    return Report(math.inf, -math.inf, None, free[0] if free else None, 0.0, given_up=given_up)
+    return CubeReport(math.inf, -math.inf, None, free[0] if free else None, 0.0, given_up=given_up)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from powersum.core.progress import Progress
 from powersum.prepare.problem import Problem
 from powersum.search.and_or import AndOr
 from powersum.search.proof import SearchProof
-from powersum.search.recall import Listed, Recall
+from powersum.search.recall import ListedContexts, Recall
 from tests.cases import Case, bushy_case, hard_case
 from tests.oracle import exact_value
 from tests.search.test_search import searched
@@ -23,13 +23,13 @@ Kind = Callable[..., Case]
 CLOSE = 1e-9
 
 
-def listed_by(search: AndOr, problem: Problem) -> tuple[Listed, float]:
+def listed_by(search: AndOr, problem: Problem) -> tuple[ListedContexts, float]:
     """What a search lists, and the bound that it proves by that."""
     proof = SearchProof(search, problem, memory=1e8)
     assert proof.run()
     arrays = proof.arrays()
     names = ("context_variables", "context_counts", "context_states")
-    return Listed(*(np.asarray(arrays.get(name, ()), dtype=np.int64) for name in names)), proof.log_upper
+    return ListedContexts(*(np.asarray(arrays.get(name, ()), dtype=np.int64) for name in names)), proof.log_upper
 
 
 def searches(problem: Problem) -> tuple[AndOr, AndOr]:
@@ -61,7 +61,7 @@ def test_a_search_that_is_told_where_to_look_has_the_bound_after_a_few_steps(
     assert new.log_upper == pytest.approx(old.log_upper, abs=CLOSE)
 
 
-def nonsense(rng: np.random.Generator, listed: Listed) -> Listed:
+def nonsense(rng: np.random.Generator, listed: ListedContexts) -> ListedContexts:
     """Lists that are cut, mixed, or about something else."""
     choice = int(rng.integers(0, 5))
     states: IntArray = listed.states.copy()

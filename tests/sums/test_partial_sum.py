@@ -20,7 +20,7 @@ from powersum.prepare.problem import Problem
 from powersum.prepare.simplify import simplify
 from powersum.sums.kernels import add_up, hand_over
 from powersum.sums.partial_sum import PartialSum
-from powersum.sums.wiring import Bucket, Handover, buckets_of, key_of
+from powersum.sums.wiring import Handover, SumBucket, buckets_of, key_of
 from tests.cases import hard_case
 from tests.oracle import assignment_value, exact_value, joint_log_table
 
@@ -173,7 +173,7 @@ def test_keys_of_several_words() -> None:
     assert -math.inf < partial.log_lower <= truth <= partial.log_upper
 
 
-def handed_over(bucket: Bucket, child: Handover, states: IntArray) -> list[int]:
+def handed_over(bucket: SumBucket, child: Handover, states: IntArray) -> list[int]:
     """Key of a child's context by way of the kernel."""
     found = np.zeros((2, child.n_words), dtype=np.int64)
     hand_over(

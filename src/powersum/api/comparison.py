@@ -65,7 +65,7 @@ PointCallback = Callable[[str, "Point"], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class MethodChoice:
     """A method with its options, and the words that chose it."""
 
     label: str
@@ -125,7 +125,7 @@ class Comparison:
         return text.getvalue()
 
 
-def parse_methods(words: str | Iterable[str]) -> list[Choice]:
+def parse_methods(words: str | Iterable[str]) -> list[MethodChoice]:
     """Methods from words such as ``gdd``, ``wmb:0.035`` or ``tree:1``, separated by commas or already apart."""
     given = words.split(",") if isinstance(words, str) else listed(words, "methods", "names of methods")
     for word in given:
@@ -140,21 +140,21 @@ def parse_methods(words: str | Iterable[str]) -> list[Choice]:
     return choices
 
 
-def _choice(word: str) -> Choice:
+def _choice(word: str) -> MethodChoice:
     name, colon, value = word.partition(":")
     if name not in RUNNABLE:
         near = get_close_matches(name, RUNNABLE, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise InputError(f"no method is called {name!r}: there is {', '.join(RUNNABLE)}{hint}")
     if not colon:
-        return Choice(word, name, {})
+        return MethodChoice(word, name, {})
     if name not in OPTION_OF:
         raise InputError(f"method {name} takes no value: {word!r}")
     if word == "gdd:paper":
-        return Choice(word, name, PAPER_GDD)
+        return MethodChoice(word, name, PAPER_GDD)
     option, kind = OPTION_OF[name]
     try:
-        return Choice(word, name, {option: kind(value)})
+        return MethodChoice(word, name, {option: kind(value)})
     except ValueError:
         expected = "a whole number" if kind is int else "a number"
         raise InputError(f"{word!r}: the {option} of {name} must be {expected}, not {value!r}") from None
@@ -234,7 +234,7 @@ def compare(
     return Comparison(tuple(done), tuple(notes))
 
 
-def _start(choice: Choice, problem: Problem, order: IntArray, limits: Limits) -> Any:
+def _start(choice: MethodChoice, problem: Problem, order: IntArray, limits: Limits) -> Any:
     return _class(choice.method)(problem, order, threads=limits.threads, seed=limits.seed, **choice.options)
 
 
@@ -283,7 +283,7 @@ class _Scores:
 
 
 def _run(
-    choice: Choice,
+    choice: MethodChoice,
     problem: Problem,
     order: IntArray,
     limits: Limits,

@@ -17,7 +17,7 @@ from powersum.core.arrays import BoolArray, FloatArray, IntArray, frozen, positi
 from powersum.exact.distributions import marginals_of
 from powersum.exact.elimination import full_domains
 from powersum.exact.kernels import Domains, Scratch, choice_type, new_scratch
-from powersum.exact.plans import WIDEST, Layout, Structure, make_plan, run_plan
+from powersum.exact.plans import WIDEST, PlanLayout, Structure, make_plan, run_plan
 from powersum.exact.wiring import EliminationWiring, message_sizes, wire
 from powersum.model.factors import factors_of
 from powersum.model.graph import incidence
@@ -45,7 +45,7 @@ class _Plan(NamedTuple):
     """What all questions with these observed and maximised variables have in common."""
 
     wiring: EliminationWiring
-    layout: Layout
+    layout: PlanLayout
     log_constant: float
     log_width: float
     work: float
@@ -246,7 +246,7 @@ class Planner:
             is_max,
             given,
         )
-        wiring, layout = EliminationWiring(*wired), Layout(*laid)
+        wiring, layout = EliminationWiring(*wired), PlanLayout(*laid)
         held = sum(array.nbytes for array in (*wiring, *layout)) + 2 * len(given) + 1000
         return _Plan(wiring, layout, log_constant, log_width, work, held)
 

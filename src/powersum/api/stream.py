@@ -26,7 +26,7 @@ ASKED = ("maximize", "evidence", "query")
 """What a question may say."""
 
 
-class Answer(NamedTuple):
+class BatchItem(NamedTuple):
     """The answer to one of many questions: its number, and the result or what is wrong with the question."""
 
     number: int
@@ -43,7 +43,7 @@ def solve_each(
     time_limit: float | None = DEFAULT_TIME,
     memory: float | str = DEFAULT_MEMORY,
     seed: int = 0,
-) -> Iterator[Answer]:
+) -> Iterator[BatchItem]:
     """Answer any number of questions about one model, as they come.
 
     Questions are taken from their source only as they are needed, and memory does not grow with their number. Those
@@ -94,7 +94,7 @@ def _answers(
     executor: ExecutorLike,
     checkpoint: str | os.PathLike[str] | None,
     options: tuple[Any, ...],
-) -> Iterator[Answer]:
+) -> Iterator[BatchItem]:
     coming = iter(questions)
     number = 0
     with ExitStack() as open_things:
@@ -105,11 +105,11 @@ def _answers(
                 question = next(coming, None)
                 if question is None or fingerprint(question) != line.question:
                     raise InputError(f"{file.name}: answer {number} is to another question than number {number} now")
-                yield Answer(number, line.result, line.error)
+                yield BatchItem(number, line.result, line.error)
                 number += 1
         items = _printed(coming, None if file is None else prints)
         for found in answered(model, answers_of, options, items, executor):
-            answer = Answer(number, None, found) if isinstance(found, str) else Answer(number, found, None)
+            answer = BatchItem(number, None, found) if isinstance(found, str) else BatchItem(number, found, None)
             if file is not None:
                 file.write(prints.popleft(), answer.result, answer.error)
             yield answer

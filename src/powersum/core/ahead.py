@@ -73,14 +73,14 @@ def kind_of(text: Any) -> Any:
     return types.BaseTuple.from_types([kind_of(part) for part in parts], made)
 
 
-class Plan:
+class CompilePlan:
     """The lists: entries, and for each typical question the places of those that it needs, in its order."""
 
     def __init__(self, entries: Sequence[Entry], questions: Sequence[Sequence[int]]) -> None:
         self.entries, self._questions = entries, questions
 
     @classmethod
-    def read(cls) -> Plan:
+    def read(cls) -> CompilePlan:
         """What is in the file beside this module."""
         import json
 
@@ -158,11 +158,11 @@ helpers = Helpers()
 
 
 @functools.cache
-def _plan() -> Plan:
+def _plan() -> CompilePlan:
     try:
-        return Plan.read()
+        return CompilePlan.read()
     except (OSError, ValueError, KeyError, TypeError):
-        return Plan([], [])
+        return CompilePlan([], [])
 
 
 def _processors() -> int:

@@ -103,7 +103,7 @@ def _unsealed(path: Path) -> bytes | None:
     return content[32:] if content[:32] == hashlib.sha256(content[32:]).digest() else None
 
 
-class Claim:
+class CompilingClaim:
     """A file that this process is about to write, as others see it; it ends with the process at the latest."""
 
     def __init__(self, handle: int, path: Path, *, waited: bool) -> None:
@@ -160,7 +160,7 @@ class Store:
         """The content of a file that the package brings; None where there is none of these sources and versions."""
         return _unsealed(SHIPPED / level / stamp / name)
 
-    def claim(self, stamp: str, name: str, seconds: float = 0.0) -> Claim | None:
+    def claim(self, stamp: str, name: str, seconds: float = 0.0) -> CompilingClaim | None:
         """Claim a file, after waiting so long for another process; None where that fails or nothing can be claimed."""
         # On Windows, processes may compile the same side by side.
         if sys.platform == "win32" or self.folder is None:
@@ -184,7 +184,7 @@ class Store:
                 os.close(handle)
                 return None
             else:
-                return Claim(handle, path, waited=waited)
+                return CompilingClaim(handle, path, waited=waited)
             waited = True
             time.sleep(0.01)
 

@@ -25,7 +25,7 @@ import numpy as np
 from numba.core import event
 
 from powersum.core.ahead import helpers
-from powersum.core.cache import NOT_KEPT, Claim, module_stamp, store
+from powersum.core.cache import NOT_KEPT, CompilingClaim, module_stamp, store
 from powersum.core.clock import compilation
 from powersum.core.errors import InputError
 from powersum.core.levels import usable
@@ -109,7 +109,7 @@ class _Requests(event.Listener):
             now.ours = True
             compilation.enter(now.asked)
 
-    def hold(self, name: str, claim: Claim) -> None:
+    def hold(self, name: str, claim: CompilingClaim) -> None:
         """A form is claimed that the present thread compiles."""
         self._present.claims[name] = claim
 
@@ -145,7 +145,7 @@ class _Request(threading.local):
     compiling = False
 
     def __init__(self) -> None:
-        self.claims: dict[str, Claim] = {}
+        self.claims: dict[str, CompilingClaim] = {}
 
 
 ours: weakref.WeakKeyDictionary[Any, _Kept | None] = weakref.WeakKeyDictionary()

@@ -11,7 +11,7 @@ from powersum.core.errors import InputError
 from powersum.core.files import PathLike
 from powersum.core.interrupt import interruptible
 from powersum.decisions.decision import Decision
-from powersum.decisions.search import Search
+from powersum.decisions.search import DecisionSearch
 from powersum.decisions.stages import influenced_by
 from powersum.formats.diagrams import read_diagram
 from powersum.model.diagram import Choice, Diagram
@@ -76,11 +76,11 @@ def decide(
     with interruptible() as interrupt:
         unseen = _unseen(diagram, observed) if wanted else []
         share = limits.seconds / (1 + len(unseen))
-        search = Search(diagram, observed, limits, interrupt, started + share)
+        search = DecisionSearch(diagram, observed, limits, interrupt, started + share)
         search.run()
         worth = {}
         for k, v in unseen:
-            wider = Search(_seeing(diagram, k, v), observed, limits, interrupt, time.monotonic() + share)
+            wider = DecisionSearch(_seeing(diagram, k, v), observed, limits, interrupt, time.monotonic() + share)
             wider.run()
             # Who sees more does at least as well.
             low = max(0.0, wider.lower - search.upper)

@@ -11,7 +11,7 @@ import numpy as np
 
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.decisions.pairs import TINY, NotDone, Pairs, U
-from powersum.decisions.plan import Plan, planned
+from powersum.decisions.plan import PairPlan, planned
 from powersum.decisions.stages import Stages
 from powersum.model.diagram import Diagram
 
@@ -128,7 +128,7 @@ class Eliminator:
         ]
         self._fixed, self._chance = settled(chance, observed)
         self._utilities = [one.restricted(self._fixed) for one in utilities]
-        self._plans: dict[object, Plan] = {}
+        self._plans: dict[object, PairPlan] = {}
 
     def utility(self, value: float, error: float, side: float) -> float:
         """A value in the user's units, rounded outward."""
@@ -137,7 +137,7 @@ class Eliminator:
         total = value * self.scale + self.shift
         return total + side * (off + 8.0 * U * (abs(value) * self.scale + abs(self.shift)))
 
-    def plan(self, delay: int | None, seconds: float = 1.0, limit: float = math.inf) -> Plan:
+    def plan(self, delay: int | None, seconds: float = 1.0, limit: float = math.inf) -> PairPlan:
         """An order in which everything is revealed after so many stages that nobody influences; None for none of it.
 
         With a limit on the tables of decisions, utilities that have more together are maximised apart.
@@ -160,7 +160,7 @@ class Eliminator:
         timeline = [(place % 2 == 1, blocks[place]) for place in sorted(blocks)]
         return self._planned((delay, limit), timeline, self._chance, self._utilities, TRIES, seconds, limit)
 
-    def best(self, plan: Plan) -> tuple[float, dict[int, Rule]]:
+    def best(self, plan: PairPlan) -> tuple[float, dict[int, Rule]]:
         """A bound on all policies, and what the decisions do in it; what they go by may be hidden to them."""
         pairs = self._pairs(plan, 1.0, self._chance, self._utilities)
         for v in plan.order:
@@ -262,14 +262,14 @@ class Eliminator:
         tries: int,
         seconds: float,
         limit: float = math.inf,
-    ) -> Plan:
+    ) -> PairPlan:
         if key not in self._plans:
             parts = [(one.scope, frozenset([one.child])) for one in chance if one.child is not None]
             scopes = [one.scope for one in utilities]
             self._plans[key] = planned(self._cards, parts, scopes, blocks, limit=limit, tries=tries, seconds=seconds)
         return self._plans[key]
 
-    def _pairs(self, plan: Plan, side: float, chance: Sequence[Given], utilities: Sequence[Given]) -> Pairs:
+    def _pairs(self, plan: PairPlan, side: float, chance: Sequence[Given], utilities: Sequence[Given]) -> Pairs:
         if plan.largest > self._most:
             raise NotDone
         place = list(range(len(self._cards), 2 * len(self._cards)))

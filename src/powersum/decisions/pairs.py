@@ -30,7 +30,7 @@ class NotDone(Exception):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
+class PairPart:
     """A distribution or a utility.
 
     Parameters
@@ -78,15 +78,15 @@ class Pairs:
     most: int
     limit: float = math.inf
     split: bool = False
-    chance: list[Part] = field(default_factory=list)
-    utilities: list[Part] = field(default_factory=list)
+    chance: list[PairPart] = field(default_factory=list)
+    utilities: list[PairPart] = field(default_factory=list)
     chosen: dict[int, tuple[Scope, IntArray]] = field(default_factory=dict)
 
     def add(self, scope: Iterable[int], table: FloatArray, error: float, child: int | None = None) -> None:
         """A distribution of a child, or a utility."""
         given = tuple(scope)
         order = sorted(range(len(given)), key=lambda axis: self.place[given[axis]])
-        part = Part(
+        part = PairPart(
             tuple(given[axis] for axis in order),
             np.asarray(np.transpose(table, order), order="C"),
             error,
@@ -106,13 +106,13 @@ class Pairs:
         error = joint.error + U * (joint.table.shape[0] + 2)
         children = joint.children - {v}
         if children:
-            self.chance.append(scaled(Part(joint.scope[1:], rest, error, children)))
+            self.chance.append(scaled(PairPart(joint.scope[1:], rest, error, children)))
         if not concerned:
             return
         # Where nothing is left to divide by, the weights of an upper bound are 1, those of a lower one 0.
         shares = np.full_like(joint.table, max(self.side, 0.0))
         np.divide(joint.table, rest, out=shares, where=np.broadcast_to(rest > TINY, joint.table.shape))
-        weights = Part(joint.scope, shares, 2.0 * error)
+        weights = PairPart(joint.scope, shares, 2.0 * error)
         for part in concerned:
             self.utilities.append(self._expectation(weights, part))
         self._absorb()
@@ -124,7 +124,7 @@ class Pairs:
         if mine:
             # What is known by now does not depend on the decision: all its states give the same, but for rounding.
             joint = self._product(mine)
-            self.chance.append(Part(joint.scope[1:], joint.table.max(axis=0), joint.error, joint.children))
+            self.chance.append(PairPart(joint.scope[1:], joint.table.max(axis=0), joint.error, joint.children))
         if not concerned:
             self.chosen[v] = (), np.zeros((), dtype=np.int64)
             return
@@ -136,7 +136,7 @@ class Pairs:
             total = self._total(parts, tuple(sorted(joined, key=lambda u: self.place[u])))
             if not self.split:
                 self.chosen[v] = total.scope[1:], total.table.argmax(axis=0)
-            self.utilities.append(Part(total.scope[1:], total.table.max(axis=0), total.error))
+            self.utilities.append(PairPart(total.scope[1:], total.table.max(axis=0), total.error))
         self._absorb()
 
     def total(self, keep: Scope = ()) -> tuple[FloatArray, float]:
@@ -153,7 +153,7 @@ class Pairs:
         joint = self._product(self.chance, kept)
         return np.transpose(joint.table, [kept.index(v) for v in keep]), joint.error
 
-    def _union(self, parts: Iterable[Part]) -> Scope:
+    def _union(self, parts: Iterable[PairPart]) -> Scope:
         return tuple(sorted({v for part in parts for v in part.scope}, key=lambda v: self.place[v]))
 
     def _shape(self, scope: Scope) -> list[int]:
@@ -162,21 +162,21 @@ class Pairs:
             raise NotDone
         return shape
 
-    def _product(self, parts: Sequence[Part], scope: Scope | None = None) -> Part:
+    def _product(self, parts: Sequence[PairPart], scope: Scope | None = None) -> PairPart:
         out = self._union(parts) if scope is None else scope
         table = np.ones(self._shape(out))
         for part in parts:
             table *= _aligned(part, out)
         error = math.fsum(part.error for part in parts) + U * len(parts)
-        return Part(out, table, error, frozenset().union(*(part.children for part in parts)))
+        return PairPart(out, table, error, frozenset().union(*(part.children for part in parts)))
 
-    def _total(self, parts: Sequence[Part], scope: Scope) -> Part:
+    def _total(self, parts: Sequence[PairPart], scope: Scope) -> PairPart:
         table = np.zeros(self._shape(scope))
         for part in parts:
             table += _aligned(part, scope)
-        return Part(scope, table, max(part.error for part in parts) + U * len(parts))
+        return PairPart(scope, table, max(part.error for part in parts) + U * len(parts))
 
-    def _expectation(self, weights: Part, part: Part) -> Part:
+    def _expectation(self, weights: PairPart, part: PairPart) -> PairPart:
         """The sum over the first variable of both."""
         out = self._union([weights, part])[1:]
         shape = self._shape(out)
@@ -185,12 +185,12 @@ class Pairs:
         for state in range(weights.table.shape[0]):
             np.multiply(a[state], b[state], out=term)
             table += term
-        return Part(out, table, weights.error + part.error + U * (weights.table.shape[0] + 2))
+        return PairPart(out, table, weights.error + part.error + U * (weights.table.shape[0] + 2))
 
     def _absorb(self) -> None:
         """Add a utility to another one that has all its variables."""
         self.utilities.sort(key=lambda part: -part.table.ndim)
-        kept: list[Part] = []
+        kept: list[PairPart] = []
         for part in self.utilities:
             place = next((k for k, other in enumerate(kept) if set(part.scope) <= set(other.scope)), None)
             if place is None:
@@ -200,22 +200,22 @@ class Pairs:
         self.utilities = kept
 
 
-def scaled(part: Part) -> Part:
+def scaled(part: PairPart) -> PairPart:
     """A distribution times a power of two, which brings its largest entry near 1: only proportions matter."""
     _, exponent = np.frexp(part.table.max(initial=0.0))
     return part if exponent in (0, 1) else replace(part, table=np.ldexp(part.table, -int(exponent)))
 
 
-def _parted(parts: Iterable[Part], v: int) -> tuple[list[Part], list[Part]]:
+def _parted(parts: Iterable[PairPart], v: int) -> tuple[list[PairPart], list[PairPart]]:
     """Those with a variable, and the others."""
-    mine: list[Part] = []
-    others: list[Part] = []
+    mine: list[PairPart] = []
+    others: list[PairPart] = []
     for part in parts:
         (mine if v in part.scope else others).append(part)
     return mine, others
 
 
-def _aligned(part: Part, scope: Scope) -> FloatArray:
+def _aligned(part: PairPart, scope: Scope) -> FloatArray:
     """A view with an axis for each variable of a larger scope in the same order."""
     sizes = dict(zip(part.scope, part.table.shape, strict=True))
     return part.table.reshape([sizes.get(v, 1) for v in scope])

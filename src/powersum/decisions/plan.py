@@ -13,7 +13,7 @@ Scope = frozenset[int]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class PairPlan:
     """An elimination order, the entries of the largest table and of all tables, and of the largest of a decision."""
 
     order: tuple[int, ...]
@@ -41,7 +41,7 @@ def grouped(scopes: Iterable[Scope], cards: Sequence[int], limit: float) -> list
 
 
 @dataclass(slots=True)
-class _State:
+class _PlanState:
     """Scopes of what is left."""
 
     cards: Sequence[int]
@@ -94,7 +94,7 @@ def planned(
     limit: float = math.inf,
     tries: int = 1,
     seconds: float = math.inf,
-) -> Plan:
+) -> PairPlan:
     """An order for blocks, the innermost first: whether it has decisions, and its variables.
 
     Parameters
@@ -108,10 +108,10 @@ def planned(
     tries, seconds
         How many orders are tried, and how long; all but the first are drawn at random.
     """
-    state = _State(cards, [(frozenset(s), c) for s, c in chance], {frozenset(s) for s in utilities}, limit)
+    state = _PlanState(cards, [(frozenset(s), c) for s, c in chance], {frozenset(s) for s in utilities}, limit)
     in_order = [(decided, tuple(block)) for decided, block in blocks]
     rng = np.random.default_rng(0)
-    best: Plan | None = None
+    best: PairPlan | None = None
     end = time.monotonic() + seconds
     for number in range(tries):
         found = _greedy(replace(state), in_order, rng if number else None)
@@ -123,7 +123,9 @@ def planned(
     return best
 
 
-def _greedy(state: _State, blocks: Sequence[tuple[bool, Sequence[int]]], rng: np.random.Generator | None) -> Plan:
+def _greedy(
+    state: _PlanState, blocks: Sequence[tuple[bool, Sequence[int]]], rng: np.random.Generator | None
+) -> PairPlan:
     order: list[int] = []
     entries = largest = 0.0
     for decided, block in blocks:
@@ -146,4 +148,4 @@ def _greedy(state: _State, blocks: Sequence[tuple[bool, Sequence[int]]], rng: np
             for u in waiting:
                 if u in touched:
                     costs[u] = state.cost(u, decided)
-    return Plan(tuple(order), largest, entries, state.limit)
+    return PairPlan(tuple(order), largest, entries, state.limit)

@@ -21,7 +21,7 @@ from powersum.decisions.accumulator import Accumulated, Table
 from powersum.decisions.decision import Decision, PolicyRule
 from powersum.decisions.eliminator import Eliminator, Rule
 from powersum.decisions.pairs import TINY, NotDone
-from powersum.decisions.plan import Plan
+from powersum.decisions.plan import PairPlan
 from powersum.decisions.policies import in_view, updated, widened
 from powersum.decisions.stages import Stages, requisite
 from powersum.model.diagram import Diagram
@@ -52,7 +52,7 @@ POLICY_SHARE, RULES_SHARE = 0.25, 0.25
 """Shares of the time for improving policies, and for rules as a marginal MAP question."""
 
 
-class Search:
+class DecisionSearch:
     """Both sides of one diagram.
 
     Parameters
@@ -122,7 +122,7 @@ class Search:
         if self._log_given[1] == -math.inf:
             raise InputError("the evidence has probability zero")
 
-    def _plans(self) -> list[tuple[int | None, Plan]]:
+    def _plans(self) -> list[tuple[int | None, PairPlan]]:
         """Ways to reveal what is hidden, the one that reveals most first; None for nothing."""
         stages = Stages.of(self._diagram, self._observed)
         delays = [*range(stages.n), None]
@@ -134,7 +134,7 @@ class Search:
             plans.insert(0, (0, self._eliminator.plan(0, 0.01 * self._left, limit)))
         return plans
 
-    def _eliminate(self, plan: Plan) -> None:
+    def _eliminate(self, plan: PairPlan) -> None:
         """Bound all policies; where the decisions go by what they know, the bound is the value of their rules."""
         try:
             value, rules = self._eliminator.best(plan)

@@ -58,7 +58,7 @@ def log_sum_outward(logs: list[float], sign: int) -> float:
     return top + math.log(float(np.exp(values - top).sum())) + sign * error
 
 
-class Joint:
+class JoinedProofs:
     """The proofs of all boxes as one of the whole: a bound on a box is its own, that of one around it, or of its parts.
 
     Parameters

@@ -93,7 +93,9 @@ class CountState(NamedTuple):
     number: FloatArray  # factors of a component that depend on each variable
     part_nodes: SmallArray  # the node that found a part's value; of length 0, as the next two, where nobody asks
     child_nodes: SmallArray  # the nodes of components
-    log_rows: SmallArray  # what was found, see proof.conditioning: a node, its variable, its state, its components and marks
+    log_rows: (
+        SmallArray  # what was found, see proof.conditioning: a node, its variable, its state, its components and marks
+    )
     log_nodes: SmallArray  # these components' nodes
     log_marks: SmallArray  # in each state of a node: places at which states went, and factors that became constant
     log_values: FloatArray  # for a way down (see circuit): the value of each row; of length 0 where nobody asks

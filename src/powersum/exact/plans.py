@@ -45,7 +45,7 @@ class Structure(NamedTuple):
     n_factors: int
 
 
-class Layout(NamedTuple):
+class PlanLayout(NamedTuple):
     """Where a plan's messages and choices lie, how large the two buffers are, and facts to tell.
 
     ``facts`` are the variables that are left, how many of them are maximised, the entries of the factors that are left,
@@ -260,7 +260,7 @@ def bases_of(factors: Factors, structure: Structure, table_starts: IntArray, giv
 @compiled
 def run_plan(
     wiring: EliminationWiring,
-    layout: Layout,
+    layout: PlanLayout,
     factors: Factors,
     structure: Structure,
     table_starts: IntArray,

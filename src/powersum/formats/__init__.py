@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from powersum.formats.names import read_names
     from powersum.formats.order import read_order, write_order
     from powersum.formats.query import read_query, write_query
-    from powersum.formats.results import Answer, ResultWriter, read_result
+    from powersum.formats.results import ResultWriter, UAIAnswer, read_result
     from powersum.formats.whole_question import to_uai
 
 __all__ = [
-    "Answer",
     "Companions",
     "Formula",
     "ResultWriter",
+    "UAIAnswer",
     "companions",
     "is_formula",
     "read",
@@ -54,7 +54,7 @@ _LAZY = MappingProxyType(
         "read_names": "names",
         **dict.fromkeys(("read_order", "write_order"), "order"),
         **dict.fromkeys(("read_query", "write_query"), "query"),
-        **dict.fromkeys(("Answer", "ResultWriter", "read_result"), "results"),
+        **dict.fromkeys(("UAIAnswer", "ResultWriter", "read_result"), "results"),
         "to_uai": "whole_question",
     }
 )

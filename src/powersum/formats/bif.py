@@ -45,10 +45,10 @@ def read_bif(path: PathLike) -> Model:
     Numbers are rounded once, to the nearest double, before their log is taken; those below the smallest normal double
     keep their full value.
     """
-    return _Reader(path, load(path).removeprefix(b"\xef\xbb\xbf")).read()
+    return _BifReader(path, load(path).removeprefix(b"\xef\xbb\xbf")).read()
 
 
-class _Reader:
+class _BifReader:
     """A walk through the text, block by block."""
 
     def __init__(self, path: PathLike, text: bytes) -> None:

@@ -9,10 +9,10 @@ from types import MappingProxyType
 from powersum.core.errors import InputError
 from powersum.core.files import PathLike, load, shown
 from powersum.formats.xml import walk
-from powersum.interop.diagrams import Node, diagram_of
+from powersum.interop.diagrams import AgrumNode, diagram_of
 from powersum.model.diagram import Diagram
 
-Nodes = dict[str, Node]
+Nodes = dict[str, AgrumNode]
 
 _TOKEN = re.compile(r'%[^\n]*|"(?:[^"\\]|\\.)*"|[^\s(){}=;|"%]+|[(){}=;|]')
 
@@ -81,7 +81,7 @@ class _Genie:
             elif tag in _GENIE:
                 if self._name in self.nodes or not self._name:
                     raise _Bad(f"line {line}: the node {self._name!r} has no name of its own")
-                self.nodes[self._name] = Node(_GENIE[tag])
+                self.nodes[self._name] = AgrumNode(_GENIE[tag])
             else:
                 raise _Bad(f"line {line}: a node of type {tag[:40]!r} is not read: only cpt, decision, utility, mau")
         elif tag == "state" and self._name in self.nodes:
@@ -153,7 +153,7 @@ class _Agrum:
             if len(names) != 1 or names[0] in self.nodes or type_ not in ("chance", "decision", "utility"):
                 raise _Bad(f"line {line}: a variable of type {self._type[:40]!r} has no name of its own")
             states = self._words.get("OUTCOME", [])
-            self.nodes[names[0]] = Node(type_, [] if type_ == "utility" else states)
+            self.nodes[names[0]] = AgrumNode(type_, [] if type_ == "utility" else states)
         elif kind in ("DEFINITION", "PROBABILITY"):
             children = self._words.get("FOR", [])
             if len(children) != 1 or children[0] not in self.nodes:
@@ -185,7 +185,7 @@ class _Hugin:
                 if name in self._found:
                     raise _Bad(f"line {self._line}: the node {name[:40]!r} is there twice")
                 fields = self._block()
-                self._found[name] = Node(kinds[word], fields.get("states", []))
+                self._found[name] = AgrumNode(kinds[word], fields.get("states", []))
             elif word == "potential":
                 self._potential()
             else:

@@ -21,7 +21,7 @@ _LN10 = math.log(10.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Answer:
+class UAIAnswer:
     """What a result file says.
 
     Parameters
@@ -42,7 +42,7 @@ class Answer:
     marginals: tuple[FloatArray, ...] = ()
 
 
-def read_result(path: PathLike) -> Answer:
+def read_result(path: PathLike) -> UAIAnswer:
     """Read a result file. The last answer counts; one that was cut off gives way to the one before."""
     words = load(path).split()
     if not words:
@@ -163,20 +163,20 @@ class _Record:
     start: int
     words: list[bytes]
 
-    def answer(self, task: str) -> Answer:
+    def answer(self, task: str) -> UAIAnswer:
         """What the words say about ``task``."""
         if task == "PR":
             self._expect_length(1)
             value = self._number(0)
             if math.isnan(value) or value == math.inf:
                 raise self._error(0, "is not the log of a partition function")
-            return Answer(task, log_value=value * _LN10)
+            return UAIAnswer(task, log_value=value * _LN10)
         if task == "MAR":
-            return Answer(task, marginals=self._marginals())
+            return UAIAnswer(task, marginals=self._marginals())
         count = self._whole(0)
         if task == "MAP":
             self._expect_length(1 + count)
-            return Answer(task, assignment={v: self._whole(1 + v) for v in range(count)})
+            return UAIAnswer(task, assignment={v: self._whole(1 + v) for v in range(count)})
         self._expect_length(1 + 2 * count)
         assignment: dict[int, int] = {}
         for place in range(1, 1 + 2 * count, 2):
@@ -184,7 +184,7 @@ class _Record:
             if variable in assignment:
                 raise self._error(place, "is a variable that has a state already")
             assignment[variable] = self._whole(place + 1)
-        return Answer(task, assignment=assignment)
+        return UAIAnswer(task, assignment=assignment)
 
     def _marginals(self) -> tuple[FloatArray, ...]:
         marginals: list[FloatArray] = []

@@ -20,12 +20,12 @@ _TABLES = ("DEFINITION", "PROBABILITY")
 
 def read_xmlbif(path: PathLike) -> Model:
     """Read an XMLBIF file, plain or compressed, with its names and labels; numbers as in :func:`read_bif`."""
-    reader = _Reader(path)
+    reader = _XmlbifReader(path)
     walk(path, load(path), reader.start, reader.end)
     return reader.model()
 
 
-class _Reader:
+class _XmlbifReader:
     """What has been read of the variable or distribution that is being read, and the network so far."""
 
     def __init__(self, path: PathLike) -> None:

@@ -21,7 +21,7 @@ KINDS = ("chance", "decision", "utility")
 
 
 @dataclass(slots=True, eq=False)
-class Node:
+class AgrumNode:
     """A node of an influence diagram.
 
     Parameters
@@ -42,7 +42,7 @@ class Node:
     numbers: Sequence[float] | FloatArray = ()
 
 
-def diagram_of(nodes: dict[str, Node], *, recall: bool = True) -> Diagram:
+def diagram_of(nodes: dict[str, AgrumNode], *, recall: bool = True) -> Diagram:
     """The diagram of named nodes; decisions in the order of the arcs."""
     variables = {name: node for name, node in nodes.items() if node.kind != "utility"}
     number = {name: v for v, name in enumerate(variables)}
@@ -86,7 +86,7 @@ def diagram_of(nodes: dict[str, Node], *, recall: bool = True) -> Diagram:
     return Diagram.of(model, utilities, decisions, recall=recall)
 
 
-def _in_order(variables: dict[str, Node], recall: bool) -> list[str]:
+def _in_order(variables: dict[str, AgrumNode], recall: bool) -> list[str]:
     """The decisions in the order of the arcs; where these leave it open and it matters, an error."""
     place = {name: at for at, name in enumerate(variables)}
     above: dict[str, set[str]] = {}
@@ -143,12 +143,12 @@ def diagram_from_pyagrum(network: Any, *, recall: bool = True) -> Diagram:
         variable = network.variable(number)
         parents = [network.variable(parent).name() for parent in sorted(network.parents(number))]
         if network.isDecisionNode(number):
-            nodes[variable.name()] = Node("decision", list(variable.labels()), parents)
+            nodes[variable.name()] = AgrumNode("decision", list(variable.labels()), parents)
             continue
         utility = network.isUtilityNode(number)
         tensor = network.utility(number) if utility else network.cpt(number)
         # The first variable of a tensor runs fastest and is the last axis of its array: the node itself.
         own = list(reversed(tensor.names))[:-1]
         kind, states = ("utility", []) if utility else ("chance", list(variable.labels()))
-        nodes[variable.name()] = Node(kind, states, own, np.asarray(tensor.toarray(), dtype=np.float64).ravel())
+        nodes[variable.name()] = AgrumNode(kind, states, own, np.asarray(tensor.toarray(), dtype=np.float64).ravel())
     return diagram_of(nodes, recall=recall)

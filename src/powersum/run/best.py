@@ -41,7 +41,7 @@ from powersum.run.best_parts import (
     without_certificate,
 )
 from powersum.run.checkpoint import written
-from powersum.run.cube import Asked, run_in
+from powersum.run.cube import CubeQuestion, run_in
 from powersum.run.cube_memory import Room
 from powersum.run.probability import log_sum_of, probability_of
 from powersum.run.solver import Run
@@ -142,7 +142,7 @@ class BestFirst:
         # Where they must be distinct, only what is proven may be taken.
         gap = question.limits.gap if distinct == 1 else 0.0
         asked = replace(question, limits=replace(question.limits, gap=gap))
-        self._known = Known(Asked(asked, room, run.schedule, run.certified))
+        self._known = Known(CubeQuestion(asked, room, run.schedule, run.certified))
         self._shared: Shared | None = None
         self._whole: Result | None = None
         self._proof_bytes = 0

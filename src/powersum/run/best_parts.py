@@ -14,7 +14,7 @@ from powersum.model.interval import SAME
 from powersum.model.result import Result
 from powersum.proof.boxes import NOTHING_PROVEN, BoxProof, proof_of
 from powersum.proof.certificate import shortfall
-from powersum.run.cube import Asked, run_in
+from powersum.run.cube import CubeQuestion, run_in
 
 if TYPE_CHECKING:
     from powersum.bounds.tree.rebuilding import Saved
@@ -84,7 +84,7 @@ class Found:
 class Known:
     """What all parts of a question begin with: the question, and the tree of a run on all of it."""
 
-    asked: Asked
+    asked: CubeQuestion
     tree: Saved | None = None
 
 

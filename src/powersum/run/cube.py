@@ -37,7 +37,7 @@ MOST_VARIABLES = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CubeQuestion:
     """What all cubes of a question have in common, and what a slice may use."""
 
     question: Question
@@ -54,7 +54,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class CubeReport:
     """What a slice of time has shown about a cube.
 
     Parameters
@@ -93,13 +93,13 @@ class Report:
 
 
 def bound_cube(
-    asked: Asked,
+    asked: CubeQuestion,
     cube: Mapping[int, int],
     log_floor: float,
     seconds: float,
     hopeless: float,
     looking: int,
-) -> Report:
+) -> CubeReport:
     """Bound a cube, with an assignment of this value known already elsewhere.
 
     Parameters
@@ -148,13 +148,13 @@ def bound_cube(
     )
 
 
-def empty_report(asked: Asked, cube: Mapping[int, int]) -> Report:
+def empty_report(asked: CubeQuestion, cube: Mapping[int, int]) -> CubeReport:
     """What there is to say of a cube of which evidence leaves nothing."""
     proof = empty_box(states_of(cube)) if asked.certificate else NOTHING_PROVEN
-    return Report(-math.inf, -math.inf, None, None, 0.0, proof=proof)
+    return CubeReport(-math.inf, -math.inf, None, None, 0.0, proof=proof)
 
 
-def run_in(asked: Asked, allowed: Allowed, seconds: float, *, schedule: Schedule, seed: int) -> Run | None:
+def run_in(asked: CubeQuestion, allowed: Allowed, seconds: float, *, schedule: Schedule, seed: int) -> Run | None:
     """A run in a box that has not begun; None where evidence leaves nothing of the box."""
     question = asked.question.within(allowed)
     if question is None:
@@ -173,7 +173,7 @@ def run_in(asked: Asked, allowed: Allowed, seconds: float, *, schedule: Schedule
     return run
 
 
-def report_of(asked: Asked, cube: Mapping[int, int], solver: Run) -> Report:
+def report_of(asked: CubeQuestion, cube: Mapping[int, int], solver: Run) -> CubeReport:
     """What a solver of a cube has found by its end, without how to go on from there."""
     result = solver.result()
     log_lower, log_upper, proof = result.log_lower, result.log_upper, NOTHING_PROVEN
@@ -184,7 +184,7 @@ def report_of(asked: Asked, cube: Mapping[int, int], solver: Run) -> Report:
             log_upper = proof.log_upper
         if asked.sums and shorter(proof.log_lower, log_lower):
             log_lower = proof.log_lower
-    return Report(
+    return CubeReport(
         log_upper,
         log_lower,
         solver.states() if log_lower > -math.inf else None,
@@ -201,11 +201,11 @@ def states_of(cube: Mapping[int, int]) -> Allowed:
     return {int(v): frozenset((int(s),)) for v, s in cube.items()}
 
 
-def branch_of(asked: Asked, cube: Mapping[int, int]) -> Report:
+def branch_of(asked: CubeQuestion, cube: Mapping[int, int]) -> CubeReport:
     """How to split a cube, and nothing else about it."""
     question = asked.question.within(states_of(cube))
     branch = None if question is None else branch_variable(question, asked.question.limits.seed)
-    return Report(math.inf, -math.inf, None, branch, None)
+    return CubeReport(math.inf, -math.inf, None, branch, None)
 
 
 def branch_variable(question: Question, seed: int) -> int | None:

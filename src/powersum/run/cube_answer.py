@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from powersum.divide.join import Joint
+from powersum.divide.join import JoinedProofs
 from powersum.model.certificate import Certificate
 from powersum.model.question import Question
 from powersum.model.result import Result
@@ -15,8 +15,8 @@ from powersum.proof.boxes import BoxProof
 from powersum.proof.certificate import certificate_of, ground_of, shortfall
 from powersum.proof.format import Proof
 from powersum.run.board import Board
-from powersum.run.cube import Asked
-from powersum.run.cube_tree import Node
+from powersum.run.cube import CubeQuestion
+from powersum.run.cube_tree import Cube
 from powersum.run.verdict import verdict
 
 
@@ -40,7 +40,7 @@ class Ending:
         Whether the time limit was reached.
     """
 
-    root: Node
+    root: Cube
     whole: Problem
     best_proof: BoxProof
     workers: int
@@ -49,7 +49,7 @@ class Ending:
     out_of_time: bool
 
 
-def answer_of(question: Question, asked: Asked, board: Board, ending: Ending) -> tuple[Result, int]:
+def answer_of(question: Question, asked: CubeQuestion, board: Board, ending: Ending) -> tuple[Result, int]:
     """The answer, as the board has it at the end; how many steps of its certificate prove the upper bound."""
     from powersum import __version__
 
@@ -95,7 +95,7 @@ def answer_of(question: Question, asked: Asked, board: Board, ending: Ending) ->
 def certificate_of_all(question: Question, board: Board, ending: Ending) -> tuple[Certificate, int]:
     """The proofs of all cubes as one, and how many steps of it prove the upper bound."""
     sums = question.query.task == "PR"
-    joint = Joint(ending.root, sums=sums)
+    joint = JoinedProofs(ending.root, sums=sums)
     n_above = len(joint.steps)
     if sums:
         log_lower = joint.lower()

@@ -7,8 +7,8 @@ import math
 from powersum.core.arrays import IntArray
 from powersum.divide.frontier import Frontier
 from powersum.run.board import Board
-from powersum.run.cube import CLOSE, Report
-from powersum.run.cube_tree import Node, split
+from powersum.run.cube import CLOSE, CubeReport
+from powersum.run.cube_tree import Cube, split
 
 HOPELESS_GAP, LEAST_HOPELESS, LEARNING = 0.5, 0.1, 1.25
 """Gap beyond which a cube is split after a while of its slice: at first, at least, and by how much cubes change it."""
@@ -39,16 +39,16 @@ class CubePolicy:
     """
 
     def __init__(self, board: Board, n_states: IntArray, *, sums: bool) -> None:
-        self.root = Node()
+        self.root = Cube()
         self.hopeless = HOPELESS_GAP
         self._board, self._n_states, self._sums = board, n_states, sums
-        self._frontier = Frontier[Node](self._weight)
+        self._frontier = Frontier[Cube](self._weight)
         self._frontier.open(self.root)
-        self._given_up: list[Node] = []
+        self._given_up: list[Cube] = []
 
-    def closed(self, node: Node) -> bool:
+    def closed(self, node: Cube) -> bool:
         """True where nothing in the cube, or in one around it, can matter any more."""
-        around: Node | None = node
+        around: Cube | None = node
         while around is not None:
             log_lower = around.log_lower if self._sums else self._board.log_lower
             if around.log_upper == -math.inf or around.log_upper <= log_lower + CLOSE:
@@ -56,22 +56,22 @@ class CubePolicy:
             around = around.around
         return False
 
-    def next(self) -> Node | None:
+    def next(self) -> Cube | None:
         """The cube that keeps the bounds apart most: that of the largest bound, or of the largest gap in a sum."""
         return self._frontier.top()
 
-    def begin(self, node: Node, now: float) -> None:
+    def begin(self, node: Cube, now: float) -> None:
         """Somebody works on a cube from this second of the run on."""
         node.asked = node.running = True
         node.since = now
         self._frontier.lend(node)
 
-    def to_part(self, now: float) -> Node | None:
+    def to_part(self, now: float) -> Cube | None:
         """A cube that is worked on and that somebody without work may split beforehand."""
         split = [node for node in self._frontier.lent if not (node.parted or node.parts or _young(node, now))]
         return max((node for node in split if not self.closed(node)), key=self._weight, default=None)
 
-    def left_of(self, node: Node, *, free: bool) -> Node:
+    def left_of(self, node: Cube, *, free: bool) -> Cube:
         """What is left of a cube once all that is closed is taken away; if ``free``, as long as nobody is at it."""
         while True:
             left = [part for part in node.parts if not self.closed(part)]
@@ -79,7 +79,7 @@ class CubePolicy:
                 return node
             node = left[0]
 
-    def take(self, node: Node, report: Report) -> None:
+    def take(self, node: Cube, report: CubeReport) -> None:
         """What becomes of a cube after a slice: closed, split, or given up until its siblings have been looked at."""
         if report.given_up and not node.parts:
             node.variable = -1 if report.branch is None else report.branch
@@ -113,7 +113,7 @@ class CubePolicy:
                 self._work_long(node)
         return stuck
 
-    def end(self, node: Node, report: Report) -> None:
+    def end(self, node: Cube, report: CubeReport) -> None:
         """Somebody has worked on a cube.
 
         Cubes that did not close although they looked like it are given up earlier, and the other way round.
@@ -131,7 +131,7 @@ class CubePolicy:
         waiting = [node for node in (*self._frontier, *self._given_up) if not (node.running or self.closed(node))]
         return sum(node.log_upper >= log_upper for node in waiting)
 
-    def _split(self, node: Node, variable: int) -> None:
+    def _split(self, node: Cube, variable: int) -> None:
         if node in self._given_up:
             self._given_up.remove(node)
         if not node.parts:
@@ -139,14 +139,14 @@ class CubePolicy:
             for part in node.parts:
                 self._frontier.open(part)
 
-    def _work_long(self, node: Node) -> None:
+    def _work_long(self, node: Cube) -> None:
         """A cube that splitting does not help."""
         if node in self._given_up:
             self._given_up.remove(node)
         node.long, node.asked = True, False
         self._frontier.open(node)
 
-    def _weight(self, node: Node) -> float:
+    def _weight(self, node: Cube) -> float:
         """The upper bound, or how far the bounds of a sum are apart; minus infinity where nothing matters any more."""
         if self.closed(node):
             return -math.inf
@@ -155,6 +155,6 @@ class CubePolicy:
         return node.log_upper + math.log(max(-math.expm1(node.log_lower - node.log_upper), 1e-300))
 
 
-def _young(node: Node, now: float) -> bool:
+def _young(node: Cube, now: float) -> bool:
     """Whether a cube is worked on, and may be given up soon."""
     return node.running and now - node.since < LOOK_SECONDS

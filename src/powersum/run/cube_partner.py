@@ -20,8 +20,8 @@ from powersum.bounds.tree.rebuilding import Saved
 from powersum.cluster.store import forget, keep, kept
 from powersum.core.arrays import IntArray
 from powersum.core.clock import working_time
-from powersum.run.cube import CLOSE, Asked, Report, empty_report, report_of, run_in, states_of
-from powersum.run.cube_tree import Node
+from powersum.run.cube import CLOSE, CubeQuestion, CubeReport, empty_report, report_of, run_in, states_of
+from powersum.run.cube_tree import Cube
 from powersum.run.solver import Run
 from powersum.run.tuning import Schedule
 
@@ -65,7 +65,7 @@ class Partner:
         What its run is known by in the process that has it.
     """
 
-    node: Node
+    node: Cube
     number: int
     waiting: int = 0
     over: bool = False
@@ -92,7 +92,7 @@ class Partners:
         self._partners: list[Partner] = []
         self._called = 0
 
-    def call(self, node: Node, left: float) -> None:
+    def call(self, node: Cube, left: float) -> None:
         """Somebody shall work on a cube, unless there are partners enough, or no time is left."""
         self._partners = [one for one in self._partners if not one.over]
         if len(self._partners) < self._most and left >= LEAST_SECONDS:
@@ -132,7 +132,7 @@ class Partners:
         seconds = min(self._turn_seconds or left, left)
         return partner.key, partner.number, partner.node.cube, log_floor, known, seconds, left, stays
 
-    def take(self, partner: Partner, turn: Turn, spent: float) -> bool:
+    def take(self, partner: Partner, turn: PartnerTurn, spent: float) -> bool:
         """A turn has ended; True where its run had all of its time, and another one is worth while."""
         partner.waiting -= 1
         partner.over |= not turn.more
@@ -140,10 +140,10 @@ class Partners:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class PartnerTurn:
     """What a turn has shown, whether the run goes on, and the tree that it leaves if it does not and had one."""
 
-    report: Report
+    report: CubeReport
     more: bool
     tree: Saved | None = None
 
@@ -167,7 +167,7 @@ def schedule_of(schedule: Schedule, left: float, *, stays: bool) -> Schedule:
 
 
 def take_turn(
-    asked: Asked,
+    asked: CubeQuestion,
     key: str,
     number: int,
     cube: Mapping[int, int],
@@ -176,7 +176,7 @@ def take_turn(
     seconds: float,
     left: float,
     stays: bool,
-) -> Turn:
+) -> PartnerTurn:
     """Go on with the run of a partner, or begin it where this process has none of that name.
 
     Parameters
@@ -207,7 +207,7 @@ def take_turn(
 
     solver: Run | str | None = kept(key, begun) if stays else begun()
     if isinstance(solver, str):
-        return Turn(Report(math.inf, -math.inf, None, None, None), more=False)
+        return PartnerTurn(CubeReport(math.inf, -math.inf, None, None, None), more=False)
     if solver is None:
         report, more = empty_report(asked, cube), False
     else:
@@ -225,4 +225,4 @@ def take_turn(
         forget(key)
         keep(key, OVER)
     # Nobody has to split the cube because of it, or to give it to somebody else.
-    return Turn(replace(report, seconds=None), more, None if solver is None else solver.tree_left)
+    return PartnerTurn(replace(report, seconds=None), more, None if solver is None else solver.tree_left)

@@ -14,7 +14,7 @@ from dataclasses import replace
 from powersum.bounds.tree.rebuilding import Saved
 from powersum.core.arrays import IntArray
 from powersum.proof.boxes import NOTHING_PROVEN, BoxProof, proof_of
-from powersum.run.cube import CLOSE, Asked, Report, report_of, run_in, states_of
+from powersum.run.cube import CLOSE, CubeQuestion, CubeReport, report_of, run_in, states_of
 from powersum.run.inheritance import Inherited
 from powersum.run.solver import Run
 from powersum.run.workers.task import Lender
@@ -41,12 +41,12 @@ class Road:
         How many stages the road has had in cubes around this one.
     """
 
-    def __init__(self, asked: Asked, cube: Mapping[int, int], solver: Run, stage: int = 0) -> None:
+    def __init__(self, asked: CubeQuestion, cube: Mapping[int, int], solver: Run, stage: int = 0) -> None:
         self._asked, self._cube, self._solver, self._stage = asked, cube, solver, stage
 
     @classmethod
     def into(
-        cls, asked: Asked, cube: Mapping[int, int], seconds: float, stage: int = 0, lender: Lender | None = None
+        cls, asked: CubeQuestion, cube: Mapping[int, int], seconds: float, stage: int = 0, lender: Lender | None = None
     ) -> Road | None:
         """The road into a cube, after so many stages elsewhere; None where evidence leaves nothing of the cube.
 
@@ -73,7 +73,7 @@ class Road:
     @classmethod
     def along(
         cls,
-        asked: Asked,
+        asked: CubeQuestion,
         cube: Mapping[int, int],
         seconds: float,
         tree: Saved,
@@ -144,7 +144,7 @@ class Road:
             return NOTHING_PROVEN
         return proof_of(*found, self._asked.question, self._solver.question, states_of(self._cube))
 
-    def end(self) -> Report:
+    def end(self) -> CubeReport:
         """End the work; what it has shown, and what of it is proven."""
         self._solver.interrupt("Others have gone on from here.")
         return report_of(self._asked, self._cube, self._solver)

@@ -15,7 +15,7 @@ from powersum.cluster.executor import HEARTBEAT, Workers
 from powersum.core.clock import working_time
 from powersum.core.interrupt import Interrupt
 from powersum.model.interval import SAME
-from powersum.run.cube import Asked
+from powersum.run.cube import CubeQuestion
 from powersum.run.probability import LEAST_SECONDS
 from powersum.run.shares import UNKNOWN, sum_bounds
 
@@ -24,7 +24,7 @@ AGAIN, ENOUGH = 2.0, 4.0
 known well enough where the run is at most so many times as long as that."""
 
 
-def bound_sum(asked: Asked, seconds: float, interrupt: Interrupt | None = None) -> tuple[float, float]:
+def bound_sum(asked: CubeQuestion, seconds: float, interrupt: Interrupt | None = None) -> tuple[float, float]:
     """What a worker does: bounds on the log of the sum of everything, after so many seconds."""
     return sum_bounds(
         asked.question,
@@ -85,7 +85,13 @@ class SumBeside:
 
 
 def awaited_sum(
-    beside: SumBeside, asked: Asked, workers: Workers, *, answer_seconds: float, seconds: float, interrupt: Interrupt
+    beside: SumBeside,
+    asked: CubeQuestion,
+    workers: Workers,
+    *,
+    answer_seconds: float,
+    seconds: float,
+    interrupt: Interrupt,
 ) -> tuple[float, float]:
     """Bounds on the sum that an answer is a share of: those of whoever has been at it, or of this process.
 

@@ -8,7 +8,7 @@ from powersum.divide.box import StatesBox
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
-class Node(StatesBox):
+class Cube(StatesBox):
     """A cube, what its own slice has shown, and the cubes it was split into.
 
     Attributes
@@ -33,10 +33,10 @@ class Node(StatesBox):
         return {variable: state for variable, (state,) in self.allowed.items()}
 
 
-def split(node: Node, variable: int, n_states: int) -> None:
+def split(node: Cube, variable: int, n_states: int) -> None:
     """Cubes for the states of a variable; until they are bounded themselves, they have the bound of the whole."""
     node.variable = variable
     for state in range(n_states):
         allowed = {**node.allowed, variable: frozenset((state,))}
-        part = Node(log_upper=node.log_upper, allowed=allowed, around=node, log_proven=node.log_proven)
+        part = Cube(log_upper=node.log_upper, allowed=allowed, around=node, log_proven=node.log_proven)
         node.parts.append(part)

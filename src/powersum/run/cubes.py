@@ -29,14 +29,14 @@ from powersum.prepare.problem import Problem
 from powersum.proof.boxes import NOTHING_PROVEN, BoxProof
 from powersum.run.board import FROM_FILE, Board, one_number
 from powersum.run.checkpoint import written
-from powersum.run.cube import Asked, Report, bound_cube, branch_of
+from powersum.run.cube import CubeQuestion, CubeReport, bound_cube, branch_of
 from powersum.run.cube_answer import Ending, answer_of, certificate_of_all
 from powersum.run.cube_frontier import CubePolicy
 from powersum.run.cube_memory import Room
-from powersum.run.cube_partner import Partner, Partners, Turn, take_turn
+from powersum.run.cube_partner import Partner, Partners, PartnerTurn, take_turn
 from powersum.run.cube_road import Road
 from powersum.run.cube_sum import SumBeside, awaited_sum, bound_sum
-from powersum.run.cube_tree import Node
+from powersum.run.cube_tree import Cube
 from powersum.run.lending import Lending, Loan
 from powersum.run.probability import probability_of, reserved, sum_seconds
 from powersum.run.solver import Run
@@ -154,10 +154,12 @@ class Conquest:
         # A cube that is as close as the whole may be is no reason to stop.
         asked = replace(question, limits=replace(question.limits, gap=0.0))
         legacy = None if solver.earlier is None else solver.earlier.inherited
-        self._asked = Asked(asked, Room.of(workers, memory, road=road), solver.schedule, solver.certified, legacy)
+        self._asked = CubeQuestion(
+            asked, Room.of(workers, memory, road=road), solver.schedule, solver.certified, legacy
+        )
         self._sum = SumBeside(wanted=not self._sums)
         self._lending = Lending(workers, idle=not road)
-        self._left_tree: tuple[float, Node, Saved] | None = None
+        self._left_tree: tuple[float, Cube, Saved] | None = None
         """The best tree that a partner has left, what it has shown of its cube, and that."""
         self._opens_until = -math.inf
         """Second of the run until which a road along such a tree has to have boxes to lend."""
@@ -224,7 +226,7 @@ class Conquest:
         notes = () if one_number(found.log_lower, found.log_upper) else (FROM_FILE,)
         if found.log_lower > -math.inf or found.log_upper < math.inf:
             log_lower = found.log_lower if complete else -math.inf
-            report = Report(
+            report = CubeReport(
                 found.log_upper, log_lower, states if complete else None, None, None, proof=found, notes=notes
             )
             self._take(self._root, report)
@@ -285,7 +287,7 @@ class Conquest:
             log_upper = max(log_upper, self._root.log_upper)
         return log_upper == -math.inf or log_upper - log_lower <= max(self._question.limits.gap, SAME)
 
-    def _follow(self, node: Node, stage: int) -> None:
+    def _follow(self, node: Cube, stage: int) -> None:
         """Work on a cube in this process from now on."""
         road = Road.into(self._asked, node.cube, max(self._left, LEAST_SECONDS), stage, self._lending)
         if road is not None:
@@ -315,7 +317,7 @@ class Conquest:
             self._leave()
             self._follow(left, road.stage)
 
-    def _keep_tree(self, node: Node, turn: Turn) -> None:
+    def _keep_tree(self, node: Cube, turn: PartnerTurn) -> None:
         """A partner's tree, for a caller that does not work itself; once all have left theirs, boxes of the best."""
         if not self._lending.idle or self._road is not None or turn.tree is None:
             return
@@ -427,7 +429,7 @@ class Conquest:
         """The best value known, for cubes of a maximum; sums have use for every term."""
         return -math.inf if self._sums else self._board.log_lower
 
-    def _slice(self, node: Node) -> float:
+    def _slice(self, node: Cube) -> float:
         """Seconds for a cube."""
         if node is self._root:
             seconds = self._first_seconds
@@ -443,7 +445,7 @@ class Conquest:
         rounds = math.ceil((1 + waiting) / self._workers.size)
         return 1.0 / (1.0 + rounds)
 
-    def _take(self, node: Node | None, report: Report) -> None:
+    def _take(self, node: Cube | None, report: CubeReport) -> None:
         """What came back from a worker."""
         wanted = report.states if not self._sums else None
         # Its rounding is counted.

@@ -12,7 +12,7 @@ from powersum.bounds.tree.rebuilding import Saved, rebuilt
 from powersum.core.arrays import IntArray
 from powersum.prepare.problem import Problem
 from powersum.run.board import Board
-from powersum.search.recall import Listed
+from powersum.search.recall import ListedContexts
 
 
 class Legacy(Protocol):
@@ -35,7 +35,7 @@ class Legacy(Protocol):
         """An assignment in the problem's variables, -1 where it says nothing; None where there is none."""
         ...
 
-    def listed(self) -> Listed | None:
+    def listed(self) -> ListedContexts | None:
         """Contexts at which a search may look first."""
         ...
 
@@ -67,7 +67,7 @@ class Inherited:
         """The assignment, as far as a problem allows it."""
         return states_within(problem, self._states)
 
-    def listed(self) -> Listed | None:
+    def listed(self) -> ListedContexts | None:
         """Nothing."""
         return None
 

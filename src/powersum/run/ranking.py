@@ -33,7 +33,7 @@ CLOSE = 1e-7
 """A bound this close above the best value known is not tightened any more."""
 
 
-class Bucket(NamedTuple):
+class RankedBucket(NamedTuple):
     """A table of one max variable, its own axis first, then those of others, by their depths."""
 
     table: FloatArray
@@ -41,13 +41,13 @@ class Bucket(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Level:
+class RankingLevel:
     """One max variable: its number and its states in the model, those among them that tables have, and its tables."""
 
     variable: int
     size: int
     states: IntArray
-    buckets: tuple[Bucket, ...]
+    buckets: tuple[RankedBucket, ...]
 
     def losses(self, path: Sequence[int]) -> FloatArray:
         """How much each state of the model lowers the bound, given the places of states of those before it."""
@@ -77,7 +77,7 @@ class Ranking:
         True where no bucket is split: bounds are then values.
     """
 
-    def __init__(self, levels: Sequence[Level], log_upper: float, *, exact: bool) -> None:
+    def __init__(self, levels: Sequence[RankingLevel], log_upper: float, *, exact: bool) -> None:
         self._levels = levels
         self.log_upper, self.exact = log_upper, exact
         self.variables = [level.variable for level in levels]
@@ -116,7 +116,9 @@ def small_ranking(elimination: SmallElimination) -> Ranking:
     """The tables of an elimination in plain NumPy."""
     log_value, buckets = elimination.max_buckets()
     sizes = elimination.tables.cardinalities
-    levels = [Level(v, sizes[v], np.arange(sizes[v]), (Bucket(table, others),)) for v, table, others in buckets]
+    levels = [
+        RankingLevel(v, sizes[v], np.arange(sizes[v]), (RankedBucket(table, others),)) for v, table, others in buckets
+    ]
     return Ranking(levels, certain(log_value, 2.0 * elimination.tables.log_error), exact=True)
 
 
@@ -125,7 +127,7 @@ def tree_ranking(question: Question, problem: Problem, trees: Sequence[tuple[Cov
     from powersum.bounds.tree.look_up import heuristic_of
 
     sizes = question.model.cardinalities.tolist()
-    levels: list[Level] = []
+    levels: list[RankingLevel] = []
     log_upper, log_error, exact = problem.log_constant, problem.log_error, True
     for tree, part in trees:
         heuristic, root = heuristic_of(tree.best_tree, part)
@@ -139,15 +141,15 @@ def tree_ranking(question: Question, problem: Problem, trees: Sequence[tuple[Cov
                 others = heuristic.others[heuristic.other_starts[b] : heuristic.other_starts[b + 1]].tolist()
                 table = heuristic.tables[heuristic.table_starts[b] : heuristic.table_starts[b + 1]]
                 shape = (cards[depth], *(cards[other] for other in others))
-                buckets.append(Bucket(table.reshape(shape), tuple(first + other for other in others)))
+                buckets.append(RankedBucket(table.reshape(shape), tuple(first + other for other in others)))
             v = int(part.variables[variable])
             low, high = part.kept_state_starts[variable : variable + 2].tolist()
-            levels.append(Level(v, sizes[v], part.kept_states[low:high], tuple(buckets)))
+            levels.append(RankingLevel(v, sizes[v], part.kept_states[low:high], tuple(buckets)))
     ranked = {level.variable for level in levels}
     starts = np.concatenate([[0], np.cumsum(question.model.cardinalities)]).tolist()
     # Simplification takes max variables out only where all their possible states are equally good.
     levels += [
-        Level(v, sizes[v], np.flatnonzero(problem.possible[starts[v] : starts[v + 1]]), ())
+        RankingLevel(v, sizes[v], np.flatnonzero(problem.possible[starts[v] : starts[v + 1]]), ())
         for v in question.query.max_variables.tolist()
         if v not in ranked and v not in question.evidence.states
     ]

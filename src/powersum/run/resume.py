@@ -27,7 +27,7 @@ from powersum.proof.boxes import NOTHING_PROVEN, BoxProof
 from powersum.proof.format import Proof, Step
 from powersum.run.board import FROM_FILE, Board, one_number
 from powersum.run.inheritance import Inherited, states_within
-from powersum.search.recall import Listed
+from powersum.search.recall import ListedContexts
 from powersum_check import check
 from powersum_check.archive import Archive
 from powersum_check.check import VERSION, question_of
@@ -109,13 +109,13 @@ class Resumed:
             for step in self._steps
         )
 
-    def listed(self) -> Listed | None:
+    def listed(self) -> ListedContexts | None:
         """The contexts of everything that the file lists: hints where a search may look first; None if it has none."""
         for number, step in enumerate(self._steps):
             if "context_variables" in step.arrays and "box" not in step.arrays:
                 names = ("context_variables", "context_counts", "context_states")
                 try:
-                    return Listed(*(self._archive.integers(f"{number}/{name}") for name in names))
+                    return ListedContexts(*(self._archive.integers(f"{number}/{name}") for name in names))
                 except CheckError:
                     return None
         return None

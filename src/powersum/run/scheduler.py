@@ -14,7 +14,7 @@ from powersum.core.clock import Clock
 from powersum.core.progress import Progress
 from powersum.run.board import Board
 from powersum.run.tuning import Schedule
-from powersum.run.workers.task import Companion, StageWorker, Tightener, Worker
+from powersum.run.workers.task import Companion, StageWorker, TighteningWorker, Worker
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Crew:
     first: Worker
     """Looks for something to begin with, after a first turn of tightening."""
 
-    tightening: Tightener
+    tightening: TighteningWorker
     companion: Companion
     spells: Sequence[Spell]
 

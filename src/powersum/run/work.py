@@ -48,12 +48,12 @@ from powersum.run.workers.conditioning import Conditioning
 from powersum.run.workers.elimination import ExactElimination
 from powersum.run.workers.first_assignment import FirstAssignment
 from powersum.run.workers.full_search import FullSearch
-from powersum.run.workers.local_search import LocalSearch
+from powersum.run.workers.local_search import LocalSearchWorker
 from powersum.run.workers.order_search import OrderSearch
 from powersum.run.workers.partial_sums import PartialSums
-from powersum.run.workers.search import Search
+from powersum.run.workers.search import SearchWorker
 from powersum.run.workers.splits import Splits
-from powersum.run.workers.task import Lender, StageWorker, Task
+from powersum.run.workers.task import Lender, StageWorker, WorkerTask
 from powersum.run.workers.tightening import Tightening
 from powersum.run.workers.variational import VariationalSums
 from powersum.search.costs import Costs
@@ -160,7 +160,9 @@ def work(
     shares = replace(shares, beside=beside)
     if components.problem.model.n_variables <= schedule.most_variables:
         shares = replace(shares, full=shares.full_search(Costs.bytes_needed(components.problem.model)))
-    task = Task(components.problem, components.order, board, clock, schedule, shares, threads, seed, resumed, lender)
+    task = WorkerTask(
+        components.problem, components.order, board, clock, schedule, shares, threads, seed, resumed, lender
+    )
     if resumed is not None and resumed.proves_more:
         resumed.verify(board, task.problem)
         yield
@@ -226,7 +228,7 @@ def exhaust_in_time(elimination: ExactElimination, clock: Clock, seconds: float)
     return True
 
 
-def look_around(task: Task, known: Distributions, seconds: float) -> Generator[None]:
+def look_around(task: WorkerTask, known: Distributions, seconds: float) -> Generator[None]:
     """Bounds on distributions from the variables around each, which need no sum."""
     clock = task.clock
     ends = clock.spent + AROUND * clock.left
@@ -267,7 +269,7 @@ def early_search(
     if board.proven:
         return None
     shares = replace(shares, full=shares.full_search(Costs.bytes_needed(rest.model)))
-    task = Task(rest, components.order, board, clock, schedule, shares, threads, seed)
+    task = WorkerTask(rest, components.order, board, clock, schedule, shares, threads, seed)
     full = FullSearch(task)
     seconds = min(schedule.early_full, schedule.early_full_share * clock.limit)
     yield from first_try(full, seconds, task)
@@ -279,7 +281,7 @@ def early_search(
 
 
 def first_try(
-    worker: StageWorker, seconds: float, task: Task, nearly_done: Callable[[], bool] = lambda: False
+    worker: StageWorker, seconds: float, task: WorkerTask, nearly_done: Callable[[], bool] = lambda: False
 ) -> Generator[None, None, bool]:
     """Easy questions are settled before the first tree is built: a worker that may do so has so many seconds.
 
@@ -317,7 +319,10 @@ def _held_by_others(outlook: Outlook) -> Outlook:
 
 
 def crew_of(
-    task: Task, full: FullSearch, conditioning: Conditioning, narrower: Callable[[IntArray], None] = lambda order: None
+    task: WorkerTask,
+    full: FullSearch,
+    conditioning: Conditioning,
+    narrower: Callable[[IntArray], None] = lambda order: None,
 ) -> Crew:
     """The workers on a task. A new one is a file in ``workers`` and a line among the spells.
 
@@ -330,14 +335,14 @@ def crew_of(
     elif is_guided(task.problem, memory=task.shares.most_wide):
         task = replace(task, shares=replace(task.shares, wide=CONFIGURATION_BYTES))
     evaluator = Evaluator(task.problem, memory=task.shares.evaluation)
-    full.local = local = LocalSearch(task, evaluator, messages)
+    full.local = local = LocalSearchWorker(task, evaluator, messages)
     if full.configuration is not None:
         local.suggest(full.configuration)
     tightening = Tightening(task, local)
     sums = PartialSums(task, tightening, local)
     along = BranchAndBound(task, evaluator, tightening, local)
     splits = Splits(task, evaluator, tightening, local)
-    search = Search(task, along, splits)
+    search = SearchWorker(task, along, splits)
     tightening.outlook = _held_by_others(along.outlook)
     # Who holds each other keeps memory until it is collected.
     tightening.boxes = proxy(splits)

@@ -27,7 +27,7 @@ AT_ONCE, SETTLED_AT_ONCE = 10000, 20
 """Contexts that are visited between two looks at the clock: of max variables, and of components."""
 
 
-class Listed(NamedTuple):
+class ListedContexts(NamedTuple):
     """Contexts as certificates have them: original variables, how many each has, and their states one after another."""
 
     variables: IntArray
@@ -47,7 +47,7 @@ class Recall:
         know there is nothing to be learned.
     """
 
-    def __init__(self, search: AndOr, problem: Problem, listed: Listed) -> None:
+    def __init__(self, search: AndOr, problem: Problem, listed: ListedContexts) -> None:
         self._search = search
         shape = search.shape
         node_of = {int(problem.variables[shape.order[p]]): node for node, p in enumerate(shape.positions.tolist())}

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from powersum.bounds.tree.look_up import Heuristic
 from powersum.core.arrays import FloatArray
 from powersum.model.rounding import UNIT
-from powersum.sums.wiring import Bucket
+from powersum.sums.wiring import SumBucket
 
 if TYPE_CHECKING:
     from powersum.sums.partial_sum import Arcs
@@ -34,7 +34,7 @@ class StateSums(NamedTuple):
     whole: tuple[float, float]
 
 
-def root_bounds(heuristic: Heuristic, buckets: Sequence[Bucket], log_upper: float, constant: float) -> FloatArray:
+def root_bounds(heuristic: Heuristic, buckets: Sequence[SumBucket], log_upper: float, constant: float) -> FloatArray:
     """The tree's bound on the component of each bucket, by depth, where the bounds of all add up to ``log_upper``."""
     root = np.arange(len(buckets))
     for depth, bucket in enumerate(buckets):
@@ -51,7 +51,7 @@ def root_bounds(heuristic: Heuristic, buckets: Sequence[Bucket], log_upper: floa
 
 
 def state_sums(
-    buckets: Sequence[Bucket],
+    buckets: Sequence[SumBucket],
     roots: Sequence[int],
     arcs: Sequence[Arcs | None],
     log_sums: dict[int, FloatArray],

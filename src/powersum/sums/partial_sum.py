@@ -29,7 +29,7 @@ from powersum.core.speed import ARC
 from powersum.model.model import Model
 from powersum.sums.by_state import StateSums, root_bounds, state_sums
 from powersum.sums.kernels import ROUND_UP, TINIEST, Numbers, Ratios, add_up, drop, extend, hand_over
-from powersum.sums.wiring import Bucket, Handover, buckets_of, key_of, ratios_of
+from powersum.sums.wiring import Handover, SumBucket, buckets_of, key_of, ratios_of
 
 LOOK_BACK = 0.1
 """The pace of a pass is that of its latest part, as large a share of it as this; before that nobody knows it."""
@@ -53,7 +53,7 @@ class Recorded(NamedTuple):
     Of a pass that dropped nothing these are the ones that it began with alone: all that is possible below them counts.
     """
 
-    buckets: list[Bucket]
+    buckets: list[SumBucket]
     keys: list[IntArray]
     log_lower: float
     log_upper: float
@@ -223,7 +223,7 @@ class PartialSum:
         if pace * (1.0 - profile[now]) > self._allowed - self._marks[now]:
             self.least_share *= HURRY
 
-    def _extend(self, bucket: Bucket) -> None:
+    def _extend(self, bucket: SumBucket) -> None:
         """Extend the contexts of one bucket, and hand them on to its children."""
         contexts = self._waiting.pop(self._depth, None)
         if contexts is None:
@@ -347,7 +347,7 @@ class PartialSum:
         return sum(float(log_sums[root][0]) for root in self._roots), log_ratio
 
 
-def _states(bucket: Bucket, states: Numbers) -> States:
+def _states(bucket: SumBucket, states: Numbers) -> States:
     """The states that arcs set a bucket's variable to, in as few bytes as they need."""
     return States(bucket.variable, bucket.cardinality, states.astype(np.min_scalar_type(bucket.cardinality - 1)))
 

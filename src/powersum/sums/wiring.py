@@ -71,7 +71,7 @@ class Handover:
 
 
 @dataclass(frozen=True, slots=True)
-class Bucket:
+class SumBucket:
     """The bucket of one variable."""
 
     variable: int
@@ -103,7 +103,7 @@ def ratios_of(heuristic: Heuristic) -> np.ndarray[tuple[int], np.dtype[np.float3
     return ratios
 
 
-def buckets_of(model: Model, heuristic: Heuristic) -> tuple[list[Bucket], float]:
+def buckets_of(model: Model, heuristic: Heuristic) -> tuple[list[SumBucket], float]:
     """The buckets, from the last eliminated variable to the first, and the log of the constant factors.
 
     Variables are numbered by their depth: 0 is the last eliminated.
@@ -139,7 +139,7 @@ def buckets_of(model: Model, heuristic: Heuristic) -> tuple[list[Bucket], float]
         reads, needed = _reads(depth, n_ratios, tables)
         at = np.searchsorted(axes, needed)
         buckets.append(
-            Bucket(
+            SumBucket(
                 int(heuristic.variables[depth]),
                 int(cards[depth]),
                 _n_words(key_axes),
@@ -230,7 +230,7 @@ def _handover(depth: int, axes: IntArray, key: Axes, child: int, child_axes: Int
     )
 
 
-def key_of(bucket: Bucket, states: IntArray) -> IntArray:
+def key_of(bucket: SumBucket, states: IntArray) -> IntArray:
     """The key of the context that an assignment of all variables gives."""
     key = np.zeros(bucket.n_words, dtype=np.int64)
     np.bitwise_or.at(key, bucket.key_axes.words, states[bucket.key_variables] << bucket.key_axes.shifts)

@@ -24,7 +24,7 @@ from powersum import Model
 from powersum.app.cli.app import run_app
 from powersum.app.explore.guard import MOST_BYTES, Threads, tell
 from powersum.app.explore.picture import MOST_STATES, Pictures
-from powersum.app.explore.runs import Runs
+from powersum.app.explore.runs import ExplorerRuns
 from tests.app.explore.conftest import TOKEN, Served, ended, serving
 from tests.browser import PATIENCE
 from tests.interop.networks import CLINIC
@@ -203,7 +203,7 @@ def test_work_that_does_not_end_is_given_up(served: Served, monkeypatch: pytest.
 
 
 def test_only_so_much_at_a_time(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(served.explorer, "runs", Runs(0))
+    monkeypatch.setattr(served.explorer, "runs", ExplorerRuns(0))
     monkeypatch.setattr(served.explorer, "_threads", Threads(1))
     assert served.ask("/api/solve", {"question": QUESTION})[0] == 503
     begun, done = threading.Event(), threading.Event()

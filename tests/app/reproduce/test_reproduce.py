@@ -16,7 +16,7 @@ from powersum.app.reproduce.claims import Claim, claims, markdown
 from powersum.app.reproduce.grid3 import measure, spanning_trees
 from powersum.app.reproduce.instances import half_of, ising_grid
 from powersum.app.reproduce.page import page
-from powersum.app.reproduce.plan import Task
+from powersum.app.reproduce.plan import FigureTask
 from powersum.core.errors import InputError
 from powersum.core.interrupt import Interrupt
 
@@ -76,7 +76,7 @@ def test_interrupted_runs_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     ran: list[str] = []
     stop = {"after": 1}
 
-    def tasks(settings: Settings, figures: tuple[str, ...]) -> list[Task]:
+    def tasks(settings: Settings, figures: tuple[str, ...]) -> list[FigureTask]:
         def run(number: int) -> dict[str, Any]:
             ran.append(str(number))
             if len(ran) > stop["after"]:
@@ -88,7 +88,7 @@ def test_interrupted_runs_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
                 owner.cause = "Ctrl-C"
             return {"title": "t", "share": 0.5, "best": {"gdd": 0.0, "gdd:paper": 0.5, "wmb:0.5": 1.0}}
 
-        return [Task("B", str(n), "t", lambda _, n=n: run(n)) for n in range(3)]  # type: ignore[misc]
+        return [FigureTask("B", str(n), "t", lambda _, n=n: run(n)) for n in range(3)]  # type: ignore[misc]
 
     monkeypatch.setattr("powersum.app.reproduce.plan.tasks", tasks)
     assert not reproduce(tmp_path, ("B",), TINY)

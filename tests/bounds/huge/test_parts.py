@@ -19,9 +19,9 @@ from hypothesis import given, settings
 import powersum as ps
 from powersum.bounds.gdd import GDD
 from powersum.bounds.huge import cut, method
-from powersum.bounds.huge.crew import Crew, crew_of
+from powersum.bounds.huge.crew import PartWorkers, crew_of
 from powersum.bounds.huge.method import PartedGDD
-from powersum.bounds.huge.part import Part, Report, load_part, sweep
+from powersum.bounds.huge.part import ModelPart, SweepReport, load_part, sweep
 from powersum.cluster.errors import ClusterError
 from powersum.core import work_time as time
 from powersum.core.arrays import FloatArray
@@ -43,7 +43,7 @@ from tests.strategies import random_model, weighted_models
 
 
 @pytest.fixture(scope="module")
-def crew() -> Iterator[Crew]:
+def crew() -> Iterator[PartWorkers]:
     """One thread of this process: every part is kept in it."""
     with crew_of(ThreadPoolExecutor(1)) as crew:
         yield crew
@@ -56,7 +56,7 @@ def in_order(tau: FloatArray) -> Any:
 
 @settings(max_examples=60, deadline=None)
 @given(weighted_models())
-def test_every_round_is_a_valid_bound(crew: Crew, case: tuple[Model, FloatArray]) -> None:
+def test_every_round_is_a_valid_bound(crew: PartWorkers, case: tuple[Model, FloatArray]) -> None:
     """On models as they are, with variables of one state, in no factor, and zeros that nobody has looked for."""
     model, weights = case
     exact = exact_value(model, weights)
@@ -75,7 +75,7 @@ def random_grid(seed: int, side: int = 8) -> tuple[Problem, Any]:
     return problem, in_order(problem.tau)
 
 
-def test_after_equal_sweeps_nearly_as_tight_as_in_one_piece(crew: Crew) -> None:
+def test_after_equal_sweeps_nearly_as_tight_as_in_one_piece(crew: PartWorkers) -> None:
     problem, order = random_grid(1, side=40)
     whole, parted = GDD(problem, order), PartedGDD(problem, order, crew=crew, parts=2)
     for _ in range(30):
@@ -89,7 +89,7 @@ def test_after_equal_sweeps_nearly_as_tight_as_in_one_piece(crew: Crew) -> None:
     parted.close()
 
 
-def test_shifts_cancel_and_weights_are_shared_out(crew: Crew) -> None:
+def test_shifts_cancel_and_weights_are_shared_out(crew: PartWorkers) -> None:
     problem, order = random_grid(2)
     parted = PartedGDD(problem, order, crew=crew, parts=4)
     ledger = parted._ledger
@@ -112,7 +112,7 @@ def test_shifts_cancel_and_weights_are_shared_out(crew: Crew) -> None:
 
 @pytest.mark.parametrize("round_lost", [1, 3])
 def test_a_part_that_starts_again_stands_where_the_ledger_says(
-    crew: Crew, round_lost: int, monkeypatch: pytest.MonkeyPatch
+    crew: PartWorkers, round_lost: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Parts forget all that came after their checkpoint, two rounds ago; what they report is still of one point."""
     monkeypatch.setattr(method, "CHECKPOINT_SECONDS", 0.0)
@@ -131,9 +131,9 @@ def test_a_part_that_starts_again_stands_where_the_ledger_says(
         forget(f"{parted._plan.run}/{number}")
     seam, reports = [parted._ledger.of_part(p) for p in range(3)], parted._ask(sweep, 0, False)
     for number in range(3):
-        part = Part(parted._plan, number)
+        part = ModelPart(parted._plan, number)
         part.apply(seam[number])
-        assert isinstance(reports[number], Report)
+        assert isinstance(reports[number], SweepReport)
         if number != 1:
             part.bound()
             assert part.report().value == pytest.approx(reports[number].value, abs=1e-9)
@@ -144,7 +144,7 @@ def test_a_part_that_starts_again_stands_where_the_ledger_says(
     parted.close()
 
 
-def test_a_part_is_read_alone(tmp_path: Path, crew: Crew) -> None:
+def test_a_part_is_read_alone(tmp_path: Path, crew: PartWorkers) -> None:
     """The factors of all parts together are those of the model, each once."""
     problem, order = random_grid(3)
     parted = PartedGDD(problem, order, crew=crew, parts=3, folder=str(tmp_path))
@@ -162,7 +162,7 @@ def test_a_part_is_read_alone(tmp_path: Path, crew: Crew) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_factors_inside_others_are_added_to_them(tmp_path: Path, crew: Crew) -> None:
+def test_factors_inside_others_are_added_to_them(tmp_path: Path, crew: PartWorkers) -> None:
     """A mapped file is cut as it is; its parts are simplified where they lie, and bound as well as one process does."""
     grid = ps.generate.grid(30, 30, seed=4)
     model = grid.model
@@ -361,7 +361,7 @@ def test_mapped_models_read_back_as_they_were(tmp_path: Path) -> None:
             ps.read(path)
 
 
-def test_no_thread_is_left(crew: Crew) -> None:
+def test_no_thread_is_left(crew: PartWorkers) -> None:
     problem, order = random_grid(4, side=4)
     # The first time the crew's own thread begins. Threads of other tests may end at any moment.
     for _ in range(2):

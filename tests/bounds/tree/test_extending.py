@@ -17,7 +17,7 @@ from powersum.bounds.buckets.wiring import lay_out
 from powersum.bounds.tree import extending
 from powersum.bounds.tree.extending import Ways, extend
 from powersum.bounds.tree.fixed_tree import FixedTree
-from powersum.bounds.tree.forest import Forest
+from powersum.bounds.tree.forest import GrowingForest
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.model.model import Model
 from powersum.prepare.problem import Problem
@@ -28,7 +28,7 @@ from tests.strategies import random_model, weighted_models
 
 
 def extended(case: Case, room: float, seed: int) -> tuple[Partition, IntArray]:
-    forest = Forest(case.parts, case.cards)
+    forest = GrowingForest(case.parts, case.cards)
     extend(forest, case.parts, case.passes, case.cards, room=room, seed=seed)
     return forest.partition(case.parts)
 
@@ -112,7 +112,7 @@ def test_what_both_should_know_is_found_and_gains() -> None:
     assert tree.log_upper > exact + 1.0
     tree._guided().guide(0.03)
     cards = problem.model.cardinalities[order]
-    forest = Forest(tree.parts, cards)
+    forest = GrowingForest(tree.parts, cards)
     extend(forest, tree.parts, tree._guided(), cards, room=1e3, seed=0)
     of_sum = [scope for scope, bucket in zip(forest.scope, forest.bucket, strict=True) if bucket == 0]
     assert len(of_sum) == 2
@@ -133,7 +133,7 @@ def test_of_too_many_edges_some_are_looked_at(
     passes = Passes(lay_out(parts, scopes, cards), problem.model, order, problem.tau)
     passes.value_and_gradient(0.3)
     monkeypatch.setattr(extending, "LOOKS", looks)
-    forest = Forest(parts, cards)
+    forest = GrowingForest(parts, cards)
     before = list(forest.scope)
     extend(forest, parts, passes, cards, room=1e9, seed=0)
     extended = sum(now != then for now, then in zip(forest.scope, before, strict=True))

@@ -14,7 +14,7 @@ from powersum.bounds.buckets.passes import Passes
 from powersum.bounds.buckets.scopes import scopes_in_order
 from powersum.bounds.buckets.wiring import lay_out
 from powersum.bounds.tree.fixed_tree import FixedTree
-from powersum.bounds.tree.forest import Forest
+from powersum.bounds.tree.forest import GrowingForest
 from powersum.bounds.tree.growth import Turns, Way, carry, grow, many_are_maximised
 from powersum.bounds.tree.merging import pairs_of
 from powersum.core.arrays import FloatArray, IntArray
@@ -68,7 +68,7 @@ class Case:
 def test_one_merge_never_loosens(weighted: tuple[Model, FloatArray], ibound: int, seed: int) -> None:
     case = Case(*weighted, ibound, seed)
     for one, two in pairs_of(case.parts.bucket):
-        forest = Forest(case.parts, case.cards)
+        forest = GrowingForest(case.parts, case.cards)
         before = sum(forest.size)
         plan = forest.plan(one, two, math.inf)
         assert plan is not None
@@ -103,7 +103,7 @@ def test_growth_never_loosens(
 @given(weighted_models(), st.integers(0, 100))
 def test_all_merges_make_it_exact(weighted: tuple[Model, FloatArray], seed: int) -> None:
     case = Case(*weighted, 0, seed)
-    forest = Forest(case.parts, case.cards)
+    forest = GrowingForest(case.parts, case.cards)
     for one, two in pairs_of(case.parts.bucket):
         plan = forest.plan(forest.find(one), forest.find(two), math.inf)
         assert plan is not None

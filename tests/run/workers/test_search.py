@@ -12,7 +12,7 @@ from powersum.core.clock import Clock
 from powersum.core.progress import Progress
 from powersum.run.board import Board
 from powersum.run.tuning import Schedule
-from powersum.run.workers.search import Search
+from powersum.run.workers.search import SearchWorker
 from tests.cases import hard_case
 from tests.run.workers.test_workers import task_of
 
@@ -43,11 +43,11 @@ class Way:
         self.under_way = False
 
 
-def search_of(along: Way, splits: Way, *, trial: float = 0.0, gap: float = 5.0) -> Search:
+def search_of(along: Way, splits: Way, *, trial: float = 0.0, gap: float = 5.0) -> SearchWorker:
     board = Board(11)
     board.log_lower, board.log_upper = 0.0, gap
     task = replace(task_of(hard_case(1).problem(), board), schedule=Schedule(search_trial=trial), clock=Clock(60.0))
-    return Search(task, cast(Any, along), cast(Any, splits))
+    return SearchWorker(task, cast(Any, along), cast(Any, splits))
 
 
 def test_boxes_are_split_where_branch_and_bound_is_hopeless() -> None:

@@ -18,21 +18,21 @@ from powersum.divide.tree_boxes import LEAST_BOXES, PASSES
 from powersum.run.board import Board
 from powersum.run.tuning import DEFAULT_SCHEDULE, Schedule
 from powersum.run.workers.splits import SPLITTING, Splits
-from powersum.run.workers.task import Task
+from powersum.run.workers.task import WorkerTask
 from tests.cases import hard_case
 from tests.run.workers.test_workers import task_of
 
 PACE = 1e-8
 
 
-def task(schedule: Schedule = DEFAULT_SCHEDULE, seconds: float = 60.0) -> Task:
+def task(schedule: Schedule = DEFAULT_SCHEDULE, seconds: float = 60.0) -> WorkerTask:
     """A task with bounds that are near each other."""
     board = Board(11)
     board.log_lower, board.log_upper = -10.0, -9.0
     return replace(task_of(hard_case(1).problem(), board), schedule=schedule, clock=Clock(seconds))
 
 
-def splits_of(of: Task, *, holds: bool = False, wide: bool = False) -> Splits:
+def splits_of(of: WorkerTask, *, holds: bool = False, wide: bool = False) -> Splits:
     return Splits(of, cast(Any, None), cast(Any, None), cast(Any, SimpleNamespace(holds=holds, wide=wide)))
 
 

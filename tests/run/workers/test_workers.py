@@ -28,9 +28,9 @@ from powersum.run.workers.components import Components
 from powersum.run.workers.conditioning import Conditioning
 from powersum.run.workers.elimination import ExactElimination
 from powersum.run.workers.full_search import FullSearch
-from powersum.run.workers.local_search import LocalSearch
+from powersum.run.workers.local_search import LocalSearchWorker
 from powersum.run.workers.partial_sums import PartialSums
-from powersum.run.workers.task import Task
+from powersum.run.workers.task import WorkerTask
 from powersum.run.workers.tightening import Tightening
 from powersum.run.workers.variational import VariationalSums
 from tests.cases import Case, hard_case
@@ -41,10 +41,10 @@ SPLIT = Schedule(ibound=1, held_table=8.0)
 """Trees that are not exact at once."""
 
 
-def task_of(problem: Problem, board: Board, *, schedule: Schedule = SPLIT, threads: int = 1) -> Task:
+def task_of(problem: Problem, board: Board, *, schedule: Schedule = SPLIT, threads: int = 1) -> WorkerTask:
     order = elimination_order(problem.model, problem.tau)
     shares = MemoryShares(2e8, threads > 1, full=1e7)
-    return Task(problem, order, board, Clock(60.0), schedule, shares, threads, 0)
+    return WorkerTask(problem, order, board, Clock(60.0), schedule, shares, threads, 0)
 
 
 class Desk:
@@ -55,7 +55,7 @@ class Desk:
         self.task = task_of(case.problem(), self.board, threads=threads)
         self.truth = exact_value(case.model, case.query.weights)
         self.evaluator = Evaluator(self.task.problem, memory=1e8)
-        self.local = LocalSearch(self.task, self.evaluator)
+        self.local = LocalSearchWorker(self.task, self.evaluator)
         self.tightening = Tightening(self.task, self.local)
         self.tightening.begin(0, math.inf)
 
@@ -111,7 +111,7 @@ def test_tightening_plans_for_its_own_share_of_a_stage(monkeypatch: pytest.Monke
     problem = case.problem()
     task = replace(task_of(problem, board), clock=Clock(math.inf, monotonic=ticks))
     monkeypatch.setattr("powersum.run.workers.tightening.time", ticks)
-    tightening = Tightening(task, LocalSearch(task, Evaluator(problem, memory=1e8)))
+    tightening = Tightening(task, LocalSearchWorker(task, Evaluator(problem, memory=1e8)))
     with task.clock.running():
         tightening.begin(0, 100.0)
         planned: list[tuple[float, float]] = []
@@ -381,7 +381,7 @@ def test_variational_sums_of_everything_give_up_where_others_are_ahead_and_nobod
     model = hard_case(3).model
     board = Board(model.n_variables)
     task = task_of(simplify(model, Query.of(model, None)), board)
-    local = LocalSearch(task, evaluator := Evaluator(task.problem, memory=1e8))
+    local = LocalSearchWorker(task, evaluator := Evaluator(task.problem, memory=1e8))
     assert not evaluator.is_max.any()
     full, sums = FullSearch(task), PartialSums(task, Tightening(task, local), local)
     sums.possible = np.zeros(task.problem.model.n_variables, dtype=np.int64)

@@ -24,7 +24,7 @@ from powersum.model.question import Question
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CommandQuestion:
     """Files and options of a question, as they were given."""
 
     model: ModelFile
@@ -58,11 +58,11 @@ class Asked:
 def asking(command: Callable[..., None]) -> Callable[..., None]:
     """A command whose parameter ``asked`` is filled from the options of a question, which stand in its place."""
     hints = get_type_hints(command, include_extras=True)
-    own = get_type_hints(Asked, include_extras=True)
+    own = get_type_hints(CommandQuestion, include_extras=True)
     parameters = []
     for name, parameter in inspect.signature(command).parameters.items():
         if name == "asked":
-            for item in fields(Asked):
+            for item in fields(CommandQuestion):
                 default = inspect.Parameter.empty if item.default is MISSING else item.default
                 kind = inspect.Parameter.KEYWORD_ONLY
                 parameters.append(inspect.Parameter(item.name, kind, default=default, annotation=own[item.name]))
@@ -71,7 +71,7 @@ def asking(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def filled(**given: Any) -> None:
-        asked = Asked(**{item.name: given.pop(item.name) for item in fields(Asked)})
+        asked = CommandQuestion(**{item.name: given.pop(item.name) for item in fields(CommandQuestion)})
         command(asked=asked, **given)
 
     # Typer reads both.

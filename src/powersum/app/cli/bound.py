@@ -9,7 +9,7 @@ import typer
 
 from powersum.api.bounding import bound
 from powersum.app.cli.answer import print_assignment, print_status, print_written, write_answer
-from powersum.app.cli.asking import Asked, asking
+from powersum.app.cli.asking import CommandQuestion, asking
 from powersum.app.cli.completion import complete_method
 from powersum.app.cli.files import (
     CertificateOutput,
@@ -45,7 +45,7 @@ from powersum.model.result import Result, Status
 @asking
 def bound_command(
     context: typer.Context,
-    asked: Asked,
+    asked: CommandQuestion,
     order: OrderFile = None,
     method: Annotated[
         str, typer.Option(help=f"How to tighten: auto, {', '.join(METHODS)}.", autocompletion=complete_method)

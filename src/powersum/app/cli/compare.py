@@ -20,7 +20,7 @@ from powersum.api.comparison import (
     parse_methods,
 )
 from powersum.app.cli.answer import print_written
-from powersum.app.cli.asking import Asked, asking
+from powersum.app.cli.asking import CommandQuestion, asking
 from powersum.app.cli.completion import complete_methods
 from powersum.app.cli.files import (
     OrderFile,
@@ -38,7 +38,7 @@ from powersum.model.limits import Limits
 
 @asking
 def compare_command(
-    asked: Asked,
+    asked: CommandQuestion,
     order: OrderFile = None,
     methods: Annotated[
         str,
@@ -77,7 +77,7 @@ def compare_command(
         print_notes(hints)
         print_question(question, sys.stdout)
     with interruptible():
-        with _progress(quiet, [c.label for c in choices], limits) as callback:
+        with _compare_progress(quiet, [c.label for c in choices], limits) as callback:
             comparison = compare(
                 question.model,
                 evidence=question.all_evidence,
@@ -132,7 +132,7 @@ def _in_words(trace: Trace) -> str:
     )
 
 
-class _progress:
+class _compare_progress:
     """A bar over methods and their limits on a terminal, nothing in a pipe: the table at the end says it all."""
 
     def __init__(self, quiet: bool, labels: list[str], limits: Limits) -> None:
@@ -140,7 +140,7 @@ class _progress:
         self._shown = not quiet and self._stream.isatty()
         self._labels, self._limits = labels, limits
 
-    def __enter__(self) -> _progress:
+    def __enter__(self) -> _compare_progress:
         if self._shown:
             from rich.console import Console
             from rich.progress import Progress

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from powersum.app.cli.asking import Asked, asking
+from powersum.app.cli.asking import CommandQuestion, asking
 from powersum.app.cli.files import limits_of, print_notes
 from powersum.app.cli.progress import announce_compilation
 from powersum.core.errors import InputError
@@ -14,7 +14,7 @@ from powersum.core.errors import InputError
 
 @asking
 def explore_command(
-    asked: Asked,
+    asked: CommandQuestion,
     time_limit: Annotated[
         float, typer.Option("--time", metavar="S", help="Seconds to look for an answer; the page can change it.")
     ] = 20.0,

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from powersum.app.cli.asking import Asked, asking
+from powersum.app.cli.asking import CommandQuestion, asking
 from powersum.app.cli.files import (
     JsonOutput,
     OrderFile,
@@ -26,7 +26,7 @@ from powersum.model.strict_json import strict_json
 
 @asking
 def info_command(
-    asked: Asked,
+    asked: CommandQuestion,
     order: OrderFile = None,
     json: JsonOutput = None,
 ) -> None:

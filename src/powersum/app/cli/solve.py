@@ -17,7 +17,7 @@ from powersum.app.cli.answer import (
     print_written,
     write_answer,
 )
-from powersum.app.cli.asking import Asked, asking
+from powersum.app.cli.asking import CommandQuestion, asking
 from powersum.app.cli.files import (
     CertificateOutput,
     JsonOutput,
@@ -50,7 +50,7 @@ from powersum.run.solver import DEFAULT_EVERY, DEFAULT_TIME, Run
 @asking
 def solve_command(
     context: typer.Context,
-    asked: Asked,
+    asked: CommandQuestion,
     time_limit: Annotated[
         float | None,
         typer.Option(

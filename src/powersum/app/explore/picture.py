@@ -29,7 +29,7 @@ LOOSE = 1.4
 """Room for boxes that stand by their distances, as a share of what they take in rows."""
 
 
-class Box(NamedTuple):
+class PictureBox(NamedTuple):
     """A variable in the picture; ``hidden`` is how many of its neighbours are not in it."""
 
     id: int
@@ -126,10 +126,12 @@ class Pictures:
         lines = min(count, MOST_STATES) + (count > MOST_STATES)
         return float(HEAD + LINE * lines + FOOT)
 
-    def _box(self, v: int, place: FloatArray, height: float, hidden: int) -> Box:
+    def _box(self, v: int, place: FloatArray, height: float, hidden: int) -> PictureBox:
         count = int(self.model.cardinalities[v])
         x, y = float(place[0]) - WIDTH / 2, float(place[1]) - height / 2
-        return Box(v, self.model.name(v), self._labels(v, MOST_STATES), count, x, y, WIDTH, float(height), hidden)
+        return PictureBox(
+            v, self.model.name(v), self._labels(v, MOST_STATES), count, x, y, WIDTH, float(height), hidden
+        )
 
 
 def _in_rows(drawing: Drawing, heights: FloatArray, widest: int) -> FloatArray:

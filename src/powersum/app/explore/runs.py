@@ -109,7 +109,7 @@ class WatchedRun:
         self._deliver("snapshot", strict(said))
 
 
-class Runs:
+class ExplorerRuns:
     """All runs of a page's server: those that work, and the results of the last ones."""
 
     def __init__(self, most: int) -> None:

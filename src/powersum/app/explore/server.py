@@ -20,7 +20,7 @@ from powersum.app.explore.beliefs import Beliefs
 from powersum.app.explore.guard import HEADERS, MOST_WORKING, Guard, Refusal, Threads, json_of, tell
 from powersum.app.explore.picture import MOST_BOXES, Pictures
 from powersum.app.explore.questions import Words, by_place, number_in, question_from, whole_in
-from powersum.app.explore.runs import Runs
+from powersum.app.explore.runs import ExplorerRuns
 from powersum.app.report.html import report_html
 from powersum.core.errors import InputError
 from powersum.model.limits import Limits
@@ -64,7 +64,7 @@ class Explorer:
         self.model, self._file, self._token, self._seconds = model, file, token, seconds
         self._names = names
         self._pictures, self._beliefs = Pictures(model), Beliefs(model)
-        self.runs, self._threads = Runs(MOST_WORKING), Threads()
+        self.runs, self._threads = ExplorerRuns(MOST_WORKING), Threads()
         folder = files("powersum.app.explore").joinpath("page")
         self._assets = {name: folder.joinpath(name).read_text(encoding="utf-8") for name in ASSETS}
         palette = files("powersum.app.report").joinpath("palette.css").read_text(encoding="utf-8")

@@ -25,7 +25,7 @@ BELIEF_MEMORY = 2e8
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class ReportPage:
     """All that the page shows; ``beliefs`` is the reason why not where there are none."""
 
     result: Result
@@ -112,7 +112,7 @@ def report_html(
     question = _question(result, model, maximize, evidence, query)
     states = {model.variable(name): str(state) for name, state in result.assignment.items()}
     states.update({v: str(model.label(v, state)) for v, state in question.evidence.states.items()})
-    report = Report(
+    report = ReportPage(
         result=result,
         question=question,
         roles=roles_of(question),

@@ -14,7 +14,7 @@ from powersum.model.interval import Interval
 from powersum.model.result import Result, Status
 
 if TYPE_CHECKING:
-    from powersum.app.report.html import Report
+    from powersum.app.report.html import ReportPage
 
 MOST_ROWS = 2000
 """Longer tables are cut; the JSON inside the page has every state."""
@@ -84,7 +84,7 @@ def number(value: float, digits: int = 6) -> str:
     return f'<data value="{value!r}">{log_text(value, digits)}</data>'
 
 
-def title(report: Report) -> str:
+def title(report: ReportPage) -> str:
     """The page's title."""
     return escape(report.title)
 
@@ -94,7 +94,7 @@ def embedded(result: Result) -> str:
     return result.to_json().replace("<", "\\u003c")
 
 
-def headline(report: Report) -> str:
+def headline(report: ReportPage) -> str:
     """The answer in the largest type, what was observed beside it; then how sure it is, and its log."""
     result = report.result
     query = report.question.query
@@ -139,7 +139,7 @@ def _value(result: Result) -> str:
     return f'<span id="lower">{number(lower, 10)}</span> ≤ log value ≤ <span id="upper">{number(upper, 10)}</span>'
 
 
-def _states(report: Report) -> str:
+def _states(report: ReportPage) -> str:
     """The first states of the answer and how probable they are together; nothing where nothing was maximised."""
     names = [
         (name, state)
@@ -159,7 +159,7 @@ def _states(report: Report) -> str:
     return f'<div class="answer"><ul class="largest">{shown}{more}</ul>{share}</div>'
 
 
-def _observed(report: Report) -> str:
+def _observed(report: ReportPage) -> str:
     """What is known, beside the answer."""
     known = [v for v, role in enumerate(report.roles) if role == "evidence"]
     if not known:
@@ -170,13 +170,13 @@ def _observed(report: Report) -> str:
     return f'<div class="observed"><h2>Observed</h2><ul>{items}{rest}</ul></div>'
 
 
-def bounds(report: Report) -> str:
+def bounds(report: ReportPage) -> str:
     """The chart of both bounds over time; nothing where they met at once, for then there is nothing to see."""
     sides = {(snapshot.log_lower, snapshot.log_upper) for snapshot in report.result.history}
     return CHART if len(sides) > 1 else ""
 
 
-def answer(report: Report) -> str:
+def answer(report: ReportPage) -> str:
     """States of the maximised variables, and how probable each is by itself."""
     names = list(report.result.assignment.items())
     if not names:
@@ -199,7 +199,7 @@ def answer(report: Report) -> str:
     return _table("answer", heads, rows, len(names)) + _best(report.result)
 
 
-def _why_no_states(report: Report) -> str:
+def _why_no_states(report: ReportPage) -> str:
     if report.result.status is Status.INFEASIBLE:
         return "There is none: the zeros of the model and what is observed together exclude every state."
     if not report.question.query.answered:
@@ -228,13 +228,13 @@ def _best(result: Result) -> str:
     return f'<h3>The {len(rows)} best</h3><ol class="best">{"".join(rows)}</ol><p class="help">{after}</p>'
 
 
-def legend(report: Report) -> str:
+def legend(report: ReportPage) -> str:
     """What the shapes of the graph mean, as far as they occur."""
     keys = [f'<span class="key {role}"></span> {WORDS[role]}' for role in WORDS if role in report.roles]
     return f'<p class="legend">{" ".join(keys)}</p>'
 
 
-def graph(report: Report) -> str:
+def graph(report: ReportPage) -> str:
     """The graph with the answer on it."""
     if not report.model.n_variables:
         return "<p>The model has no variables.</p>"
@@ -245,7 +245,7 @@ def graph(report: Report) -> str:
     return cut + graph_svg(report.model, report.roles, report.states)
 
 
-def below(report: Report) -> tuple[str, str]:
+def below(report: ReportPage) -> tuple[str, str]:
     """What stands below the costs and below the graph, so that both columns are about as long."""
     inside = beliefs(report)
     first = (
@@ -259,7 +259,7 @@ def below(report: Report) -> tuple[str, str]:
     return (second, first) if "<table" in inside or bounds(report) else ("", first + second)
 
 
-def beliefs(report: Report) -> str:
+def beliefs(report: ReportPage) -> str:
     """The distribution of each variable given the evidence."""
     if isinstance(report.beliefs, str):
         return f"<p>{escape(report.beliefs)}</p>"
@@ -287,7 +287,7 @@ def _known(own: Distribution) -> bool:
     return any(own.at(state).lower > 0.0 or own.at(state).upper < 1.0 for state in range(len(own)))
 
 
-def cost(report: Report) -> str:
+def cost(report: ReportPage) -> str:
     """Sizes of the run, and what an exact answer would take; all of it is in the result."""
     sizes = report.result.sizes
     rows = [
@@ -304,7 +304,7 @@ def cost(report: Report) -> str:
     )
 
 
-def making(report: Report) -> str:
+def making(report: ReportPage) -> str:
     """The command, the method with its options, and the version."""
     result = report.result
     options = "".join(

@@ -46,13 +46,13 @@ def reproduce(
             raise InputError(f"there is no figure {figure!r}: there is {', '.join(FIGURES)}")
     from powersum.app.reproduce.instances import check_folder
     from powersum.app.reproduce.plan import tasks
-    from powersum.app.reproduce.store import Store
+    from powersum.app.reproduce.store import FigureStore
     from powersum.app.reproduce.write import write_all
     from powersum.core.interrupt import interruptible
 
     settings = settings or Settings()
     check_folder(settings.data)
-    store = Store(Path(out) / "data", settings.fingerprint())
+    store = FigureStore(Path(out) / "data", settings.fingerprint())
     wanted = tuple(f for f in FIGURES if f in figures)
     with interruptible() as interrupt:
         todo = tasks(settings, wanted)

@@ -28,7 +28,7 @@ FAMILIES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class PaperQuestion:
     """A model and what is maximised."""
 
     key: str
@@ -43,24 +43,24 @@ def check_folder(data: Path | None) -> None:
         raise InputError(f"{data}: no instances are there: pedigree/pedigree1.uai is missing")
 
 
-def diagnostic(data: Path | None, seed: int) -> list[Question]:
+def diagnostic(data: Path | None, seed: int) -> list[PaperQuestion]:
     """Figure 2: two generated networks of the paper's sizes, and real diagnostic models beside them."""
     questions = []
     for variables, states in ((203, 7), (359, 6)):
         model, query = diagnosis(variables, states=states, seed=seed)
         title = f"generated diagnosis, {variables} variables, ≤ {states} states"
-        questions.append(Question(f"diagnosis{variables}", title, model, query))
+        questions.append(PaperQuestion(f"diagnosis{variables}", title, model, query))
     if data is not None:
         from powersum import formats
 
         model = formats.read(data / "bayes" / "cpcs360.uai")
         query = half_of(model, seed)
-        questions.append(Question("cpcs360", f"cpcs360, {model.n_variables} variables", model, query))
+        questions.append(PaperQuestion("cpcs360", f"cpcs360, {model.n_variables} variables", model, query))
         questions += [_read(data / "promedas", name, "I1") for name in ("or_chain_10.fg", "or_chain_111.fg")]
     return questions
 
 
-def pedigrees(data: Path | None, numbers: tuple[int, ...], seed: int) -> list[Question]:
+def pedigrees(data: Path | None, numbers: tuple[int, ...], seed: int) -> list[PaperQuestion]:
     """Figure 3 and supplement C."""
     if data is not None:
         return [_read(data / "pedigree", f"pedigree{n}", "I1") for n in numbers]
@@ -69,7 +69,7 @@ def pedigrees(data: Path | None, numbers: tuple[int, ...], seed: int) -> list[Qu
         people, loci = FAMILIES[n]
         model, query = pedigree(people, loci, alleles=5, seed=seed + n)
         title = f"generated family of {people}, {loci} loci, {model.n_variables} variables"
-        questions.append(Question(f"family{n}", title, model, query))
+        questions.append(PaperQuestion(f"family{n}", title, model, query))
     return questions
 
 
@@ -96,9 +96,11 @@ def ising_grid(side: int, variance: float, seed: int) -> Model:
     return Model.from_factors([2] * cells.size, [*fields, *couplings], log=True)
 
 
-def _read(folder: Path, name: str, query: str) -> Question:
+def _read(folder: Path, name: str, query: str) -> PaperQuestion:
     from powersum import formats
 
     model = formats.read(folder / f"{name}.uai")
     chosen = list(formats.read_query(folder / f"{name}.Q0.5.{query}.map", model))
-    return Question(name, f"{name.removesuffix('.fg')}, {model.n_variables} variables", model, [int(v) for v in chosen])
+    return PaperQuestion(
+        name, f"{name.removesuffix('.fg')}, {model.n_variables} variables", model, [int(v) for v in chosen]
+    )

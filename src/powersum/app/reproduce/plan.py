@@ -12,7 +12,7 @@ from powersum.app.reproduce import grid3
 from powersum.app.reproduce.instances import (
     FIGURE_3,
     SUPPLEMENT_C,
-    Question,
+    PaperQuestion,
     diagnostic,
     half_of,
     ising_grid,
@@ -59,7 +59,7 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class FigureTask:
     """One measurement: its figure, its name, and the function that makes it."""
 
     figure: str
@@ -68,12 +68,12 @@ class Task:
     run: Callable[[PointCallback | None], dict[str, Any]]
 
 
-def tasks(settings: Settings, figures: tuple[str, ...]) -> list[Task]:
+def tasks(settings: Settings, figures: tuple[str, ...]) -> list[FigureTask]:
     """All tasks of the figures, in order."""
-    found: list[Task] = []
+    found: list[FigureTask] = []
     data, seed, most = settings.data, settings.seed, settings.instances
     if "1" in figures:
-        found.append(Task("1", "grid3x3", "3×3 grid", lambda _: grid3.measure(sweeps=settings.descent_sweeps)))
+        found.append(FigureTask("1", "grid3x3", "3×3 grid", lambda _: grid3.measure(sweeps=settings.descent_sweeps)))
     if "2" in figures:
         found += [_curves("2", q, settings) for q in diagnostic(data, seed)[:most]]
     if "3" in figures:
@@ -88,7 +88,7 @@ def tasks(settings: Settings, figures: tuple[str, ...]) -> list[Task]:
     return found
 
 
-def _curves(figure: str, question: Question, settings: Settings) -> Task:
+def _curves(figure: str, question: PaperQuestion, settings: Settings) -> FigureTask:
     """The curves of one instance, and long runs of what keeps descending."""
     wmb = [f"wmb:{d:g}" for d in settings.dampings]
     methods = ["gdd", "gdd:paper", *wmb, "wmb:0.5", "lbfgs", "mbe", "reorder", "mas", "tree:1"]
@@ -112,10 +112,10 @@ def _curves(figure: str, question: Question, settings: Settings) -> Task:
             "long": [trace_record(t) for t in long.traces],
         }
 
-    return Task(figure, question.key, question.title, run)
+    return FigureTask(figure, question.key, question.title, run)
 
 
-def _ising(number: int, settings: Settings) -> Task:
+def _ising(number: int, settings: Settings) -> FigureTask:
     """Supplement A: the sum and a marginal MAP query on one grid, with exact values."""
 
     def run(callback: PointCallback | None) -> dict[str, Any]:
@@ -134,10 +134,10 @@ def _ising(number: int, settings: Settings) -> Task:
             record[f"exact_{kind}"] = exact_value(model, Query.of(model, query))
         return record
 
-    return Task("A", f"ising{number}", f"Ising grid {number + 1} of {settings.grids}", run)
+    return FigureTask("A", f"ising{number}", f"Ising grid {number + 1} of {settings.grids}", run)
 
 
-def _share(question: Question, share: float, settings: Settings) -> Task:
+def _share(question: PaperQuestion, share: float, settings: Settings) -> FigureTask:
     """Supplement B: best bounds within the sweeps for one share of max variables."""
 
     def run(callback: PointCallback | None) -> dict[str, Any]:
@@ -152,7 +152,7 @@ def _share(question: Question, share: float, settings: Settings) -> Task:
         )
         return {"title": question.title, "share": share, "best": {t.label: t.best for t in found.traces}}
 
-    return Task("B", f"{question.key}-{round(100 * share)}", f"{question.title}, {share:.0%} max", run)
+    return FigureTask("B", f"{question.key}-{round(100 * share)}", f"{question.title}, {share:.0%} max", run)
 
 
 def exact_value(model: Model, query: Query) -> float:

@@ -12,7 +12,7 @@ from powersum.core.files import saving
 from powersum.model.strict_json import strict_json
 
 
-class Store:
+class FigureStore:
     """A folder of records, each stamped with the settings it was made with."""
 
     def __init__(self, folder: Path, fingerprint: dict[str, Any]) -> None:

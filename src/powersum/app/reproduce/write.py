@@ -13,15 +13,15 @@ from powersum.app.report.compare import save_figure
 from powersum.app.reproduce.claims import Records, claims, markdown
 from powersum.app.reproduce.draw import distances, draw_beyond, draw_curves, draw_grid, draw_ising, draw_shares
 from powersum.app.reproduce.page import file_stem, page
-from powersum.app.reproduce.plan import Settings, Task
-from powersum.app.reproduce.store import Store, trace_of
+from powersum.app.reproduce.plan import FigureTask, Settings
+from powersum.app.reproduce.store import FigureStore, trace_of
 from powersum.core.files import saving
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def write_all(out: Path, done: Sequence[Task], store: Store, settings: Settings) -> None:
+def write_all(out: Path, done: Sequence[FigureTask], store: FigureStore, settings: Settings) -> None:
     """Write everything that the stored records of these tasks make."""
     records: Records = {}
     for task in done:

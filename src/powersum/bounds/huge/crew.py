@@ -13,7 +13,7 @@ LOOK = 0.02
 """Seconds to wait for one of several pools before the next is looked at."""
 
 
-class Crew:
+class PartWorkers:
     """Workers for parts.
 
     Parameters
@@ -50,7 +50,7 @@ class Crew:
 
 
 @contextmanager
-def crew_of(executor: ExecutorLike) -> Iterator[Crew]:
+def crew_of(executor: ExecutorLike) -> Iterator[PartWorkers]:
     """A crew for the length of a block.
 
     A number of processes is that many pools of one, so that a part stays with its process. Of Dask's workers one is
@@ -64,11 +64,11 @@ def crew_of(executor: ExecutorLike) -> Iterator[Crew]:
     with ExitStack() as stack:
         if isinstance(executor, int):
             pools = [stack.enter_context(workers_of(1)) for _ in range(int(executor))]
-            yield Crew(pools, [], len(pools))
+            yield PartWorkers(pools, [], len(pools))
             return
         workers = stack.enter_context(workers_of(executor))
         places: list[Any] = []
         if workers.client is not None:
             about: Any = workers.client.scheduler_info(n_workers=-1)
             places = sorted(about["workers"])
-        yield Crew([workers], places, len(places) or workers.size)
+        yield PartWorkers([workers], places, len(places) or workers.size)

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from powersum.bounds.gdd import DIRECTIONS, STARTS
-from powersum.bounds.huge.crew import Crew, crew_of
+from powersum.bounds.huge.crew import PartWorkers, crew_of
 from powersum.bounds.huge.cut import cut_factors
-from powersum.bounds.huge.part import Plan, decode, end, sweep
+from powersum.bounds.huge.part import PartPlan, decode, end, sweep
 from powersum.bounds.huge.seam import Ledger, total_of
 from powersum.cluster.errors import ClusterError
 from powersum.cluster.executor import ExecutorLike
@@ -67,7 +67,7 @@ class PartedGDD:
         problem: Problem,
         order: IntArray,
         *,
-        crew: Crew,
+        crew: PartWorkers,
         parts: int | None = None,
         folder: str | None = None,
         model_file: str | None = None,
@@ -89,7 +89,7 @@ class PartedGDD:
                 with open(model_file, "wb") as file:
                     write_arrays(model, file)
             run = secrets.token_hex(8)
-            self._plan = Plan(run, str(self._folder), model_file, start, direction, inner_steps)
+            self._plan = PartPlan(run, str(self._folder), model_file, start, direction, inner_steps)
             np.save(self._folder / "tau.npy", tau)
             np.save(self._folder / "position.npy", positions_of(order))
             self._ledger = self._cut(seed)

@@ -28,7 +28,7 @@ from powersum.prepare.simplify.absorption import absorb
 from powersum.prepare.simplify.tables import Tables
 
 
-class Plan(NamedTuple):
+class PartPlan(NamedTuple):
     """What all workers of a run know: where its files are, and how its parts begin."""
 
     run: str  # a name of its own among all runs
@@ -46,7 +46,7 @@ class Seam(NamedTuple):
     weights: FloatArray  # the part's share of each variable's weight
 
 
-class Report(NamedTuple):
+class SweepReport(NamedTuple):
     """A part after its sweeps, all of it at one point."""
 
     value: float  # the sum of its regions
@@ -66,7 +66,7 @@ class Loaded(NamedTuple):
     log_error: float  # what rounding may have taken from factors that were added up
 
 
-def load_part(plan: Plan, number: int) -> Loaded:
+def load_part(plan: PartPlan, number: int) -> Loaded:
     """The factors of one part; reads nothing but these."""
     whole = map_arrays(plan.model)[1]
     factors = np.load(Path(plan.folder) / f"factors-{number}.npy")
@@ -110,7 +110,7 @@ def _places(starts: IntArray, lengths: IntArray) -> IntArray:
     return np.arange(int(ends[-1])) + np.repeat(np.asarray(starts) - ends[:-1], lengths)
 
 
-class Part(GDD):
+class ModelPart(GDD):
     """The decomposed bound of one part.
 
     Parameters
@@ -119,7 +119,7 @@ class Part(GDD):
         The run, and which part of it.
     """
 
-    def __init__(self, plan: Plan, number: int) -> None:
+    def __init__(self, plan: PartPlan, number: int) -> None:
         folder = Path(plan.folder)
         model, self.variables, constants, log_error = load_part(plan, number)
         self._constant = float(constants.sum())
@@ -186,13 +186,13 @@ class Part(GDD):
             tau[self._seam] = seam.weights
         evaluate_regions(self._wiring.regions, self._wiring.shapes, state, self._workspaces[0])
 
-    def report(self) -> Report:
+    def report(self) -> SweepReport:
         """Value and seam at the present point."""
         state = self._state
         error = self._error(self._sweeps % REBUILD_EVERY)
         tables, weights = state.tables[self._entries], state.weights[self._axes]
         value = float(state.log_values.sum()) + self._constant
-        return Report(value, error, tables, weights, self._sweeps, float(most_bytes_held()))
+        return SweepReport(value, error, tables, weights, self._sweeps, float(most_bytes_held()))
 
     def save(self) -> None:
         """Keep the point for whoever takes this part over."""
@@ -214,13 +214,13 @@ class Part(GDD):
         self._rebuilt()
 
 
-def _part(plan: Plan, number: int) -> Part:
+def _part(plan: PartPlan, number: int) -> ModelPart:
     """The part as this process keeps it from task to task; where it does not, made from the last checkpoint."""
-    part: Part = kept(f"{plan.run}/{number}", lambda: Part(plan, number))
+    part: ModelPart = kept(f"{plan.run}/{number}", lambda: ModelPart(plan, number))
     return part
 
 
-def sweep(plan: Plan, number: int, seam: Seam, sweeps: int, save: bool) -> Report:
+def sweep(plan: PartPlan, number: int, seam: Seam, sweeps: int, save: bool) -> SweepReport:
     """On a worker: take over the seam, sweep the part so often, and report. Doing it twice does no harm."""
     part = _part(plan, number)
     part.apply(seam)
@@ -231,7 +231,7 @@ def sweep(plan: Plan, number: int, seam: Seam, sweeps: int, save: bool) -> Repor
     return part.report()
 
 
-def decode(plan: Plan, number: int) -> tuple[IntArray, FloatArray, IntArray]:
+def decode(plan: PartPlan, number: int) -> tuple[IntArray, FloatArray, IntArray]:
     """On a worker: its max variables as the whole numbers them, their states' scores, and where each one's start."""
     part = _part(plan, number)
     scores, cards = part.scores(), part._problem.model.cardinalities
@@ -241,6 +241,6 @@ def decode(plan: Plan, number: int) -> tuple[IntArray, FloatArray, IntArray]:
     return part.variables[chosen], scores[places], starts_of(cards[chosen])
 
 
-def end(plan: Plan, number: int) -> None:
+def end(plan: PartPlan, number: int) -> None:
     """On a worker: let go of the part."""
     forget(f"{plan.run}/{number}")

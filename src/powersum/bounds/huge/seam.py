@@ -13,7 +13,7 @@ import numpy as np
 
 from powersum.bounds.gdd.method import GDD
 from powersum.bounds.gdd.regions import junction_graph
-from powersum.bounds.huge.part import Report, Seam
+from powersum.bounds.huge.part import Seam, SweepReport
 from powersum.core.arrays import FloatArray, IntArray, starts_of
 from powersum.model.model import Model
 from powersum.model.rounding import UNIT
@@ -82,7 +82,7 @@ class Ledger:
         """What a part has, in full."""
         return Seam(self.shifts[self._entries[number]], self.weights[self._axes[number]])
 
-    def exchange(self, reports: Sequence[Report]) -> None:
+    def exchange(self, reports: Sequence[SweepReport]) -> None:
         """Bring the parts' separators of every variable together by one step of block descent.
 
         The reports must all be of this ledger.
@@ -122,7 +122,7 @@ class Ledger:
         return float(missing + (short * np.log(self._cardinalities)).sum()) * (1.0 + 1e-9)
 
 
-def total_of(reports: Sequence[Report], ledger: Ledger) -> tuple[float, float]:
+def total_of(reports: Sequence[SweepReport], ledger: Ledger) -> tuple[float, float]:
     """The sum of the parts' values, and how far the bound may be above it: the rounding of all, and of adding up."""
     value = math.fsum(report.value for report in reports)
     error = math.fsum(report.error for report in reports) + ledger.log_deficit()

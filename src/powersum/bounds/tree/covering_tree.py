@@ -7,11 +7,11 @@ import math
 import numpy as np
 
 from powersum.bounds.tree.building import Builder
-from powersum.bounds.tree.draws import Steps, draw, draw_seconds, steps_of
+from powersum.bounds.tree.draws import DrawSteps, draw, draw_seconds, steps_of
 from powersum.bounds.tree.fixed_tree import FixedTree
 from powersum.bounds.tree.growth import many_are_maximised
 from powersum.bounds.tree.orders import Orders
-from powersum.bounds.tree.phases import OwnTime, Phase, Turn
+from powersum.bounds.tree.phases import OwnTime, Phase, PhaseTurn
 from powersum.bounds.tree.race import Outlook, Race, racers_of
 from powersum.core import work_time as time
 from powersum.core.arrays import FloatArray, IntArray
@@ -170,10 +170,10 @@ class CoveringTree:
         """True once the tree is as large as it may become, and has had its turn."""
         self._borrowed = rival
         """Whoever has made the rival may still prove a bound by it: it is not moved."""
-        self._steps: Steps | None = None
+        self._steps: DrawSteps | None = None
         """How assignments are drawn along the order of the best tree."""
         self._haste = HASTE_OF_SUMS if (problem.tau > 0.0).all() else 1.0
-        self._turn = Turn()
+        self._turn = PhaseTurn()
         self._trial_seconds: float | None = None
         """Seconds for each order tried; None before the trial has begun, infinity where rounds alone count."""
         self._trial_entries = TRIAL_ENTRIES
@@ -244,7 +244,7 @@ class CoveringTree:
     def grow_on(self) -> None:
         """Grow again where ``most_entries`` had ended it and is larger now."""
         if self._full and self._most_growth(self._tree) >= LEAST_GROWTH:
-            self._full, self._phase, self._turn = False, Phase.GROWTH, Turn(rounds_left=0)
+            self._full, self._phase, self._turn = False, Phase.GROWTH, PhaseTurn(rounds_left=0)
 
     def _makes_room(self, deadline: float) -> bool:
         """True when the present tree should make room for another one."""
@@ -278,12 +278,12 @@ class CoveringTree:
     def _plan_screening(self) -> None:
         """Let its turn end after equally many passes for all orders, by the pace that the tree itself shows."""
         seconds = SCREENING_PASSES / self._haste * pace_of(self._tree) * self._tree.layout.n_entries
-        self._turn = Turn(self._turn_began + seconds)
+        self._turn = PhaseTurn(self._turn_began + seconds)
 
-    def _trial_turn(self, times: float = 1.0) -> Turn:
+    def _trial_turn(self, times: float = 1.0) -> PhaseTurn:
         """The turn of a tree on trial, beginning now."""
         seconds = math.inf if self._trial_seconds is None else self._trial_seconds
-        return Turn(self._time.now + times * seconds, int(TRIAL_ROUNDS / self._haste))
+        return PhaseTurn(self._time.now + times * seconds, int(TRIAL_ROUNDS / self._haste))
 
     def _next_tree(self, deadline: float) -> None:
         """A tree with another order or, when all were tried, a larger one with the best."""
@@ -349,7 +349,7 @@ class CoveringTree:
 
     def _go_on_racing(self) -> None:
         """The next tree is made or grows, or the one that is left goes on alone."""
-        self._turn = Turn(rounds_left=GROWN_ROUNDS)
+        self._turn = PhaseTurn(rounds_left=GROWN_ROUNDS)
         while self._entrants:
             self._order = self._entrants.pop(0)
             known = [tree for tree in self._screened if tree.order is self._order]
@@ -367,7 +367,7 @@ class CoveringTree:
             self._race.arrive(tree)
         self._tree, *self._finalists = self._race.left
         self._race, self._order, self._phase = Race(), self._tree.order, Phase.GROWTH
-        self._turn = Turn(rounds_left=0)
+        self._turn = PhaseTurn(rounds_left=0)
 
     def _go_on_with_finalist(self) -> bool:
         """Let the next of those that the race has left grow, if it may; else go on with the best of all."""
@@ -375,7 +375,7 @@ class CoveringTree:
             self._tree.rest()
             self._grown.append(self._tree)
             self._tree, self._full = self._finalists.pop(0), False
-            self._order, self._turn = self._tree.order, Turn(rounds_left=0)
+            self._order, self._turn = self._tree.order, PhaseTurn(rounds_left=0)
             return True
         self._finalists = []
         best = min([*self._grown, self._tree], key=lambda tree: tree.log_upper)
@@ -487,7 +487,7 @@ class CoveringTree:
     def _grow(self, deadline: float) -> bool:
         """Go on with a larger tree, as far as memory and the time left allow; False where it would gain nothing."""
         tree, left = self._tree, deadline - time.monotonic()
-        self._orders_left, self._turn = 0, Turn()
+        self._orders_left, self._turn = 0, PhaseTurn()
         # The order given is mostly the narrowest, for many were tried for it.
         affordable = 0.5 * left / (EXACT_SLOWNESS * pace_of(tree))
         exact = self._builder.exact(self._order, affordable) or self._builder.exact(self._given, affordable)
@@ -526,5 +526,5 @@ class CoveringTree:
         if larger is None:
             return False
         self._tree = larger
-        self._turn = Turn(rounds_left=int(GROWN_ROUNDS / self._haste))
+        self._turn = PhaseTurn(rounds_left=int(GROWN_ROUNDS / self._haste))
         return True

@@ -32,7 +32,7 @@ IMPOSSIBLE = 1e6
 """What costs more than this has a zero in it."""
 
 
-class Steps(NamedTuple):
+class DrawSteps(NamedTuple):
     """In which order max variables are set along an elimination order, and which of them matter how long."""
 
     order: IntArray
@@ -48,7 +48,7 @@ class Steps(NamedTuple):
     """A random word for each state of each step: partial assignments with equal futures have equal keys."""
 
 
-def steps_of(problem: Problem, order: IntArray) -> Steps:
+def steps_of(problem: Problem, order: IntArray) -> DrawSteps:
     """The steps along an order of all variables, max variables last."""
     model = problem.model
     position = positions_of(order)
@@ -60,7 +60,7 @@ def steps_of(problem: Problem, order: IntArray) -> Steps:
     cardinalities = model.cardinalities[order[positions]]
     limits = np.iinfo(np.int64)
     keys = np.random.default_rng(0).integers(limits.min, limits.max, int(cardinalities.sum()), dtype=np.int64)
-    return Steps(
+    return DrawSteps(
         order,
         positions,
         step_of,
@@ -126,7 +126,7 @@ def draw_seconds(passes: Passes, problem: Problem, order: IntArray) -> float:
     return DRAWING * WIDTH * float(looks.sum())
 
 
-def draw(passes: Passes, problem: Problem, steps: Steps, *, noise: float, seed: int) -> IntArray | None:
+def draw(passes: Passes, problem: Problem, steps: DrawSteps, *, noise: float, seed: int) -> IntArray | None:
     """States of max variables, -1 for all others; None where everything that was followed met a zero.
 
     Messages of a forward pass must be there; ``noise`` is its scale in natural logs.
@@ -194,7 +194,7 @@ def _insert(
 
 @compiled
 def _draw(
-    steps: Steps,
+    steps: DrawSteps,
     wiring: TreeWiring,
     nodes: IntArray,
     scope_starts: IntArray,

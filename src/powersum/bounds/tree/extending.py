@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from powersum.bounds.buckets.partition import Partition
 from powersum.bounds.buckets.sweeps import Sweeps
-from powersum.bounds.tree.forest import Forest
+from powersum.bounds.tree.forest import GrowingForest
 from powersum.core.arrays import BoolArray, FloatArray, IntArray
 from powersum.core.jit import compiled, inner
 from powersum.core.random import following, seeded, share_of_one
@@ -47,7 +47,7 @@ States = npt.NDArray[np.int32]
 
 
 def extend(
-    forest: Forest, parts: Partition, passes: Sweeps, cardinalities: IntArray, *, room: float, seed: int
+    forest: GrowingForest, parts: Partition, passes: Sweeps, cardinalities: IntArray, *, room: float, seed: int
 ) -> None:
     """Extend where the disagreement is largest for each entry added, as long as there is room for more entries.
 

@@ -13,7 +13,7 @@ from powersum.core.arrays import IntArray, starts_of
 from powersum.prepare.ordering.bounded import members
 
 
-class Plan(NamedTuple):
+class MergePlan(NamedTuple):
     """A merge with all that it entails."""
 
     members: list[tuple[int, int]]
@@ -26,7 +26,7 @@ class Plan(NamedTuple):
     """Entries that this adds to the tree."""
 
 
-class Forest:
+class GrowingForest:
     """Mini-buckets while they are merged and extended; scopes are sets of positions as bits of an integer."""
 
     def __init__(self, parts: Partition, cardinalities: IntArray) -> None:
@@ -53,7 +53,7 @@ class Forest:
         """The node that receives a node's message now."""
         return self.find(self.parent[node])
 
-    def plan(self, one: int, two: int, most: float) -> Plan | None:
+    def plan(self, one: int, two: int, most: float) -> MergePlan | None:
         """What merging two nodes of one variable takes; None if it adds more entries than ``most``."""
         members: list[tuple[int, int]] = []
         scopes: list[int] = []
@@ -77,9 +77,9 @@ class Forest:
             members.append((node, other))
             scopes.append(scope)
             carried = scope & ~(1 << self.bucket[node])
-        return Plan(members, scopes, max(one, two), added)
+        return MergePlan(members, scopes, max(one, two), added)
 
-    def apply(self, plan: Plan) -> None:
+    def apply(self, plan: MergePlan) -> None:
         """Carry out a plan."""
         for (node, other), scope in zip(plan.members, plan.scopes, strict=True):
             self.size[node] = self._grown(node, scope)

@@ -18,7 +18,7 @@ from powersum.bounds.buckets.partition import Partition
 from powersum.bounds.buckets.sweeps import LEAST_WEIGHT_SHARE, Sweeps, shares_of
 from powersum.bounds.buckets.wiring import Layout, intersections, products
 from powersum.bounds.tree.extending import extend
-from powersum.bounds.tree.forest import Forest
+from powersum.bounds.tree.forest import GrowingForest
 from powersum.bounds.tree.merging import merge
 from powersum.core.arrays import FloatArray, IntArray, starts_of
 
@@ -98,7 +98,7 @@ def grow(
 
     The beliefs of the latest pass must be there. Returns the new partition and the new number of each old node.
     """
-    forest = Forest(parts, cardinalities)
+    forest = GrowingForest(parts, cardinalities)
     room = entries - sum(forest.size)
     if way is Way.MERGING:
         merge(forest, parts, passes, cardinalities, room=room, seed=seed)

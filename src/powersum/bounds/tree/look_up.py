@@ -39,7 +39,7 @@ class Heuristic(NamedTuple):
     pool: FloatArray
 
 
-class Scopes(NamedTuple):
+class LookUpScopes(NamedTuple):
     """Which mini-buckets variables have, and who is in them.
 
     ``nodes`` are those of the tree; all else is as in :class:`Heuristic`.
@@ -55,7 +55,7 @@ class Scopes(NamedTuple):
     table_starts: IntArray
 
 
-def scopes_of(tree: FixedTree, cardinalities: IntArray, chosen: BoolArray) -> Scopes:
+def scopes_of(tree: FixedTree, cardinalities: IntArray, chosen: BoolArray) -> LookUpScopes:
     """The mini-buckets of variables, chosen by their positions in the tree's order."""
     order, layout = tree.order, tree.layout
     wiring = layout.wiring
@@ -68,7 +68,7 @@ def scopes_of(tree: FixedTree, cardinalities: IntArray, chosen: BoolArray) -> Sc
     for k, node in enumerate(nodes.tolist()):
         scope = layout.scope_positions[layout.scope_starts[node] + 1 : layout.scope_starts[node + 1]]
         others[other_starts[k] : other_starts[k + 1]] = depth_of[scope]
-    return Scopes(
+    return LookUpScopes(
         nodes,
         frozen(order[positions], np.int64),
         frozen(cardinalities[order[positions]], np.int64),

@@ -22,7 +22,7 @@ import numpy as np
 
 from powersum.bounds.buckets.partition import Partition
 from powersum.bounds.buckets.sweeps import Sweeps
-from powersum.bounds.tree.forest import Forest
+from powersum.bounds.tree.forest import GrowingForest
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.jit import compiled
 from powersum.prepare.ordering.bounded import members
@@ -37,7 +37,9 @@ LEAST_AFFINITY = 1e-13
 """Two conditionals that exclude each other have no affinity; their slack is taken to be finite."""
 
 
-def merge(forest: Forest, parts: Partition, passes: Sweeps, cardinalities: IntArray, *, room: float, seed: int) -> None:
+def merge(
+    forest: GrowingForest, parts: Partition, passes: Sweeps, cardinalities: IntArray, *, room: float, seed: int
+) -> None:
     """Merge the pairs of largest slack for each entry added, as long as there is room for more entries.
 
     The beliefs of the latest pass must be there.
@@ -58,7 +60,7 @@ def merge(forest: Forest, parts: Partition, passes: Sweeps, cardinalities: IntAr
 
 
 def slacks(
-    forest: Forest,
+    forest: GrowingForest,
     parts: Partition,
     passes: Sweeps,
     cardinalities: IntArray,
@@ -99,7 +101,7 @@ def looseness(parts: Partition, passes: Sweeps, cardinalities: IntArray, *, seed
     variables set, or the variable itself, they would agree more. The beliefs of the latest pass must be there.
     """
     loose = np.zeros(len(cardinalities))
-    forest = Forest(parts, cardinalities)
+    forest = GrowingForest(parts, cardinalities)
     found = slacks(forest, parts, passes, cardinalities, most=math.inf, samples=FEW_SAMPLES, seed=seed)
     for _, one, two, slack in found:
         loose[members(forest.scope[one] ^ forest.scope[two])] += slack

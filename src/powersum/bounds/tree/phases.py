@@ -53,7 +53,7 @@ class OwnTime:
 
 
 @dataclass(slots=True)
-class Turn:
+class PhaseTurn:
     """How long a tree goes on at most before it makes room for another: until a moment of its time, or for so many
     rounds.
     """

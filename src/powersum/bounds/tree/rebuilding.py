@@ -87,7 +87,7 @@ def _scopes(starts: IntArray, variables: IntArray) -> list[tuple[int, ...]]:
 
 
 @dataclass(slots=True)
-class _Node:
+class _KeptNode:
     """A mini-bucket in the making: its scope by positions, and what it was before, -1 for nothing."""
 
     scope: tuple[int, ...]
@@ -149,17 +149,17 @@ def _order(saved: Saved, problem: Problem, variable: IntArray) -> IntArray:
 
 def _mini_buckets(
     saved: Saved, problem: Problem, position: IntArray, n: int, starts: IntArray, places: IntArray
-) -> tuple[list[_Node], list[int], IntArray]:
+) -> tuple[list[_KeptNode], list[int], IntArray]:
     """The mini-buckets that receive something, the parent of each, and the home of each factor.
 
     None has variables that nothing in its bucket mentions. A search sets those of a bucket before its variable is
     reached; any other may be in a branch of its own, and what a table says at its state of another moment is no bound.
     """
-    wished: list[list[_Node]] = [[] for _ in range(n)]
+    wished: list[list[_KeptNode]] = [[] for _ in range(n)]
     for before, scope in enumerate(saved.scopes):
         own = tuple(sorted(p for p in position[list(scope)].tolist() if p >= 0))
         if own:
-            wished[own[0]].append(_Node(own, before))
+            wished[own[0]].append(_KeptNode(own, before))
     # The wish of a reduced factor is that of any of the original ones that it is made of.
     wish = np.full(problem.model.n_factors + 1, -1, dtype=np.int64)
     table_of = problem.fates.table_of[: len(saved.home)]
@@ -169,7 +169,7 @@ def _mini_buckets(
         scope = tuple(places[starts[factor] : starts[factor + 1]].tolist())
         if scope:
             waiting[scope[0]].append((factor, int(wish[factor]), scope))
-    nodes: list[_Node] = []
+    nodes: list[_KeptNode] = []
     parent: list[int] = []
     home = np.full(problem.model.n_factors, -1, dtype=np.int64)
     for bucket in range(n):
@@ -177,12 +177,12 @@ def _mini_buckets(
         met = {p for _, _, scope in waiting[bucket] for p in scope}
         for node in here:
             node.scope = tuple(p for p in node.scope if p in met)
-        sent: list[tuple[_Node, int]] = []
+        sent: list[tuple[_KeptNode, int]] = []
         for item, wanted, scope in waiting[bucket]:
             able = [node for node in here if set(scope) <= set(node.scope)]
             taken = next((node for node in able if node.before == wanted), able[0] if able else None)
             if taken is None:
-                taken = _Node(scope, -1)
+                taken = _KeptNode(scope, -1)
                 here.append(taken)
             taken.items.append(item)
             if item < 0:
@@ -202,7 +202,9 @@ def _mini_buckets(
     return nodes, parent, home
 
 
-def _edges(saved: Saved, nodes: list[_Node], number: dict[int, int]) -> dict[tuple[int, int], list[tuple[Edge, float]]]:
+def _edges(
+    saved: Saved, nodes: list[_KeptNode], number: dict[int, int]
+) -> dict[tuple[int, int], list[tuple[Edge, float]]]:
     """Pairs of mini-buckets that exchange shifts, with those there were, and enough to join all of one variable."""
     edges: dict[tuple[int, int], list[tuple[Edge, float]]] = {}
     root = list(range(len(nodes)))
@@ -258,7 +260,7 @@ def _shift(
     return np.asarray(table.reshape([next(lengths) if p in held else 1 for p in axes]))
 
 
-def _logits(saved: Saved, nodes: list[_Node], tree: FixedTree) -> FloatArray:
+def _logits(saved: Saved, nodes: list[_KeptNode], tree: FixedTree) -> FloatArray:
     """What makes the weights of each variable's mini-buckets the shares that they had; new ones have the mean."""
     layout = tree.layout
     before = np.array([nodes[k].before for k in layout.shared_nodes.tolist()], dtype=np.int64)

@@ -11,8 +11,8 @@ from powersum.core import work_time as time
 from powersum.core.progress import Progress
 from powersum.proof.format import Ground, Proof, Prover
 from powersum.run.proofs import by_search
-from powersum.run.workers.local_search import LocalSearch
-from powersum.run.workers.task import Task
+from powersum.run.workers.local_search import LocalSearchWorker
+from powersum.run.workers.task import WorkerTask
 from powersum.run.workers.tightening import Tightening
 from powersum.search import AndOr
 from powersum.search.recall import Recall
@@ -48,7 +48,9 @@ class BranchAndBound:
         Says whether a cutset is held: leaves cannot be evaluated then.
     """
 
-    def __init__(self, task: Task, evaluator: Evaluator, tightening: Tightening, local: LocalSearch) -> None:
+    def __init__(
+        self, task: WorkerTask, evaluator: Evaluator, tightening: Tightening, local: LocalSearchWorker
+    ) -> None:
         self._task, self._evaluator, self._tightening, self._local = task, evaluator, tightening, local
         self._search: AndOr | None = None
         self._recall: Recall | None = None

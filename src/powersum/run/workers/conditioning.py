@@ -15,7 +15,7 @@ from powersum.exact.counting import LEAST_BYTES, Counting, worth_counting
 from powersum.proof.conditioning import conditioning_arrays
 from powersum.run.proofs import by_conditioning, by_conditioning_given
 from powersum.run.workers.partial_sums import PartialSums
-from powersum.run.workers.task import Task
+from powersum.run.workers.task import WorkerTask
 
 LEAST_SECONDS = 0.5
 """Before so long nobody can say how long it will take."""
@@ -44,7 +44,7 @@ class Conditioning:
         Says whether sums are too wide for tables; None before anything else is tried.
     """
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: WorkerTask) -> None:
         self._task = task
         self.sums: PartialSums | None = None
         self._counting: Counting | None = None

@@ -12,9 +12,9 @@ from powersum.core.clauses import Ended
 from powersum.core.progress import Progress
 from powersum.proof.format import Prover
 from powersum.run.proofs import by_cases, by_elimination
-from powersum.run.workers.local_search import LocalSearch
+from powersum.run.workers.local_search import LocalSearchWorker
 from powersum.run.workers.partial_sums import PartialSums
-from powersum.run.workers.task import Task
+from powersum.run.workers.task import WorkerTask
 from powersum.run.workers.tightening import Tightening
 
 
@@ -35,10 +35,10 @@ class FirstAssignment:
 
     def __init__(
         self,
-        task: Task,
+        task: WorkerTask,
         evaluator: Evaluator,
         tightening: Tightening,
-        local: LocalSearch,
+        local: LocalSearchWorker,
         sums: PartialSums,
     ) -> None:
         self._task, self._evaluator, self._tightening = task, evaluator, tightening

@@ -18,8 +18,8 @@ from powersum.model.factors import configuration_value
 from powersum.proof.format import Ground, Proof
 from powersum.run.proofs import by_branching, by_cases
 from powersum.run.workers.branch_and_bound import LEAST_OPTIMUM, OPTIMUM_PROVING
-from powersum.run.workers.local_search import LocalSearch
-from powersum.run.workers.task import Task
+from powersum.run.workers.local_search import LocalSearchWorker
+from powersum.run.workers.task import WorkerTask
 from powersum.search.costs import Costs, CostSearch
 
 WORST_SLACK = 1e-6
@@ -55,7 +55,7 @@ class FullSearch:
         False once nobody would begin from what is found.
     """
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: WorkerTask) -> None:
         self.task = task
         self._search: CostSearch | None = None
         self._costs: Costs | None = None
@@ -67,7 +67,7 @@ class FullSearch:
         self._found = self._behind = False
         self.configuration: IntArray | None = None
         self.maximises_all = bool(task.is_max.all())
-        self.local: LocalSearch | None = None
+        self.local: LocalSearchWorker | None = None
         self.wanted = True
         self._fits = (
             task.shares.full > 0.0

@@ -25,7 +25,7 @@ from powersum.core import work_time as time
 from powersum.core.arrays import IntArray
 from powersum.core.progress import Progress
 from powersum.prepare.problem import Problem
-from powersum.run.workers.task import Task
+from powersum.run.workers.task import WorkerTask
 
 PATIENCE, PAUSE = 1.3, 1.0
 """Fewer variables are held once nothing was found for so many times as long as until then, and so many seconds."""
@@ -37,7 +37,7 @@ WORKING_BYTES = 64.0
 """Bytes of working memory for each entry of the largest table."""
 
 
-class LocalSearch:
+class LocalSearchWorker:
     """A portfolio of local searches, and what it works on.
 
     Parameters
@@ -61,7 +61,7 @@ class LocalSearch:
         Moment of the clock at which something better was found for the last time, or at which it began.
     """
 
-    def __init__(self, task: Task, evaluator: Evaluator, messages: SumTree | None = None) -> None:
+    def __init__(self, task: WorkerTask, evaluator: Evaluator, messages: SumTree | None = None) -> None:
         self._task = task
         beside = task.shares.beside
         self._evaluator = Evaluator(task.problem, memory=task.shares.local_search) if beside else evaluator

@@ -9,7 +9,7 @@ from powersum.core.arrays import IntArray
 from powersum.core.progress import Progress
 from powersum.prepare.ordering import MIN_FILL_VARIABLES, MIN_FILL_WORK
 from powersum.prepare.ordering.tries import OrderTries
-from powersum.run.workers.task import Task
+from powersum.run.workers.task import WorkerTask
 
 USEFUL = 0.5
 """With less than this share of the time left nothing is searched any more."""
@@ -28,7 +28,7 @@ class OrderSearch:
         Called with each order that is better than all before.
     """
 
-    def __init__(self, task: Task, narrower: Callable[[IntArray], None]) -> None:
+    def __init__(self, task: WorkerTask, narrower: Callable[[IntArray], None]) -> None:
         self._task, self._narrower = task, narrower
         self._tries: OrderTries | None = None
         long = task.clock.limit >= task.schedule.order_search_from

@@ -12,8 +12,8 @@ from powersum.core.clock import working_time
 from powersum.core.progress import Progress
 from powersum.proof.format import Proof
 from powersum.run.proofs import by_sums, by_sums_given
-from powersum.run.workers.local_search import LocalSearch
-from powersum.run.workers.task import Task
+from powersum.run.workers.local_search import LocalSearchWorker
+from powersum.run.workers.task import WorkerTask
 from powersum.run.workers.tightening import Tightening
 from powersum.sums.partial_sum import PartialSum, Recorded
 from powersum.sums.passes import SumPasses
@@ -41,7 +41,7 @@ class PartialSums:
         A state of every variable that zeros allow; None where partial sums are not needed.
     """
 
-    def __init__(self, task: Task, tightening: Tightening, local: LocalSearch) -> None:
+    def __init__(self, task: WorkerTask, tightening: Tightening, local: LocalSearchWorker) -> None:
         self._task, self._tightening, self._local = task, tightening, local
         self.possible: IntArray | None = None
         self._passes: SumPasses | None = None

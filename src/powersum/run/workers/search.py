@@ -5,7 +5,7 @@ from __future__ import annotations
 from powersum.core.progress import Progress
 from powersum.run.workers.branch_and_bound import BranchAndBound
 from powersum.run.workers.splits import Splits
-from powersum.run.workers.task import Task
+from powersum.run.workers.task import WorkerTask
 
 HOPELESS = 2.0
 """A gap (natural logs) beyond which it has no trial."""
@@ -14,7 +14,7 @@ PROMISING = 0.5
 """It goes on where it has brought the gap down to this share in its trial, and has another one then."""
 
 
-class Search:
+class SearchWorker:
     """Branch and bound, then splitting, then what is left of the time for branch and bound again.
 
     Parameters
@@ -25,7 +25,7 @@ class Search:
         The two ways.
     """
 
-    def __init__(self, task: Task, along: BranchAndBound, splits: Splits) -> None:
+    def __init__(self, task: WorkerTask, along: BranchAndBound, splits: Splits) -> None:
         self._task, self._along, self._splits = task, along, splits
         self._ends = 0.0
         self._way: BranchAndBound | Splits | None = None

@@ -17,8 +17,8 @@ from powersum.divide.tree_boxes import LEAST_BOXES, SEARCH_SECONDS, SEARCHING, b
 from powersum.divide.trial import Trial
 from powersum.proof.format import Prover
 from powersum.run.proofs import by_splitting
-from powersum.run.workers.local_search import LocalSearch
-from powersum.run.workers.task import Task
+from powersum.run.workers.local_search import LocalSearchWorker
+from powersum.run.workers.task import WorkerTask
 from powersum.run.workers.tightening import Tightening
 
 LOOK_UP = 0.01
@@ -44,7 +44,9 @@ class Splits:
         Says whether a cutset is held: assignments cannot be evaluated then.
     """
 
-    def __init__(self, task: Task, evaluator: Evaluator, tightening: Tightening, local: LocalSearch) -> None:
+    def __init__(
+        self, task: WorkerTask, evaluator: Evaluator, tightening: Tightening, local: LocalSearchWorker
+    ) -> None:
         self._task, self._evaluator, self._tightening, self._local = task, evaluator, tightening, local
         self._trial: Trial | None = None
         self._provers: dict[Splitting, Prover] = {}

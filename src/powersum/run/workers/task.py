@@ -45,7 +45,7 @@ class StageWorker(Worker, Protocol):
         ...
 
 
-class Tightener(Worker, Protocol):
+class TighteningWorker(Worker, Protocol):
     """Work on a bound of its own in each stage."""
 
     @property
@@ -121,7 +121,7 @@ class Lender(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class WorkerTask:
     """One problem to work on, and with what."""
 
     problem: Problem

@@ -23,8 +23,8 @@ from powersum.core.progress import Progress
 from powersum.proof.format import Ground, Proof
 from powersum.run.inheritance import Legacy
 from powersum.run.proofs import by_forest, by_tree
-from powersum.run.workers.local_search import LocalSearch
-from powersum.run.workers.task import Task
+from powersum.run.workers.local_search import LocalSearchWorker
+from powersum.run.workers.task import WorkerTask
 
 FIRST_STAGES = 2
 """Stages of the bound to begin with, where that is no tree."""
@@ -69,7 +69,7 @@ class Tightening:
         Says whether boxes of the last stage's tree are split afterwards, and how large it may then be.
     """
 
-    def __init__(self, task: Task, local: LocalSearch) -> None:
+    def __init__(self, task: WorkerTask, local: LocalSearchWorker) -> None:
         self._task, self._local = task, local
         self.order = task.order
         self.outlook: Outlook | None = None

@@ -11,9 +11,9 @@ from powersum.core.progress import Progress
 from powersum.model.graph import adjacency
 from powersum.run.proofs import by_distributions
 from powersum.run.workers.full_search import FullSearch
-from powersum.run.workers.local_search import LocalSearch
+from powersum.run.workers.local_search import LocalSearchWorker
 from powersum.run.workers.partial_sums import PartialSums
-from powersum.run.workers.task import Task
+from powersum.run.workers.task import WorkerTask
 from powersum.sums.variational import Variational
 
 MOST_LEFT = 6
@@ -39,7 +39,7 @@ class VariationalSums:
         Looks for the best configuration of all variables.
     """
 
-    def __init__(self, task: Task, local: LocalSearch, sums: PartialSums, full: FullSearch) -> None:
+    def __init__(self, task: WorkerTask, local: LocalSearchWorker, sums: PartialSums, full: FullSearch) -> None:
         self._task, self._local, self._sums, self._full = task, local, sums, full
         self._bound: Variational | None = None
         self._best: IntArray | None = None
