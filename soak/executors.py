@@ -150,7 +150,7 @@ def small_slices(
 
 
 def _silent(*_: object) -> Any:
-    return import_module("powersum.run.cube").Report(math.inf, -math.inf, None, None, 0.0)
+    return import_module("powersum.run.cube").CubeReport(math.inf, -math.inf, None, None, 0.0)
 
 
 def _doubtful(bound_cube: Callable[..., Any], doubt: float, seed: int) -> Callable[..., Any]:

@@ -170,6 +170,7 @@ def test_a_finished_solver_holds_its_answer_only(monkeypatch: pytest.MonkeyPatch
     # Without first bounds, which are there before anything that is to be held.
     monkeypatch.setattr("powersum.bounds.quick.MOST_VARIABLES", 0)
     monkeypatch.setattr("powersum.run.work.QUICK_SHARE", 0.0)
+    monkeypatch.setattr("powersum.run.work.corner_of", lambda *_: None)
     remembered = Remembered(monkeypatch)
     model, query = ps.generate.grid(4, 4, seed=1)
     ended, stopped = Solver(model, query, schedule=NOT_QUICK), Solver(model, query[1:], schedule=NOT_QUICK)

@@ -106,11 +106,11 @@ from powersum.core import ahead
 ahead.MOST = 1
 ahead._processors = lambda: 2
 ahead.helpers.wanted = True
-from powersum.core.ahead import Plan, kind_of
+from powersum.core.ahead import CompilePlan, kind_of
 from powersum.core import jit
 from powersum.core.cache import store
 import importlib, time
-plan = Plan.read()
+plan = CompilePlan.read()
 entries = {one.name: one for one in plan.entries}
 first, second = (entries[name] for name in ("_incidence", "_components"))
 jit.compile_ahead(first.module, first.name, tuple(kind_of(kind) for kind in first.kinds))

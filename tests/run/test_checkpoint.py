@@ -314,8 +314,6 @@ def test_what_is_refused(tmp_path: Path) -> None:
         ps.solve(other.model, query=other.query, resume=path)
     with pytest.raises(ps.InputError, match=r"none\.zip: cannot be read"):
         ps.solve(asked.model, query=asked.query, resume=tmp_path / "none.zip")
-    with pytest.raises(ps.InputError, match="give k or a checkpoint"):
-        ps.solve(asked.model, query=asked.query, k=2, resume=path)
     with pytest.raises(ps.InputError, match="every is -1"):
         ps.solve(asked.model, query=asked.query, checkpoint=path, every=-1.0)
     with pytest.raises(ps.InputError, match="resume is 3: it must be the path of a file"):

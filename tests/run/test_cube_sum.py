@@ -6,7 +6,7 @@ import concurrent.futures as cf
 import math
 import time
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -127,6 +127,7 @@ class Silent(Workers):
 
     def __init__(self, *, gone: bool = False) -> None:
         self._gone = gone
+        self._running = {cast(Any, object()): cast(Any, object())}
 
     @property
     def size(self) -> int:

@@ -29,6 +29,7 @@ BEGUN: dict[str, tuple[tuple[str, ...], str]] = {
     "bound": (("MODEL",), "powersum.formats:read"),
     "solve": (("MODEL",), "powersum.formats:read"),
     "marginals": (("MODEL",), "powersum.formats:read"),
+    "ask": (("MODEL", "--about", "0"), "powersum.formats:read"),
     "decide": (("MODEL",), "powersum.formats.diagrams:read_diagram"),
     "batch": (("MODEL", "CASES"), "powersum.formats:read"),
     "explore": (("MODEL", "--no-browser"), "powersum.app.explore.serve:serve"),
@@ -121,6 +122,8 @@ def test_marginals_end_with_what_they_have(command: Command, tmp_path: Path, mon
     original = CoveringTree.step
 
     def step(tree: CoveringTree, deadline: float) -> bool:
+        # Once: a second signal ends the command at once.
+        monkeypatch.setattr(CoveringTree, "step", original)
         os.kill(os.getpid(), signal.SIGINT)
         return original(tree, deadline)
 

@@ -339,8 +339,8 @@ class TestAsAProgram:
             connection.close()
             running.send_signal(signal.SIGINT)
             _, said = running.communicate(timeout=PATIENCE)
-            assert running.returncode == 0
-            assert said == ""
+            assert running.returncode == 130
+            assert said == "powersum: stopped by Ctrl-C\n"
         finally:
             running.kill()
             running.communicate()

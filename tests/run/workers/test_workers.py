@@ -283,7 +283,7 @@ def test_a_crew_has_all_workers() -> None:
     crew = crew_of(task, FullSearch(task), Conditioning(task))
     workers = [type(spell.worker).__name__ for spell in crew.spells]
     sums = ["Conditioning", "FullSearch", "PartialSums", "VariationalSums"]
-    assert workers == [*sums, "Search", "OrderSearch"]
+    assert workers == [*sums, "SearchWorker", "OrderSearch"]
     crew.companion.close()
 
 

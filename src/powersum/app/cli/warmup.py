@@ -40,6 +40,9 @@ def warmup_command(
 
     if PLAIN:
         raise InputError(f"warmup: the plain compiler is in use: {NOT_KEPT}")
+    for one in task or ():
+        if one not in TASKS:
+            raise InputError(f"warmup: there is no task {one!r}; there are {', '.join(TASKS)}")
     folder = f"warmup-{ENVIRONMENT}-{package_stamp()}"
 
     def name(target: Target) -> str:
@@ -49,9 +52,6 @@ def warmup_command(
         if not quiet:
             print("everything is compiled already")
         return
-    for one in task or ():
-        if one not in TASKS:
-            raise InputError(f"warmup: there is no task {one!r}; there are {', '.join(TASKS)}")
     _run(list(task or TASKS), jobs or os.cpu_count() or 1, quiet=quiet)
     if task:
         return
