@@ -15,7 +15,8 @@ FROM python:3.12-slim
 COPY --from=build /wheels /wheels
 RUN pip install --no-cache-dir --constraint /wheels/versions.txt /wheels/*.whl && rm -r /wheels
 # What the image does not bring is compiled once for each container, or once for all where a volume is mounted here.
-ENV POWERSUM_CACHE_DIR=/tmp/powersum
+RUN install -d -o nobody /var/cache/powersum
+ENV POWERSUM_CACHE_DIR=/var/cache/powersum
 USER nobody
 WORKDIR /data
 ENTRYPOINT ["powersum"]
