@@ -1,6 +1,6 @@
 """Zeros of tables as clauses: configurations that no zero excludes, by conflict-driven search.
 
-A variable of two states is one truth value, of more a truth value for each state, of which exactly one holds. Each
+A variable of two states is one truth value, of more a truth value for each state, of which one holds. Each
 clause excludes a largest box of zeros of one table, so that a constraint over many variables is a few clauses.
 """
 
@@ -17,6 +17,13 @@ from powersum.model.factors import Factors
 
 LARGEST_TABLE = 1 << 16
 """Zeros of larger tables are left out: what is found must be evaluated."""
+
+MOST_PAIRED = 100
+"""States up to which clauses say that a variable has one of them only: their number is quadratic.
+
+Without them a variable may be given several states. Any of them is right: a box of zeros is excluded by states that
+a variable has not.
+"""
 
 
 class Literals(NamedTuple):
@@ -66,7 +73,8 @@ class Zeros:
         several = np.flatnonzero(cardinalities != 2)
         ranges = [self._state_starts[v] + np.arange(cardinalities[v]) for v in several.tolist()]
         some = [literals.has[own] for own in ranges]
-        pairs = [literals.has_not[own[np.stack(np.triu_indices(len(own), 1), axis=-1).ravel()]] for own in ranges]
+        paired = [own for own in ranges if len(own) <= MOST_PAIRED]
+        pairs = [literals.has_not[own[np.stack(np.triu_indices(len(own), 1), axis=-1).ravel()]] for own in paired]
         n_pairs = sum(len(own) for own in pairs) // 2
         lengths = np.concatenate([np.diff(starts), [len(own) for own in some], np.full(n_pairs, 2)])
         every = np.concatenate([literals.has_not[states], *some, *pairs])
