@@ -88,6 +88,29 @@ def test_two_nodes_of_a_lane_have_no_variable_in_common() -> None:
     assert truth(right) == pytest.approx(np.log(0.1 * 0.2 + 0.9 * 0.7))
 
 
+def test_nodes_of_a_lane_have_no_variable_in_common_below_them() -> None:
+    """Two nodes of a lane set b and c; nodes below each of them sum x: that would sum x twice."""
+    rng = np.random.default_rng(0)
+    model = Model.from_factors([2, 2, 2], [((0, 2), rng.random((2, 2)) + 0.1), ((1, 2), rng.random((2, 2)) + 0.1)])
+    draft = Draft(model, [1.0] * 3)
+    lists = {
+        "order": [0, 1, 2],
+        "table_of": [0, 1],
+        "table_starts": [0, 2, 4],
+        "table_variables": [0, 2, 1, 2],
+        "branching": [0, 1, 2, 2, 2, 2],
+        "gone_counts": [0] * 13,
+        "gone": [],
+        "settled_counts": [0] * 5 + [1] * 8,
+        "settled": [0] * 4 + [1] * 4,
+        "child_counts": [2, 1, 1, 1, 1] + [0] * 8,
+        "child_nodes": [1, 2, 3, 4, 5, 6],
+    }
+    draft.step("conditioning", no_tree(draft) | {name: np.array(row, np.int64) for name, row in lists.items()})
+    with pytest.raises(pc.Rejected, match="in two of its nodes"):
+        checked(draft)
+
+
 def test_the_best_are_of_all_max_variables() -> None:
     """The value of some states of a part of them is not that of an assignment."""
     model = Model.from_factors([2, 2], [((0, 1), [[0.1, 0.9], [0.3, 0.7]])])
