@@ -42,6 +42,11 @@ lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
+# Language of the manual, of option help and of public docstrings.
+.PHONY: words
+words: $(VENV)/.installed-test
+	$(BIN)/python -m tools.words
+
 types: $(VENV)/.installed-test
 	$(BIN)/mypy
 

@@ -19,6 +19,7 @@ from typer.main import get_command
 import powersum as ps
 from powersum.app.cli.app import app, run_app
 from powersum.formats import write_evidence, write_query
+from powersum_check.__main__ import main as check_proof
 
 ROOT = Path(__file__).resolve().parents[1]
 TEXTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -38,11 +39,13 @@ ps.solve(model, time_limit="long")
 
 
 def commands_in_texts() -> Iterator[tuple[str, str]]:
-    """Lines in blocks of shell commands, and where they are from."""
+    """Lines in blocks of shell commands and of consoles, and where they are from."""
     for text in TEXTS:
-        for block in re.findall(r"^```sh\n(.*?)^```", text.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE):
+        page = text.read_text(encoding="utf-8")
+        for kind, block in re.findall(r"^```(sh|console)\n(.*?)^```", page, re.DOTALL | re.MULTILINE):
             for line in block.splitlines():
-                yield text.name, line
+                if kind == "sh" or line.startswith("$ "):
+                    yield text.name, line.removeprefix("$ ")
 
 
 def commands_in_help(command: Any = None) -> Iterator[tuple[str, str]]:
@@ -65,8 +68,9 @@ QUICK = [
 ]
 
 
-@pytest.mark.parametrize("line", QUICK)
-def test_commands_in_the_texts_work(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def shell_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory, with the files that commands in the texts name."""
     (tmp_path / "examples").mkdir()
     for folder in (tmp_path, tmp_path / "examples"):
         shutil.copy(ROOT / "examples" / "clinic.bif", folder)
@@ -79,12 +83,44 @@ def test_commands_in_the_texts_work(line: str, tmp_path: Path, monkeypatch: pyte
     (tmp_path / "cases.csv").write_text("cough\nyes\n\nno\n", encoding="utf-8")
     (tmp_path / "cases.jsonl").write_text('{"cough": "yes"}\n{}\n', encoding="utf-8")
     monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("line", QUICK)
+def test_commands_in_the_texts_work(line: str, shell_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if "--keep id" in line:
+        (shell_folder / "cases.csv").write_text("id,cough\n1,yes\n2,\n3,no\n", encoding="utf-8")
     if " explore " in line:
         # A server that ends at once; what it serves has tests of its own.
         pytest.importorskip("starlette")
         monkeypatch.setattr(pytest.importorskip("uvicorn").Server, "run", lambda *_, **__: None)
         monkeypatch.setattr("webbrowser.open", lambda _: True)
     assert run_app(shlex.split(line, comments=True)[1:]) == 0
+
+
+@pytest.mark.usefixtures("shell_folder")
+def test_the_diagnosis_prints_what_its_page_shows(capfd: pytest.CaptureFixture[str]) -> None:
+    page = (ROOT / "docs" / "proven-diagnosis.md").read_text(encoding="utf-8")
+    shown = 0
+    for kind, block in re.findall(r"^```(console|python)\n(.*?)^```", page, re.DOTALL | re.MULTILINE):
+        if kind == "python":
+            exec(compile(block, "proven-diagnosis.md", "exec"), {})
+            continue
+        command, _, output = block.partition("\n")
+        words = shlex.split(command.removeprefix("$ "))
+        run = run_app if words[0] == "powersum" else check_proof
+        assert run(words[1:]) == 0
+        printed = capfd.readouterr()
+        assert same_but_for_times(output, printed.out + printed.err), printed
+        shown += bool(output)
+    assert shown >= 3
+
+
+def same_but_for_times(wanted: str, got: str) -> bool:
+    """Whether the lines of a page, which may leave lines out by ``...``, are printed in this order."""
+    plain = [re.sub(r"[\d.e-]+ s\b|\d+(\.\d+)?e-\d+", "#", text) for text in (wanted, got)]
+    lines = [re.escape(line).replace("…", ".*") if line != "..." else r"(.*\n)*?.*" for line in plain[0].splitlines()]
+    return re.search("\n".join(lines), plain[1]) is not None
 
 
 def test_there_are_commands_to_try() -> None:
