@@ -70,6 +70,12 @@ compat:
 wheel: $(VENV)/.installed-test
 	$(BIN)/python -m release.wheel
 
+# What a release consists of: sdist, pure wheel and site, built and checked; twine comes with this target.
+.PHONY: release
+release: $(VENV)/.installed-test $(VENV)/.installed-docs
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'twine>=5'
+	$(BIN)/python -m release.check
+
 # Compiled code of this user; it is stamped with its sources, so that this only frees space.
 clean-cache: $(VENV)/.installed
 	$(BIN)/powersum cache --clear

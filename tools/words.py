@@ -50,8 +50,12 @@ class Fault:
         return f"{self.place}:{self.line}: {self.words}"
 
 
+CODE = re.compile(r"``?[^`]+``?|\$[^$]+\$")
+
+
 def forbidden(text: str, place: str, first: int) -> Iterator[Fault]:
     """Riddles and idioms in a text of several lines."""
+    text = CODE.sub(lambda code: "code" + "\n" * code[0].count("\n"), text)
     for pattern, advice in FORBIDDEN.items():
         for found in re.finditer(pattern, text, re.IGNORECASE):
             line = first + text.count("\n", 0, found.start())
@@ -60,7 +64,7 @@ def forbidden(text: str, place: str, first: int) -> Iterator[Fault]:
 
 def prose(text: str) -> str:
     """A paragraph as a reader hears it: code, formulas and addresses count as one word each."""
-    text = re.sub(r"``?[^`]+``?|\$[^$]+\$", "code", text)
+    text = CODE.sub("code", text)
     text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)
     text = re.sub(r"<[^>]+>|\{[^}]*\}|https?://\S+", " ", text)
     return re.sub(r"[*_]{1,3}", "", text)
