@@ -33,6 +33,8 @@ def _shown(default: Any) -> Any:
     if not isinstance(default, griffe.ExprName) or not name.isupper():
         return default
     module, _, own = default.canonical_path.rpartition(".")
+    if not module:
+        return default
     try:
         value = getattr(import_module(module), own)
     except ModuleNotFoundError:
