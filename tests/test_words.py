@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from tools.words import ROOT, blocks, of_docstring, of_page, sentences
 
 LONG = " ".join(["word"] * 26) + "."
