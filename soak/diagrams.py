@@ -5,12 +5,14 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from unittest.mock import patch
 
 import numpy as np
 import numpy.typing as npt
 
 import powersum as ps
+from powersum.run.tuning import Schedule
 from soak.asking import prepared
 from soak.cases import Case, Question
 from soak.claims import Wrong, wrong_result
@@ -21,6 +23,9 @@ LongArray = npt.NDArray[np.longdouble]
 
 MOST_POLICIES = 3000
 """Policies of limited memory that are all tried; of more only the bounds of perfect recall are held against."""
+
+BLOCK_ROADS: tuple[tuple[str, ...], ...] = ((), ("worth_counting",), ("worth_counting", "scenarios_of"))
+"""What ``solve`` does without along blocks that alternate."""
 
 CLOSE = 1e-9
 """How far a claim may be from the truth, relative to the largest utility: rounding of powersum's numbers is counted."""
@@ -35,7 +40,7 @@ def alternating(rng: Rng, question: Question) -> Question:
 
 
 def blocks(case: Case, ends: list[str]) -> Wrong:
-    """``bound`` along an order in which sums and maxima alternate."""
+    """``bound`` and ``solve`` along an order in which sums and maxima alternate."""
     model, question, truth = prepared(case)
     assert question.order is not None
     place = np.argsort(question.order)
@@ -44,7 +49,22 @@ def blocks(case: Case, ends: list[str]) -> Wrong:
         result = ps.bound(model, query=query, evidence=case.evidence(question), **case.options)
     ends.append(result.status.value)
     # The answer has states of the outermost maxima only.
-    return wrong_result(case, model, question, result, truth, (), states=False)
+    wrong = list(wrong_result(case, model, question, result, truth, (), states=False))
+    if query.blocks is not None:
+        with ExitStack() as stack:
+            for name in BLOCK_ROADS[len(model.log_values) % len(BLOCK_ROADS)]:
+                stack.enter_context(patch(f"powersum.run.alternating.{name}", lambda given: None))
+            quick = 0.0 if len(case.name) % 2 else 0.5
+            solved = ps.solve(
+                model,
+                query=query,
+                evidence=case.evidence(question),
+                time_limit=2,
+                schedule=Schedule(quick=quick, late_elimination=quick),
+            )
+        ends.append(solved.status.value)
+        wrong += wrong_result(case, model, question, solved, truth, (), states=False)
+    return wrong
 
 
 def draw_diagram(rng: Rng, name: str) -> Case:

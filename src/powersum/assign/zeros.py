@@ -47,6 +47,32 @@ def literals_of(cardinalities: IntArray) -> Literals:
     return Literals(has, has ^ 1, int(first[-1]))
 
 
+def clauses_of(
+    cardinalities: IntArray, factors: Factors, table_starts: IntArray
+) -> tuple[Literals, IntArray, IntArray]:
+    """Literals of all states, and clauses that hold where no zero excludes a configuration: starts and literals."""
+    state_starts = starts_of(cardinalities)
+    literals = literals_of(cardinalities)
+    starts, states = _boxes(
+        cardinalities,
+        state_starts,
+        factors.scope_starts,
+        factors.scope_variables,
+        factors.strides,
+        table_starts,
+        factors.log_values,
+    )
+    several = np.flatnonzero(cardinalities != 2)
+    ranges = [state_starts[v] + np.arange(cardinalities[v]) for v in several.tolist()]
+    some = [literals.has[own] for own in ranges]
+    paired = [own for own in ranges if len(own) <= MOST_PAIRED]
+    pairs = [literals.has_not[own[np.stack(np.triu_indices(len(own), 1), axis=-1).ravel()]] for own in paired]
+    n_pairs = sum(len(own) for own in pairs) // 2
+    lengths = np.concatenate([np.diff(starts), [len(own) for own in some], np.full(n_pairs, 2)])
+    every = np.concatenate([literals.has_not[states], *some, *pairs])
+    return literals, starts_of(lengths.astype(np.int64)), every.astype(np.int64)
+
+
 class Zeros:
     """The zeros of a model, and what searches have learned of them.
 
@@ -60,25 +86,8 @@ class Zeros:
 
     def __init__(self, cardinalities: IntArray, factors: Factors, table_starts: IntArray) -> None:
         self._state_starts = starts_of(cardinalities)
-        self._literals = literals = literals_of(cardinalities)
-        starts, states = _boxes(
-            cardinalities,
-            self._state_starts,
-            factors.scope_starts,
-            factors.scope_variables,
-            factors.strides,
-            table_starts,
-            factors.log_values,
-        )
-        several = np.flatnonzero(cardinalities != 2)
-        ranges = [self._state_starts[v] + np.arange(cardinalities[v]) for v in several.tolist()]
-        some = [literals.has[own] for own in ranges]
-        paired = [own for own in ranges if len(own) <= MOST_PAIRED]
-        pairs = [literals.has_not[own[np.stack(np.triu_indices(len(own), 1), axis=-1).ravel()]] for own in paired]
-        n_pairs = sum(len(own) for own in pairs) // 2
-        lengths = np.concatenate([np.diff(starts), [len(own) for own in some], np.full(n_pairs, 2)])
-        every = np.concatenate([literals.has_not[states], *some, *pairs])
-        self._clauses = Clauses(literals.n, starts_of(lengths.astype(np.int64)), every.astype(np.int64))
+        self._literals, starts, every = clauses_of(cardinalities, factors, table_starts)
+        self._clauses = Clauses(self._literals.n, starts, every)
 
     def search(self, preferences: FloatArray, priority: FloatArray, *, deadline: float) -> tuple[Ended, IntArray]:
         """A configuration that no zero excludes, near the preferred states.

@@ -36,6 +36,7 @@ class CountModel(NamedTuple):
 
     cardinalities: IntArray
     is_max: NDArray[np.bool_]
+    level: IntArray  # the block of each variable: those of a larger one are set first
     scope_starts: IntArray
     scope_variables: IntArray
     strides: IntArray

@@ -160,14 +160,14 @@ def _undo(state: CountState, mark: int) -> None:
 
 @bare
 def _choose(model: CountModel, state: CountState, row: int, rule: int) -> Any:
-    """The variable of a component to set next: max variables before all others."""
+    """The variable of a component to set next: one of its outermost block."""
     best, best_score = -1, 0.0
     for i in range(state.children[row, V_FIRST], state.children[row, V_LAST]):
         v = state.variables[i]
-        if best >= 0 and model.is_max[best] and not model.is_max[v]:
+        if best >= 0 and model.level[v] < model.level[best]:
             continue
         score = 0.0 if rule == BY_RANK else state.number[v] + state.activity[v]
-        better = best < 0 or (model.is_max[v] and not model.is_max[best])
+        better = best < 0 or model.level[v] > model.level[best]
         if not better:
             better = score > best_score or (score == best_score and model.rank[v] > model.rank[best])
         if better:
@@ -317,6 +317,8 @@ def count_some(model: CountModel, state: CountState, rule: int, nodes: int) -> t
     state.activity[:] *= DECAY
     logs = state.log_rows.shape[0] > 0
     most_marks = model.cardinalities.sum() + len(model.scope_starts)
+    # Where neither a proof nor a way down needs all states, a maximum ends with the first that no other can exceed.
+    early = not logs
     while counters[NODES] < end:
         if logs and (
             counters[N_ROWS] + 2 > state.log_rows.shape[0]
@@ -352,6 +354,9 @@ def count_some(model: CountModel, state: CountState, rule: int, nodes: int) -> t
             frames[depth, AT_CHILDREN] = 0
         _undo(state, frames[depth, TRAIL])
         v = frames[depth, VARIABLE]
+        if early and model.is_max[v] and model.level[v] == 0 and values[depth, LARGEST] >= 0.0:
+            # Nothing is summed below, and of each table its largest entry is taken off.
+            state.frame_left[depth] = NONE
         if state.frame_left[depth] == NONE:
             value = values[depth, LARGEST]
             if value > -np.inf and not model.is_max[v]:
@@ -398,15 +403,17 @@ def count_some(model: CountModel, state: CountState, rule: int, nodes: int) -> t
 
 @compiled
 def best_states(model: CountModel, state: CountState, states: IntArray) -> bool:
-    """States of max variables in a best configuration, by what was remembered; False where that was forgotten.
+    """States of outermost max variables in a best configuration, by what was remembered; False if it was forgotten.
 
     To be called when the value is there: the frame below all others has its components still.
     """
     row, last = np.int64(1), state.frames[0, LAST_CHILD]
+    top = model.level.max()
     while row < last:
         any_max = False
         for i in range(state.children[row, V_FIRST], state.children[row, V_LAST]):
-            any_max = any_max or model.is_max[state.variables[i]]
+            v = state.variables[i]
+            any_max = any_max or (model.is_max[v] and model.level[v] == top)
         if any_max:
             part, _, _ = find_part(model, state, row)
             if part < 0 or np.isnan(state.part_values[part]):
@@ -422,6 +429,6 @@ def best_states(model: CountModel, state: CountState, states: IntArray) -> bool:
                 return False
         row += 1
     for v in range(len(states)):
-        if model.is_max[v]:
+        if model.is_max[v] and model.level[v] == top:
             states[v] = lowest_bit(state.masks[v])
     return True

@@ -30,6 +30,7 @@ from powersum.exact.count_kernels import (
 )
 from powersum.exact.count_parts import BLOCK
 from powersum.model.model import Model
+from powersum.model.query import weight_ranks
 from powersum.model.rounding import EXPONENTIAL, UNIT, magnitudes
 
 MOST_STATES, MOST_AXES = 63, 63
@@ -82,6 +83,8 @@ class Counting:
         Bytes that it may take.
     given
         States of variables that are set from the beginning, -1 for all others.
+    rank
+        The number of each variable's block, 0 is summed or maximised first; None where maxima are outside of all sums.
     log
         Write down what a certificate needs; see :mod:`powersum.proof.conditioning`.
     circuit
@@ -103,12 +106,13 @@ class Counting:
         *,
         memory: float,
         given: IntArray | None = None,
+        rank: IntArray | None = None,
         log: bool = False,
         circuit: bool = False,
     ) -> None:
         self._most_logged = 0.5 * memory if circuit else math.inf
         memory = min(0.5 * memory if circuit else memory, MOST_BYTES)
-        self._model, direct = _count_model(model, tau, order, given, direct=0.02 * memory / 4.0)
+        self._model, direct = _count_model(model, tau, order, given, rank, direct=0.02 * memory / 4.0)
         self._state = _new_state(model, memory, given, direct=direct, log=log, circuit=circuit)
         self._log, self._circuit = log, circuit
         self._begun = False
@@ -158,7 +162,7 @@ class Counting:
         return Progress.DONE
 
     def states(self) -> IntArray | None:
-        """States of max variables in a best configuration, -1 for all others; None where they were forgotten."""
+        """States of outermost max variables in a best configuration, -1 for all others; None if forgotten."""
         states = np.full(len(self._model.cardinalities), -1, dtype=np.int64)
         found = best_states(self._model, self._state, states)
         return states if found else None
@@ -246,7 +250,7 @@ def counting_error(model: Model) -> float:
 
 
 def _count_model(
-    model: Model, tau: FloatArray, order: IntArray, given: IntArray | None, *, direct: float
+    model: Model, tau: FloatArray, order: IntArray, given: IntArray | None, blocks: IntArray | None, *, direct: float
 ) -> tuple[CountModel, int]:
     """The model as kernels want it, and how many places of up to ``direct`` find contexts of small factors."""
     n = model.n_variables
@@ -269,6 +273,7 @@ def _count_model(
     found = CountModel(
         cardinalities=model.cardinalities,
         is_max=np.asarray(tau == 0.0),
+        level=weight_ranks(tau) if blocks is None else blocks.astype(np.int64),
         scope_starts=model.scope_starts,
         scope_variables=model.scope_variables,
         strides=strides,

@@ -187,7 +187,7 @@ class Question:
     def no_blocks(self, entry: str) -> None:
         """Refuse blocks that alternate, for an entry that cannot answer them."""
         if self.query.blocks is not None:
-            raise InputError(f"{entry} takes maxima outside all sums only; bound takes any blocks")
+            raise InputError(f"{entry} takes maxima outside all sums only; solve and bound take any blocks")
 
     def answer(self, states: IntArray) -> dict[str, StateKey]:
         """States of all variables as an answer: names and labels of those asked for, in the order asked."""

@@ -90,6 +90,7 @@ def best_of(
     question = run.question
     if question.query.task == "PR":
         raise InputError(f"k is {k}: log Z has one value; name the variables to maximise")
+    question.no_blocks("k")
     with counted_by(run.meter), ExitStack() as open_things:
         workers, here = None, True
         if executor is not None and executor != 1 and run.small is None:

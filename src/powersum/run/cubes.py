@@ -89,6 +89,7 @@ def solve_by_cubes(
 
     Unless it was given, they share the memory that is free.
     """
+    solver.question.no_blocks("executor")
     limits = solver.question.limits
     interrupt = solver.flag or Interrupt()
     solver.watch(interrupt)

@@ -53,7 +53,8 @@ def sum_seconds(solver: Run, result: Result, *, left: float) -> float:
     """
     unknown = result.status is Status.INFEASIBLE or not math.isfinite(result.log_lower)
     interrupted = solver.flag is not None and solver.flag.cause is not None
-    if unknown or interrupted or solver.question.query.task == "PR":
+    # With sums outside of maxima the value is no share of the sum of everything.
+    if unknown or interrupted or solver.question.query.task in ("PR", "power-sum"):
         return 0.0
     return max(min(left, max(result.seconds, LEAST_SECONDS)), 0.0)
 

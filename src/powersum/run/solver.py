@@ -7,6 +7,8 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from powersum.cluster.executor import ExecutorLike, check_executor
 from powersum.core.arrays import IntArray
 from powersum.core.clock import Clock
@@ -210,7 +212,11 @@ class Run:
         schedule: Schedule = DEFAULT_SCHEDULE,
     ) -> None:
         self.question, limits = question, question.limits
-        question.only_sums_and_maxima("solve")
+        alternates = question.query.blocks is not None and bool(np.isin(question.query.weights, (0.0, 1.0)).all())
+        if not alternates:
+            question.only_sums_and_maxima("solve")
+        elif certificate or checkpoint is not None or resume is not None:
+            question.no_blocks("certificate and checkpoint")
         if not isinstance(schedule, Schedule):
             raise InputError(f"schedule is {as_text(schedule)}: give a powersum.run.tuning.Schedule")
         every = number(every, "every")
@@ -220,7 +226,7 @@ class Run:
         self._certified = flag(certificate, "certificate") or checkpoint is not None
         # Proofs are told by the compiled road.
         self._small = None
-        if not self._certified and resume is None:
+        if not self._certified and resume is None and not alternates:
             self._small = small_elimination(*self.question.observed, self.question.query.weights)
         if self._small is not None and self._small.entries * schedule.elimination_cost >= schedule.quick:
             self._small = None
@@ -239,7 +245,7 @@ class Run:
         self._board = Board(self.question.model.n_variables)
         self._board.resuming = self.resumed is not None
         # The quick bound has no proof, and would end runs that others could prove.
-        self._looked = self._small is not None or self._certified or not schedule.look_first
+        self._looked = self._small is not None or self._certified or alternates or not schedule.look_first
         self._work: Generator[None] | None = None
         self._finished = False
         self._interrupted: str | None = None
@@ -406,6 +412,18 @@ class Run:
         self.resumed = None
         measured = self.meter is None and not metered()
         left = memory_left(limits.bytes) if measured else memory_usually_left(limits.bytes)
+        if self.question.query.blocks is not None:
+            from powersum.run.alternating import alternating_work
+
+            return alternating_work(
+                self.question,
+                board=self._board,
+                clock=self._clock,
+                schedule=self.schedule,
+                memory=min(left, self.schedule.most_bytes),
+                threads=self._options["threads"],
+                seed=self._options["seed"],
+            )
         return work(
             self.question,
             board=self._board,

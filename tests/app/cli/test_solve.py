@@ -271,12 +271,15 @@ def test_a_formula_is_its_own_question(command: Command, tmp_path: Path) -> None
     assert "log value = 1.098612289" in command("bound", path).out
 
 
-def test_a_formula_that_cannot_be_solved_is_refused_in_one_line(command: Command, tmp_path: Path) -> None:
+def test_shown_variables_that_do_not_define_the_others_are_counted(command: Command, tmp_path: Path) -> None:
     path = tmp_path / "f.cnf"
     path.write_text("c p show 1 0\np cnf 2 1\n1 2 0\n")
     ran = command("solve", path, "--competition")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.splitlines()[-1] == "c s exact arb int 2"
+    ran = command("solve", path, "--certificate", tmp_path / "f.pszip")
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
-    assert "bound takes any blocks" in ran.err
+    assert "solve and bound take any blocks" in ran.err
     ran = command("solve", tmp_path / "f.uai", "--competition")
     assert (ran.code, ran.err.count("\n")) == (2, 1)
     assert "is not a formula" in ran.err
