@@ -151,7 +151,7 @@ def main() -> None:
     for workers in options.workers:
 
         def stream(workers: int = workers) -> None:
-            for _ in ps.solve_each(model, asked, executor=workers or None):
+            for _ in ps.solve_each(model, asked, workers=workers or None):
                 pass
 
         line(f"solve_each, {workers} workers", len(asked), stream, bare, workers)

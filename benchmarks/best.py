@@ -96,7 +96,7 @@ def _timed(
     kept, best.BestFirst = best.BestFirst, Counted  # type: ignore[misc]
     try:
         begun = time.process_time()
-        result = ps.solve(model, maximize, evidence, k=k, work=work)
+        result = ps.solve(model, maximize, evidence=evidence, k=k, work=work)
         return time.process_time() - begun, runs, result
     finally:
         best.BestFirst = kept  # type: ignore[misc]

@@ -49,7 +49,7 @@ def main() -> None:
                 continue
             model, maximize, evidence = load(row)
             begun = time.monotonic()
-            result: Result = solve(model, maximize, evidence, time_limit=arguments.time, certificate=True)
+            result: Result = solve(model, maximize, evidence=evidence, time_limit=arguments.time, certificate=True)
             assert result.certificate is not None
             result.certificate.save(proof)
             writing = time.monotonic() - begun - result.seconds

@@ -181,7 +181,7 @@ def solved(name: str, workers: int, seconds: float, options: argparse.Namespace)
             print(f"    {snapshot.seconds:7.2f} s  {snapshot.log_lower:.6f} … {snapshot.log_upper:.6f}", flush=True)
 
     wall, cpu = time.monotonic(), processor_seconds()
-    result = solve(model, maximize, evidence, time_limit=seconds, executor=executor, callback=curve)
+    result = solve(model, maximize, evidence=evidence, time_limit=seconds, workers=executor, callback=curve)
     wall = crew.now if options.simulate and workers else time.monotonic() - wall
     if workers and not options.simulate:
         # Processes of our own end, and are waited for, a moment later.

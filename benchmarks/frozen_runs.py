@@ -139,7 +139,7 @@ def _of_case(name: str) -> Record:
 
 def _kept(case: Any, *dropped: str) -> dict[str, Any]:
     """The options of a case but its limits and its executor, and others."""
-    apart = ("time_limit", "work", "executor", *dropped)
+    apart = ("time_limit", "work", "workers", *dropped)
     return {name: value for name, value in case.options.items() if name not in apart}
 
 
@@ -186,7 +186,7 @@ def _marginals(case: Any, schedule: Any) -> Record:
     import powersum as ps
 
     del schedule
-    found = ps.marginals(case.model(), case.evidence(case.questions[0]), **_kept(case), time_limit=LITTLE)
+    found = ps.marginals(case.model(), evidence=case.evidence(case.questions[0]), **_kept(case), time_limit=LITTLE)
     return _of_marginals(found)
 
 
@@ -202,9 +202,9 @@ def _engine(case: Any, schedule: Any) -> Record:
     for number, question in enumerate(case.questions):
         evidence = case.evidence(question)
         record[f"solve {number}"] = _of_result(engine.solve(**asked(case, question)), model, question)
-        record[f"sum {number}"] = _of_result(engine.log_z(evidence), model, question)
+        record[f"sum {number}"] = _of_result(engine.log_z(evidence=evidence), model, question)
         try:
-            record[f"marginals {number}"] = _of_marginals(engine.marginals(evidence))
+            record[f"marginals {number}"] = _of_marginals(engine.marginals(evidence=evidence))
         except ps.InputError as error:
             record[f"marginals {number}"] = str(error)
     return record
@@ -219,7 +219,7 @@ def _gradient(case: Any, schedule: Any) -> Record:
     model, question = case.model(), case.questions[0]
     options = _kept(case, "calls")
     try:
-        tree = ps.Gradient(model, **asked(case, question), **options)
+        tree = ps.BoundFunction(model, **asked(case, question), **options)
     except ps.InputError as error:
         return {"refused": str(error)}
     calls = [tree() for _ in range(case.options["calls"])]
@@ -278,15 +278,15 @@ def _of_instance(name: str) -> Record:
     question = Question(tuple(weights), evidence)
     work = QUICK_WORK if any(row == quick for quick, _ in QUICK_ROWS) else WORK
     if ask == "marginals":
-        return _of_marginals(ps.marginals(model, evidence, time_limit=work))
+        return _of_marginals(ps.marginals(model, evidence=evidence, time_limit=work))
     if ask in ("solve", "best"):
         result = ps.solve(
-            model, maximize, evidence, k=3 if ask == "best" else 1, work=work, memory=MEMORY, certificate=True
+            model, maximize, evidence=evidence, k=3 if ask == "best" else 1, work=work, memory=MEMORY, certificate=True
         )
     elif ask in UNCOUNTED:
-        result = ps.bound(model, maximize, evidence, method=ask, sweeps=SWEEPS)
+        result = ps.bound(model, maximize, evidence=evidence, method=ask, sweeps=SWEEPS)
     else:
-        result = ps.bound(model, maximize, evidence, method=ask, work=work, certificate=True)
+        result = ps.bound(model, maximize, evidence=evidence, method=ask, work=work, certificate=True)
     return _of_result(result, model, question)
 
 

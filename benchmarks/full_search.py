@@ -56,7 +56,7 @@ def questions() -> Iterator[Row]:
 def ours(row: Row, seconds: float, seed: int) -> list[Moment]:
     """Value, bound and time at each of the moments, from one run of ``solve``."""
     model, query, evidence = load(row)
-    result = solve(model, query, evidence, time_limit=seconds, seed=seed)
+    result = solve(model, query, evidence=evidence, time_limit=seconds, seed=seed)
     found = []
     for limit in SECONDS:
         past = [moment for moment in result.history if moment.seconds <= limit]
@@ -101,7 +101,13 @@ def theirs_apart(row: Row, seconds: float) -> Moment:
 def child(name: str, seconds: float) -> None:
     """Ask toulbar2 one question, and print what it says as JSON."""
     row = next(row for row in questions() if f"{row.family}/{row.instance}" == name)
-    print(json.dumps(theirs(simplified(Question.of(*load(row))), seconds)))
+    print(json.dumps(theirs(simplified(_question(row)), seconds)))
+
+
+def _question(row: Row) -> Question:
+    """The question of a row."""
+    model, maximize, evidence = load(row)
+    return Question.of(model, maximize, evidence=evidence)
 
 
 def lines_of(row: Row, seed: int, *, with_theirs: bool) -> Iterator[str]:

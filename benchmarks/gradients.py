@@ -26,7 +26,7 @@ def main() -> None:
     for name, share in (("log Z", 0.0), ("MAP", 1.0), ("marginal MAP", 0.5)):
         model, maximize = _grid(SIZE, share)
         for ibound in IBOUNDS:
-            gradient = ps.Gradient(model, maximize, ibound=ibound, sweeps=SWEEPS, steps=0)
+            gradient = ps.BoundFunction(model, maximize, ibound=ibound, sweeps=SWEEPS, steps=0)
             one_pass, call = _by_turns(calls, _pass_of(gradient), gradient)
             print(
                 f"{SIZE}×{SIZE:<6} {name:14} {ibound or '-':>6} {1e3 * one_pass:11.2f} {1e3 * call:11.2f} "
@@ -37,7 +37,7 @@ def main() -> None:
     for name, share in (("log Z", 0.0), ("MAP", 1.0), ("marginal MAP", 0.5)):
         model, maximize = _grid(SMALL, share)
         for ibound in (5, None):
-            gradient = ps.Gradient(model, maximize, ibound=ibound, sweeps=SWEEPS, steps=1)
+            gradient = ps.BoundFunction(model, maximize, ibound=ibound, sweeps=SWEEPS, steps=1)
             gradient()
             begun = time.process_time()
             for _ in range(STEPS):
@@ -53,7 +53,7 @@ def _grid(size: int, share: float) -> tuple[ps.Model, list[int] | None]:
     return model, list(query)
 
 
-def _pass_of(gradient: ps.Gradient) -> Callable[[], object]:
+def _pass_of(gradient: ps.BoundFunction) -> Callable[[], object]:
     """A pass of descent on the same tree."""
     tree = gradient._tree
     assert isinstance(tree, WarmTree)

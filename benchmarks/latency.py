@@ -78,8 +78,12 @@ def _seconds(
     return seconds
 
 
+def _joints(engine: ps.Engine) -> Callable[[list[str], dict[str, str]], Any]:
+    return lambda names, evidence: engine.solve(names, evidence=evidence)
+
+
 def _marginals(engine: ps.Engine) -> Callable[[list[str], dict[str, str]], Any]:
-    return lambda _, evidence: engine.marginals(evidence)
+    return lambda _, evidence: engine.marginals(evidence=evidence)
 
 
 class Agrum:
@@ -126,7 +130,10 @@ def main() -> None:
         model = ps.read(path)
         asked = questions(model, FIRST + COUNTED)
         engine = ps.Engine(model)
-        ours = [median(engine.solve, asked), median(_marginals(engine), asked)]
+        ours = [
+            median(_joints(engine), asked),
+            median(_marginals(engine), asked),
+        ]
         # It reads plain files only.
         with TemporaryDirectory() as folder:
             plain = Path(folder) / f"{name}.bif"

@@ -58,9 +58,9 @@ def networks(path: Path) -> None:
     engine = ps.Engine(model)
     # An engine begins without compiled code.
     for names, evidence in asked * 2:
-        engine.solve(names, evidence)
-        engine.marginals(evidence)
-    ours, answers = timed(lambda names, evidence: dict(engine.solve(names, evidence).assignment), asked)
+        engine.solve(names, evidence=evidence)
+        engine.marginals(evidence=evidence)
+    ours, answers = timed(lambda names, evidence: dict(engine.solve(names, evidence=evidence).assignment), asked)
     print(f"{path.name}: joint of three: powersum {ours}", end="", flush=True)
     if installed("pgmpy"):
         network = import_module("pgmpy.readwrite").BIFReader(str(path)).get_model()
@@ -82,13 +82,13 @@ def networks(path: Path) -> None:
             asked[:4],
         )
         print(f"; all marginals: pgmpy {marginal}", end="")
-    all_ours, _ = timed(lambda _, evidence: engine.marginals(evidence), asked)
+    all_ours, _ = timed(lambda _, evidence: engine.marginals(evidence=evidence), asked)
     print(f"; all marginals: powersum {all_ours}", flush=True)
 
 
 def value(engine: ps.Engine, states: dict[str, Any], evidence: dict[str, Any]) -> float:
     """Log probability of an answer together with the evidence."""
-    return engine.log_z({**evidence, **states}).log_upper
+    return engine.log_z(evidence={**evidence, **states}).log_upper
 
 
 def most_probable(path: Path, seconds: float) -> None:
@@ -96,7 +96,7 @@ def most_probable(path: Path, seconds: float) -> None:
     evidence = path.with_name(path.name + ".evid")
     model = ps.read(path)
     given = ps.read_evidence(evidence, model) if evidence.exists() else {}
-    result = ps.solve(model, "all", given, time_limit=seconds)
+    result = ps.solve(model, "all", evidence=given, time_limit=seconds)
     print(
         f"{path.name}: powersum {result.log_lower:.4f} {result.status} after {result.seconds:.2f} s", end="", flush=True
     )

@@ -43,7 +43,7 @@ def measure(model: str, query: str, workers: int, sweeps: int) -> dict[str, Any]
 
     maximize = json.loads(Path(query).read_text())
     begun = time.monotonic()
-    options: dict[str, Any] = {"executor": workers}
+    options: dict[str, Any] = {"workers": workers}
     if not workers:
         # The order of parts of a mapped file: another one has another bound, 1 % apart on these grids.
         maximised = np.zeros(ps.read(model).n_variables, dtype=bool)

@@ -108,7 +108,7 @@ def main() -> None:
         result = solve(
             model,
             maximize,
-            evidence,
+            evidence=evidence,
             time_limit=arguments.time if arguments.work is None else None,
             work=arguments.work,
             memory=arguments.memory,

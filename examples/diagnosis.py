@@ -38,7 +38,7 @@ def main() -> None:
     soft = ps.solve(model, maximize=ILLNESSES, evidence=unsure)
     print("the same and a poor X-ray:", dict(soft.assignment))
     print("\nOne by one, given the same, which is another question with another answer:")
-    beliefs = ps.marginals(model, unsure).beliefs
+    beliefs = ps.marginals(model, evidence=unsure).beliefs
     for name in ILLNESSES:
         print(f"  {name}: {beliefs[model.variable(name)][1]:.0%}")
 

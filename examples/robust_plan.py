@@ -24,7 +24,7 @@ def main() -> None:
     print(f"It ends at cell {GOAL} with probability {math.exp(result.log_lower):.4f}; {result.status}: {result.reason}")
 
     # Where the robot is while it follows the plan: actions become evidence, places are summed out one by one.
-    beliefs = ps.marginals(model, dict(zip(actions, plan, strict=True))).beliefs
+    beliefs = ps.marginals(model, evidence=dict(zip(actions, plan, strict=True))).beliefs
     places = np.array([beliefs[model.variable(f"place{step}")] for step in range(STEPS + 1)])
     figure = Figure(figsize=(6.4, 3.6), layout="constrained")
     ax = figure.subplots()

@@ -60,7 +60,7 @@ def compiled_for(level: str, package: Path, folder: Path, jobs: int, tasks: Sequ
     }
     for name in ("POWERSUM_COMPILER", "POWERSUM_BOUNDSCHECK"):
         environment.pop(name, None)
-    command = [sys.executable, "-m", "powersum", "warmup", "--jobs", str(jobs)]
+    command = [sys.executable, "-m", "powersum", "warmup", "--workers", str(jobs)]
     subprocess.run([*command, *(f"--task={task}" for task in tasks)], env=environment, cwd=folder, check=True)
     return kept / "powersum-kernels"
 

@@ -103,21 +103,21 @@ def _apart(shape: tuple[int, ...], own: tuple[int, ...]) -> np.ndarray[tuple[int
 
 
 def gradient(case: Case, ends: list[str]) -> Wrong:
-    """``Gradient`` and ``bound_and_gradient``: values are bounds for the numbers of the call, whatever came before."""
+    """``BoundFunction``: values are bounds for the numbers of the call, whatever came before."""
     model, question, truth = prepared(case)
     options = dict(case.options)
     seed, calls = options["seed"], options.pop("calls")
     wrong: Wrong = []
     with road(case.road, case.trouble):
-        value, slope = ps.bound_and_gradient(
+        value, slope = ps.BoundFunction(
             model, **asked(case, question), **{k: v for k, v in options.items() if k != "steps"}
-        )
+        )(steps=0)
     wrong += _wrong_gradient("first", value, slope, model, truth)
     if truth.value == -math.inf:
         ends.append("infeasible")
         return wrong
     with road(case.road, case.trouble):
-        tree = ps.Gradient(model, **asked(case, question), **options)
+        tree = ps.BoundFunction(model, **asked(case, question), **options)
     rng = np.random.default_rng(seed)
     for call in range(calls):
         logs = model.log_values + np.where(rng.random(len(model.log_values)) < 0.5, rng.normal(0.0, 2.0), 0.0)
@@ -209,7 +209,7 @@ def _proven_in_file(
         proven = ps.solve(model, **common, k=2, certificate=True, **options, **way(case))
     elif kind == 2:
         executor = Unkind(2, threaded=False, lost=0.0, forgotten=0.0, seed=len(case.factors))
-        proven = ps.solve(model, **common, certificate=True, executor=executor, **options, **way(case))
+        proven = ps.solve(model, **common, certificate=True, workers=executor, **options, **way(case))
     else:
         return ps.solve(model, **common, checkpoint=path, every=0.0, callback=callback, **options, **way(case))
     if proven.certificate is not None:

@@ -29,6 +29,6 @@ def asked(case: Case, question: Question) -> dict[str, Any]:
     evidence = case.evidence(question)
     weights = np.array(question.weights)
     if not np.all((weights == 0.0) | (weights == 1.0)):
-        return {"query": ps.Query(weights), "evidence": evidence}
+        return {"weights": weights, "evidence": evidence}
     maximised = np.flatnonzero(weights == 0.0).tolist()
     return {"maximize": [f"x{v}" for v in maximised] if case.named else maximised, "evidence": evidence}

@@ -1,4 +1,4 @@
-"""Entries with ``executor=``: one question in cubes, many questions, a decomposed bound in parts."""
+"""Entries with ``workers=``: one question in cubes, many questions, a decomposed bound in parts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from soak.roads import Injected, road
 
 
 def cubes(case: Case, ends: list[str]) -> Wrong:
-    """``solve(executor=…)``: every snapshot holds, also where workers are lost."""
+    """``solve(workers=…)``: every snapshot holds, also where workers are lost."""
     model, question, truth = prepared(case)
     options = dict(case.options)
     spec, slices = options.pop("executor"), options.pop("slices")
@@ -31,7 +31,7 @@ def cubes(case: Case, ends: list[str]) -> Wrong:
     try:
         with road(case.road, case.trouble), small_slices(**slices), executor_of(spec) as executor:
             result = ps.solve(
-                model, **asked(case, question), executor=executor, callback=callback, **options, **way(case)
+                model, **asked(case, question), workers=executor, callback=callback, **options, **way(case)
             )
     except ClusterError as error:
         ends.append("lost")
@@ -49,21 +49,18 @@ def _shown(case: Case, seen: list[ps.Snapshot]) -> Wrong:
 
 
 def each(case: Case, ends: list[str]) -> Wrong:
-    """``solve_many`` and ``solve_each`` on an executor: all answers, in order."""
+    """``solve_each`` on an executor: all answers, in order."""
     model = case.model()
     questions = [asked(case, question) for question in case.questions]
     options = dict(case.options)
-    spec, streamed = options.pop("executor"), options.pop("streamed")
+    spec = options.pop("executor")
     results: list[ps.Result] = []
     try:
         with road(case.road, case.trouble), executor_of(spec) as executor:
-            if streamed:
-                for answer in ps.solve_each(model, iter(questions), executor=executor, **options):
-                    if answer.result is None:
-                        return [f"refused: {answer.error}"]
-                    results.append(answer.result)
-            else:
-                results = ps.solve_many(model, questions, executor=executor, progress=False, **options)
+            for item in ps.solve_each(model, iter(questions), workers=executor, **options):
+                if item.result is None:
+                    return [f"refused: {item.error}"]
+                results.append(item.result)
     except ClusterError as error:
         ends.append("lost")
         wrong: Wrong = [] if spec["lost"] else [f"lost: {error}"]
@@ -76,7 +73,7 @@ def each(case: Case, ends: list[str]) -> Wrong:
 
 
 def parts(case: Case, ends: list[str]) -> Wrong:
-    """``bound(method="gdd", executor=…)``."""
+    """``bound(method="gdd", workers=…)``."""
     model, question, truth = prepared(case)
     options: dict[str, Any] = dict(case.options)
     spec: Mapping[str, Any] = options.pop("executor")
@@ -88,7 +85,7 @@ def parts(case: Case, ends: list[str]) -> Wrong:
                 **asked(case, question),
                 order=question.order,
                 method="gdd",
-                executor=executor,
+                workers=executor,
                 callback=seen.append,
                 **options,
             )

@@ -46,7 +46,7 @@ def blocks(case: Case, ends: list[str]) -> Wrong:
     place = np.argsort(question.order)
     query = ps.Query(np.array(question.weights), None, place)
     with road(case.road, case.trouble):
-        result = ps.bound(model, query=query, evidence=case.evidence(question), **case.options)
+        result = ps.bound(model, weights=query, evidence=case.evidence(question), **case.options)
     ends.append(result.status.value)
     # The answer has states of the outermost maxima only.
     wrong = list(wrong_result(case, model, question, result, truth, (), states=False))
@@ -57,7 +57,7 @@ def blocks(case: Case, ends: list[str]) -> Wrong:
             quick = 0.0 if len(case.name) % 2 else 0.5
             solved = ps.solve(
                 model,
-                query=query,
+                weights=query,
                 evidence=case.evidence(question),
                 time_limit=2,
                 schedule=Schedule(quick=quick, late_elimination=quick),
@@ -126,7 +126,7 @@ def decide(case: Case, ends: list[str]) -> Wrong:
         patch("powersum.decisions.search.QUICK", options["quick"]),
     ):
         try:
-            found = ps.decide(diagram, observed, time_limit=options["time_limit"])
+            found = ps.decide(diagram, evidence=observed, time_limit=options["time_limit"])
         except ps.InputError as error:
             if "probability zero" in str(error) and not weight.any():
                 raise Injected from None

@@ -271,10 +271,9 @@ def _question(rng: Rng, cards: list[int], *, fractions: bool) -> Question:
 def _options(rng: Rng, entry: str, road: str) -> dict[str, Any]:
     options: dict[str, Any] = {"seed": int(rng.integers(3))}
     if entry == "many":
-        return {**options, "n_jobs": int(rng.integers(1, 3)), "progress": False, "time_limit": _time_limit(rng, road)}
+        return {**options, "threads": int(rng.integers(1, 3)), "time_limit": _time_limit(rng, road)}
     if entry == "each":
-        executor, streamed = drawn_executor(rng), bool(rng.random() < 0.5)
-        return {**options, "time_limit": _time_limit(rng, road), "executor": executor, "streamed": streamed}
+        return {**options, "time_limit": _time_limit(rng, road), "executor": drawn_executor(rng)}
     if entry == "parts":
         return {**options, "sweeps": int(rng.integers(0, 30)), "executor": drawn_executor(rng)}
     if entry == "boxes":

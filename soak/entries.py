@@ -131,9 +131,10 @@ def _many(case: Case, ends: list[str]) -> Wrong:
     model = case.model()
     with road(case.road, case.trouble):
         questions = [asked(case, question) for question in case.questions]
-        results = ps.solve_many(model, questions, **case.options, **way(case))
-    wrong: Wrong = []
-    for question, result in zip(case.questions, results, strict=True):
+        items = list(ps.solve_each(model, questions, **case.options))
+    results = [item.result for item in items if item.result is not None]
+    wrong: Wrong = [f"refused: {item.error}" for item in items if item.result is None]
+    for question, result in zip(case.questions, results, strict=not wrong):
         ends.append(result.status.value)
         wrong += wrong_result(case, model, question, result, truth_of(case, model, question), ())
     return wrong
@@ -149,9 +150,9 @@ def _engine(case: Case, ends: list[str]) -> Wrong:
         summed = Question((1.0,) * len(question.weights), question.evidence)
         evidence, truth, total = case.evidence(question), truth_of(case, model, question), truth_of(case, model, summed)
         with road(case.road, case.trouble):
-            result, log_z = engine.solve(**asked(case, question)), engine.log_z(evidence)
+            result, log_z = engine.solve(**asked(case, question)), engine.log_z(evidence=evidence)
             try:
-                beliefs = engine.marginals(evidence)
+                beliefs = engine.marginals(evidence=evidence)
             except ps.InputError as error:
                 beliefs = None
                 if total.value > -math.inf:
@@ -172,7 +173,7 @@ def _marginals(case: Case, ends: list[str]) -> Wrong:
     of = None if asks is None else range(min(asks, model.n_variables))
     try:
         with road(case.road, case.trouble):
-            solver = ps.MarginalSolver(model, case.evidence(question), of=of, **options, **way(case))
+            solver = ps.MarginalSolver(model, evidence=case.evidence(question), of=of, **options, **way(case))
             shown.extend(solver)
     except Injected:
         ends.append("injected")

@@ -120,7 +120,7 @@ def perhaps_beside(options: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Options of a call, with the executor that they describe, if they do."""
     spec = options.get("executor")
     with executor_of(spec) if spec is not None else nullcontext() as executor:
-        yield {**options, "executor": executor}
+        yield {**{k: v for k, v in options.items() if k != "executor"}, "workers": executor}
 
 
 @contextmanager

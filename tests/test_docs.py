@@ -50,7 +50,7 @@ def test_pages(page: Path) -> None:
 
 
 def test_what_users_call_has_an_example() -> None:
-    calls = (powersum.bound, powersum.marginals, powersum.solve, powersum.solve_many, powersum.Solver)
+    calls = (powersum.bound, powersum.marginals, powersum.solve, powersum.solve_each, powersum.Solver)
     assert all(PROMPT.search(call.__doc__ or "") for call in calls)
 
 

@@ -79,7 +79,7 @@ def test_the_notebook_runs_as_shipped() -> None:
     nbclient.NotebookClient(notebook, timeout=1800, resources={"metadata": {"path": str(path.parent)}}).execute()
     said = "".join(output.get("text", "") for cell in cells for output in cell.outputs)
     model = ps.read(ROOT / "examples" / "clinic.bif")
-    answer = ps.solve(model, ["cancer", "bronchitis", "asthma"], {"dyspnoea": "yes", "smoker": "yes"})
+    answer = ps.solve(model, ["cancer", "bronchitis", "asthma"], evidence={"dyspnoea": "yes", "smoker": "yes"})
     assert f"{dict(answer.assignment)} {answer.probability} optimal" in said
     assert "≤ log value ≤" in said
     assert any("image/png" in output.get("data", {}) for output in cells[-1].outputs)

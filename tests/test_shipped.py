@@ -64,7 +64,7 @@ QUICK = [
     and ("clinic.bif" in line or "model.uai" in line)
     and "uai-solver" not in line
     # A cluster is started by the tests of that room.
-    and "--cluster" not in line
+    and "tcp://" not in line
 ]
 
 

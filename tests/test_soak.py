@@ -242,8 +242,8 @@ def test_what_is_false_of_the_best_is_noticed(
 def test_a_gradient_whose_value_is_no_bound_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     case = replace(MODEL, entry="gradient", options={"seed": 0, "sweeps": 2, "steps": 1, "calls": 1})
     assert checked(case).wrong == ()
-    true = ps.bound_and_gradient
-    monkeypatch.setattr(ps, "bound_and_gradient", lambda *a, **o: (true(*a, **o)[0] - 1e-6, true(*a, **o)[1]))
+    true = ps.BoundFunction.__call__
+    monkeypatch.setattr(ps.BoundFunction, "__call__", lambda *a, **o: (true(*a, **o)[0] - 1e-6, true(*a, **o)[1]))
     assert [text.split(":")[0] for text in checked(case).wrong] == ["gradient"]
 
 

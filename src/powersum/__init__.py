@@ -9,10 +9,11 @@ from powersum._version import __version__
 if TYPE_CHECKING:
     from powersum import generate, learn
     from powersum.api.bounding import bound
+    from powersum.api.comparison import Comparison, compare
+    from powersum.api.distribution import Distribution
     from powersum.api.engine import Engine
-    from powersum.api.gradient import Gradient, bound_and_gradient
+    from powersum.api.gradient import BoundFunction
     from powersum.api.inquiry import ask_next
-    from powersum.api.many import solve_many
     from powersum.api.marginals import Marginals, MarginalSolver, marginals
     from powersum.api.stream import BatchItem, solve_each
     from powersum.app.report.html import write_report
@@ -33,26 +34,33 @@ if TYPE_CHECKING:
     from powersum.formats.diagrams import read_diagram
     from powersum.interop import from_arrays, from_networkx, from_pgmpy, from_pyagrum, to_pyagrum
     from powersum.interop.diagrams import diagram_from_pyagrum
+    from powersum.model.certificate import Certificate
     from powersum.model.diagram import Diagram
+    from powersum.model.explanation import Explanation
+    from powersum.model.interval import Interval
     from powersum.model.model import Model
     from powersum.model.query import Query
-    from powersum.model.result import Residuals, Result, Snapshot, Status
+    from powersum.model.result import Result, Snapshot, Status
     from powersum.run.solver import Solver, solve
 
 
 __all__ = [
     "BatchItem",
+    "BoundFunction",
+    "Certificate",
+    "Comparison",
     "Decision",
     "Diagram",
+    "Distribution",
     "Engine",
+    "Explanation",
     "Formula",
-    "Gradient",
     "InputError",
+    "Interval",
     "MarginalSolver",
     "Marginals",
     "Model",
     "Query",
-    "Residuals",
     "Result",
     "Snapshot",
     "Solver",
@@ -60,7 +68,7 @@ __all__ = [
     "__version__",
     "ask_next",
     "bound",
-    "bound_and_gradient",
+    "compare",
     "decide",
     "diagram_from_pyagrum",
     "from_arrays",
@@ -79,7 +87,6 @@ __all__ = [
     "read_query",
     "solve",
     "solve_each",
-    "solve_many",
     "to_pyagrum",
     "to_uai",
     "write",
@@ -91,24 +98,28 @@ __all__ = [
 _LAZY = MappingProxyType(
     {
         "Engine": "powersum.api.engine",
-        **dict.fromkeys(("Gradient", "bound_and_gradient"), "powersum.api.gradient"),
+        "BoundFunction": "powersum.api.gradient",
         "generate": "powersum.generate",
         "learn": "powersum.learn",
         "ask_next": "powersum.api.inquiry",
         "bound": "powersum.api.bounding",
-        "solve_many": "powersum.api.many",
         "InputError": "powersum.core.errors",
         "decide": "powersum.decisions.deciding",
         "Decision": "powersum.decisions.decision",
         "Diagram": "powersum.model.diagram",
         "read_diagram": "powersum.formats.diagrams",
         "diagram_from_pyagrum": "powersum.interop.diagrams",
+        **dict.fromkeys(("Comparison", "compare"), "powersum.api.comparison"),
+        "Distribution": "powersum.api.distribution",
+        "Certificate": "powersum.model.certificate",
+        "Explanation": "powersum.model.explanation",
+        "Interval": "powersum.model.interval",
         "Model": "powersum.model.model",
         "Query": "powersum.model.query",
         **dict.fromkeys(("MarginalSolver", "Marginals", "marginals"), "powersum.api.marginals"),
         **dict.fromkeys(("Solver", "solve"), "powersum.run.solver"),
         **dict.fromkeys(("BatchItem", "solve_each"), "powersum.api.stream"),
-        **dict.fromkeys(("Residuals", "Result", "Snapshot", "Status"), "powersum.model.result"),
+        **dict.fromkeys(("Result", "Snapshot", "Status"), "powersum.model.result"),
         "write_report": "powersum.app.report.html",
         **dict.fromkeys(
             (

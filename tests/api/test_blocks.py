@@ -74,7 +74,7 @@ def test_simplification_keeps_the_value(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(60))
 def test_bounds_are_valid_and_only_fall(seed: int, ibound: int | None) -> None:
     model, query, evidence, value = drawn(seed)
-    result = ps.bound(model, query=query, evidence=evidence, sweeps=15, method="tree", ibound=ibound)
+    result = ps.bound(model, weights=query, evidence=evidence, sweeps=15, method="tree", ibound=ibound)
     history = [snapshot.log_upper for snapshot in result.history]
     assert all(later <= earlier for earlier, later in pairwise(history))
     if math.isinf(value):
@@ -90,7 +90,7 @@ def test_bounds_are_valid_and_only_fall(seed: int, ibound: int | None) -> None:
 @pytest.mark.parametrize("seed", range(40))
 def test_certificates_are_accepted(seed: int, ibound: int | None, tmp_path: Path) -> None:
     model, query, evidence, value = drawn(seed)
-    result = ps.bound(model, query=query, evidence=evidence, sweeps=5, method="tree", ibound=ibound, certificate=True)
+    result = ps.bound(model, weights=query, evidence=evidence, sweeps=5, method="tree", ibound=ibound, certificate=True)
     assert result.certificate is not None
     path = tmp_path / "proof.zip"
     result.certificate.save(path)
@@ -105,7 +105,7 @@ def test_a_certificate_is_of_its_order_only(tmp_path: Path) -> None:
     """Max over 0 of the sum over 1, and the sum over 1 of the max over 0, differ."""
     model = ps.Model.from_factors([2, 2], [((0, 1), [[1.0, 3.0], [3.0, 1.0]])])
     outside = ps.Query.along(model, [("sum", [1]), ("max", [0])])
-    result = ps.bound(model, query=outside, certificate=True)
+    result = ps.bound(model, weights=outside, certificate=True)
     assert result.log_upper == pytest.approx(math.log(6.0))
     assert result.certificate is not None
     result.certificate.save(tmp_path / "proof.zip")
@@ -119,7 +119,7 @@ def test_a_certificate_is_of_its_order_only(tmp_path: Path) -> None:
 def test_the_answer_is_the_best_of_the_outermost_block(seed: int) -> None:
     model, query, evidence, value = drawn(seed, zeros=0.0)
     outermost = [v for v in query.max_variables.tolist() if v not in evidence]
-    result = ps.bound(model, query=query, evidence=evidence, sweeps=60, method="tree")
+    result = ps.bound(model, weights=query, evidence=evidence, sweeps=60, method="tree")
     assert len(result.assignment) == len(query.max_variables)
     states = {model.variable(name): model.state(model.variable(name), s) for name, s in result.assignment.items()}
     if result.status == "optimal" and outermost:
@@ -133,7 +133,7 @@ def test_values_of_alternating_blocks_by_hand() -> None:
     table = rng.random((2, 3, 2))
     model = ps.Model.from_factors([2, 3, 2], [((0, 1, 2), table)], names=["a", "b", "c"])
     query = ps.Query.along(model, [("max", ["a"]), ("sum", ["b"]), ("max", ["c"])])
-    result = ps.bound(model, query=query)
+    result = ps.bound(model, weights=query)
     assert result.log_upper == pytest.approx(math.log(table.max(axis=2).sum(axis=1).max()), abs=1e-9)
     assert list(result.assignment) == ["a"]
     assert result.assignment["a"] == int(table.max(axis=2).sum(axis=1).argmax())
@@ -164,13 +164,13 @@ def test_what_cannot_answer_blocks_refuses_them() -> None:
     model, _ = ps.generate.grid(2, 2, seed=1)
     query = ps.Query(np.array([0.0, 1.0, 1.0, 1.0]), None, np.array([0, 1, 1, 1]))
     with pytest.raises(ps.InputError, match="maxima outside all sums"):
-        compare(model, query=query)
+        compare(model, weights=query)
     with pytest.raises(ps.InputError, match="maxima outside all sums"):
-        ps.bound_and_gradient(model, query=query)
+        ps.BoundFunction(model, weights=query)(steps=0)
     with pytest.raises(ps.InputError, match="alternate"):
-        ps.bound(model, query=query, method="gdd")
+        ps.bound(model, weights=query, method="gdd")
     with pytest.raises(ps.InputError, match="earlier block"):
-        ps.bound(model, query=query, order=[1, 0, 2, 3])
+        ps.bound(model, weights=query, order=[1, 0, 2, 3])
 
 
 @pytest.mark.parametrize(
@@ -195,11 +195,11 @@ def test_weights_of_one_block_are_equal() -> None:
 def test_a_result_remembers_its_blocks() -> None:
     model, _ = ps.generate.grid(2, 2, seed=1)
     query = ps.Query(np.array([0.0, 1.0, 1.0, 0.0]), None, np.array([0, 1, 1, 2]))
-    result = ps.Result.from_json(ps.bound(model, query=query).to_json())
+    result = ps.Result.from_json(ps.bound(model, weights=query).to_json())
     assert result.question is not None
     again = asked_again(result.question, model)
     assert again.query.rank.tolist() == query.rank.tolist()
-    assert again.key == ps.model.question.Question.of(model, query=query).key
+    assert again.key == ps.model.question.Question.of(model, weights=query).key
 
 
 def test_the_order_of_blocks_makes_the_value() -> None:

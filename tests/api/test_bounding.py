@@ -52,7 +52,7 @@ def test_every_snapshot_is_a_bound(
         variable = data.draw(st.integers(0, model.n_variables - 1))
         evidence = {variable: data.draw(st.integers(0, int(model.cardinalities[variable]) - 1))}
     query = ps.Query(weights)
-    result = ps.bound(model, evidence=evidence, query=query, sweeps=sweeps, method=method, callback=seen.append)
+    result = ps.bound(model, evidence=evidence, weights=query, sweeps=sweeps, method=method, callback=seen.append)
     assert tuple(seen) == result.history
     exact = exact_value(model, weights, evidence=evidence)
     uppers = [snapshot.log_upper for snapshot in result.history]
@@ -133,8 +133,8 @@ def test_target_and_options_are_recorded() -> None:
         ({"evidence": {"wet": "yess"}}, "variable wet has no state 'yess', did you mean 'yes'?"),
         ({"evidence": {"wet": 2}}, "state 2 of variable wet is out of range: it has states 0 to 1"),
         ({"evidence": {"wet": 1, 1: 0}}, "evidence gives variable wet two states: yes, no"),
-        ({"query": ps.Query(np.ones(2))}, "the query has 2 weights, the model 3 variables"),
-        ({"query": ps.Query(np.ones(3)), "maximize": [0]}, "give maximize or query, not both"),
+        ({"weights": ps.Query(np.ones(2))}, "weights has 2 numbers, the model 3 variables"),
+        ({"weights": ps.Query(np.ones(3)), "maximize": [0]}, "give maximize or weights, not both"),
         ({"order": [0, 1]}, "the order has 2 variables, the model 3"),
         ({"maximize": [0], "order": [0, 1, 2]}, "max variables must come last"),
         ({"method": "magic"}, "no method is called 'magic'"),

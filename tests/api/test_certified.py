@@ -21,7 +21,7 @@ def test_the_checker_proves_the_distribution(seed: int, tmp_path: Path, capsys: 
     joint = joint_log_table(model, {5: 0})
     if joint.max() == -np.inf:
         return
-    found = ps.marginals(model, {5: 0}, of=[0, 3], certificate=True)
+    found = ps.marginals(model, evidence={5: 0}, of=[0, 3], certificate=True)
     assert sorted(found.certificates) == [0, 3]
     ps.write(model, tmp_path / "model.uai")
     (tmp_path / "seen.evid").write_text("1 5 0\n")

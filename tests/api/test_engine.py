@@ -51,13 +51,13 @@ def check(
     weights = np.ones(model.n_variables)
     weights[maximize] = 0.0
     truth = exact_value(model, weights, evidence=evidence)
-    answer = engine.solve(maximize, asked)
+    answer = engine.solve(maximize, evidence=asked)
     if truth == -math.inf:
         assert answer.status == ps.Status.INFEASIBLE
         assert answer.log_upper == -math.inf
         assert not answer.assignment
         with pytest.raises(ps.InputError, match="there are no marginals"):
-            engine.marginals(asked)
+            engine.marginals(evidence=asked)
         return answer.status
     assert answer.status == ps.Status.OPTIMAL
     # The oracle has a rounding of its own.
@@ -77,7 +77,7 @@ def check(
     else:
         assert answer.probability is None
     joint = np.exp(joint - joint.max())
-    found = engine.marginals(asked)
+    found = engine.marginals(evidence=asked)
     assert found.exact
     for v, belief in enumerate(found.beliefs):
         own = joint.sum(axis=tuple(u for u in range(model.n_variables) if u != v))
@@ -155,7 +155,7 @@ def test_a_few_small_questions_load_no_compiler() -> None:
     code = (
         "import sys, powersum as ps;"
         "e = ps.Engine(ps.Model.from_factors([2, 2], [((0,), [0.8, 0.2]), ((0, 1), [[0.9, 0.1], [0.3, 0.7]])]));"
-        "e.solve([0], {1: 1}), e.marginals({1: 1}), e.log_z();"
+        "e.solve([0], evidence={1: 1}), e.marginals(evidence={1: 1}), e.log_z();"
         "assert 'numba' not in sys.modules"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=600)
@@ -166,20 +166,24 @@ def test_the_same_result_as_solve() -> None:
     model = random_network(7)
     # Without a number the memory is what the machine has left, which changes from call to call.
     engine = ps.Engine(model, memory=1e9)
-    ours, theirs = engine.solve([0, 2], {1: 0}), ps.solve(model, [0, 2], {1: 0}, memory=1e9)
+    ours, theirs = engine.solve([0, 2], evidence={1: 0}), ps.solve(model, [0, 2], evidence={1: 0}, memory=1e9)
     assert ours.question == theirs.question
     assert ours.options == theirs.options
     assert ours.sizes.keys() == theirs.sizes.keys()
     assert (ours.status, ours.assignment, ours.method) == (theirs.status, theirs.assignment, theirs.method)
-    assert engine.log_z({1: 0}).log_upper == pytest.approx(ps.solve(model, None, {1: 0}).log_upper)
+    assert engine.log_z(evidence={1: 0}).log_upper == pytest.approx(ps.solve(model, None, evidence={1: 0}).log_upper)
 
 
 def test_likelihoods() -> None:
     model = random_network(5)
     evidence = {1: np.linspace(0.2, 0.9, int(model.cardinalities[1])), 0: 0}
     engine = ps.Engine(model)
-    assert engine.solve([2], evidence).log_lower == pytest.approx(ps.solve(model, [2], evidence).log_lower)
-    for one, other in zip(engine.marginals(evidence).beliefs, ps.marginals(model, evidence).beliefs, strict=True):
+    assert engine.solve([2], evidence=evidence).log_lower == pytest.approx(
+        ps.solve(model, [2], evidence=evidence).log_lower
+    )
+    for one, other in zip(
+        engine.marginals(evidence=evidence).beliefs, ps.marginals(model, evidence=evidence).beliefs, strict=True
+    ):
         np.testing.assert_allclose(one, other)
 
 
@@ -239,7 +243,7 @@ def test_bad_questions_are_refused() -> None:
     with pytest.raises(ps.InputError, match="out of range"):
         engine.solve([99])
     with pytest.raises(ps.InputError, match="weights 0 and 1 only"):
-        engine.solve(query=ps.Query(np.full(engine.model.n_variables, 0.5)))
+        engine.solve(weights=ps.Query(np.full(engine.model.n_variables, 0.5)))
 
 
 def test_sums_over_variables_of_one_table_are_known_beforehand() -> None:
@@ -250,7 +254,7 @@ def test_sums_over_variables_of_one_table_are_known_beforehand() -> None:
     engine = ps.Engine(ps.Model.from_factors([3, *[2] * 6], tables))
     assert engine.solve([0]).sizes["reduced_variables"] == 1
     # What is observed, maximised or has a likelihood is no part of such a sum.
-    assert engine.solve([0, 3], {1: 1, 2: [0.3, 0.9]}).sizes["reduced_variables"] == 3
+    assert engine.solve([0, 3], evidence={1: 1, 2: [0.3, 0.9]}).sizes["reduced_variables"] == 3
     for maximize in ([], [0], [3], [0, 6]):
         for evidence in ({}, {1: 1}, {0: 2}, {0: 2, 5: 0}):
             if not set(maximize) & set(evidence):
@@ -266,4 +270,4 @@ def test_an_engine_can_be_pickled() -> None:
     other = pickle.loads(pickle.dumps(engine))
     assert other.solve(query).to_dict()["options"] == engine.solve(query).to_dict()["options"]
     assert other.solve(query).log_upper == engine.solve(query).log_upper
-    assert other.marginals({0: 1}).beliefs[1].tolist() == engine.marginals({0: 1}).beliefs[1].tolist()
+    assert other.marginals(evidence={0: 1}).beliefs[1].tolist() == engine.marginals(evidence={0: 1}).beliefs[1].tolist()

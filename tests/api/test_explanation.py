@@ -44,7 +44,7 @@ def check_entries(
 @pytest.mark.parametrize("seed", range(40))
 def test_against_brute_force(seed: int) -> None:
     model, query, evidence = case(seed)
-    result = ps.solve(model, query=query, evidence=evidence)
+    result = ps.solve(model, weights=query, evidence=evidence)
     if not result.assignment:
         with pytest.raises(ps.InputError, match="nothing to explain"):
             result.explain(model)
@@ -92,7 +92,7 @@ RAIN = ps.Model.from_tables(
 
 
 def test_likelihoods_are_evidence_too() -> None:
-    found = ps.solve(RAIN, ["rain"], {"wet": [0.0, 0.5]}).explain(RAIN)
+    found = ps.solve(RAIN, ["rain"], evidence={"wet": [0.0, 0.5]}).explain(RAIN)
     (one,) = found.evidence
     assert (one.name, one.state, one.changes) == ("wet", (0.0, 0.5), {"rain": "no"})
     assert float(one.probability) == pytest.approx(0.2)
@@ -127,7 +127,7 @@ def test_an_entry_has_room_up_to_where_the_answer_changes() -> None:
 def test_large_questions_have_slopes_too() -> None:
     """Beyond what plain NumPy does, by the compiled tree: the same numbers."""
     model, _ = ps.generate.grid(5, 5, seed=2)
-    result = ps.solve(model, list(range(10)), {24: 0})
+    result = ps.solve(model, list(range(10)), evidence={24: 0})
     question = asked_again(result.question, model, Limits(memory=1e9))  # type: ignore[arg-type]
     states = {int(name): int(state) for name, state in result.assignment.items()}
     quick = sensitivity.sensitivity(question, states, 0.5)
@@ -150,7 +150,7 @@ def test_without_a_lead_nothing_is_proven() -> None:
 def test_the_picture_has_a_bar_for_each_variable() -> None:
     from matplotlib.figure import Figure
 
-    found = ps.solve(RAIN, ["rain"], {"wet": 1}).explain(RAIN)
+    found = ps.solve(RAIN, ["rain"], evidence={"wet": 1}).explain(RAIN)
     ax = found.plot(Figure().subplots())
     assert [word.get_text() for word in ax.get_yticklabels()] == ["rain=yes, else no"]
     assert ax.patches[0].get_width() == pytest.approx(found.alternatives[0].log_loss_lower)  # type: ignore[attr-defined]

@@ -13,7 +13,6 @@ import powersum as ps
 from powersum.bounds.buckets.factor_passes import FactorPasses
 from powersum.bounds.buckets.passes import Passes
 from powersum.bounds.tree import CoveringTree
-from powersum.core import memory
 from powersum.core.arrays import FloatArray
 from powersum.model.model import Model
 from powersum.model.question import Question
@@ -39,7 +38,7 @@ def some_entries(model: Model, seed: int, count: int = 25) -> list[int]:
 @pytest.mark.parametrize("seed", range(40))
 def test_exact_ones_by_differences_of_brute_force(seed: int) -> None:
     model, query, evidence = case(seed)
-    value, gradient = ps.bound_and_gradient(model, query=query, evidence=evidence)
+    value, gradient = ps.BoundFunction(model, weights=query, evidence=evidence)(steps=0)
     truth = exact_value(model, query.weights, evidence=evidence)
     assert gradient.shape == model.log_values.shape
     if truth == -math.inf:
@@ -62,7 +61,7 @@ def test_each_factor_has_one_unit_of_belief(seed: int) -> None:
     """Adding a constant to a whole table adds it to the value: whatever the question, and exact or not."""
     model, query, _ = hard_case(seed)
     for ibound in (None, 2):
-        _, gradient = ps.bound_and_gradient(model, query=query, ibound=ibound, sweeps=3)
+        _, gradient = ps.BoundFunction(model, weights=query, ibound=ibound, sweeps=3)(steps=0)
         sums = np.add.reduceat(gradient, model.table_starts[:-1])
         np.testing.assert_allclose(sums, 1.0, atol=1e-9)
         assert (gradient >= 0.0).all()
@@ -106,14 +105,14 @@ def test_inexact_ones_by_differences_of_the_bound(seed: int, maximize: str | Non
 def test_it_is_a_bound(seed: int, temperature: float) -> None:
     model, query, _ = hard_case(seed, zeros=0.1)
     truth = exact_value(model, query.weights)
-    value, _ = ps.bound_and_gradient(model, query=query, ibound=2, sweeps=2, temperature=temperature)
+    value, _ = ps.BoundFunction(model, weights=query, ibound=2, sweeps=2, temperature=temperature)(steps=0)
     assert value >= truth - 1e-9
 
 
 def test_softened_maxima_are_those_of_the_weight() -> None:
     """An exact tree at a temperature is the power sum with that weight."""
     model = ps.Model.from_tables({("a", "b"): [[1.0, 2.0], [3.0, 5.0]]})
-    value, gradient = ps.bound_and_gradient(model, "all", temperature=0.5)
+    value, gradient = ps.BoundFunction(model, "all", temperature=0.5)(steps=0)
     assert value == pytest.approx(exact_value(model, [0.5, 0.5]))
     shares = np.array([1.0, 4.0, 9.0, 25.0])
     np.testing.assert_allclose(gradient, shares / shares.sum(), atol=1e-9)
@@ -125,18 +124,18 @@ def test_at_a_kink_it_is_the_mean_of_the_best_states(states: int) -> None:
     table = np.ones((states, 2))
     table[-1] = 0.0
     table[:, 1] = 0.0
-    value, gradient = ps.bound_and_gradient(ps.Model.from_factors([states, 2], [((0, 1), table)]), "all")
+    value, gradient = ps.BoundFunction(ps.Model.from_factors([states, 2], [((0, 1), table)]), "all")(steps=0)
     assert value == pytest.approx(0.0, abs=1e-12)
     best = np.zeros((states, 2))
     best[:-1, 0] = 1.0 / (states - 1)
     np.testing.assert_array_equal(gradient.reshape(states, 2), best)
-    _, alike = ps.bound_and_gradient(ps.Model.from_factors([states], [((0,), np.ones(states))]), "all")
+    _, alike = ps.BoundFunction(ps.Model.from_factors([states], [((0,), np.ones(states))]), "all")(steps=0)
     np.testing.assert_allclose(alike, 1.0 / states)
 
 
 def test_likelihoods_count_and_have_no_entries() -> None:
     coins = ps.Model.from_tables({"a": [0.4, 0.6], ("a", "b"): [[0.5, 0.5], [0.1, 0.9]]})
-    value, gradient = ps.bound_and_gradient(coins, evidence={"a": [0.9, 0.1], "b": 0})
+    value, gradient = ps.BoundFunction(coins, evidence={"a": [0.9, 0.1], "b": 0})(steps=0)
     total = 0.4 * 0.9 * 0.5 + 0.6 * 0.1 * 0.1
     assert value == pytest.approx(math.log(total))
     share = 0.18 / total
@@ -145,7 +144,7 @@ def test_likelihoods_count_and_have_no_entries() -> None:
 
 def test_everything_observed() -> None:
     coin = ps.Model.from_tables({"a": [0.4, 0.6]})
-    value, gradient = ps.bound_and_gradient(coin, evidence={"a": 1})
+    value, gradient = ps.BoundFunction(coin, evidence={"a": 1})(steps=0)
     assert value == pytest.approx(math.log(0.6))
     assert gradient.tolist() == [0.0, 1.0]
 
@@ -161,7 +160,7 @@ def test_everything_observed() -> None:
 )
 def test_wrong_numbers_are_one_line(options: dict[str, float], message: str) -> None:
     with pytest.raises(ps.InputError, match=message):
-        ps.bound_and_gradient(ps.Model.from_tables({"a": [0.4, 0.6]}), **options)  # type: ignore[arg-type]
+        ps.BoundFunction(ps.Model.from_tables({"a": [0.4, 0.6]}), **options)(steps=0)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -171,7 +170,7 @@ def test_warm_ones_bound_other_numbers(seed: int, maximize: str | None, temperat
     """Shifts stay from call to call, but every value bounds the truth for the numbers of its own call."""
     model, query, _ = hard_case(seed, zeros=0.1)
     asked = {None: None, "some": [int(v) for v in query.max_variables], "all": "all"}[maximize]
-    gradient = ps.Gradient(model, asked, ibound=2, sweeps=2, temperature=temperature)
+    gradient = ps.BoundFunction(model, asked, ibound=2, sweeps=2, temperature=temperature)
     random = np.random.default_rng(seed)
     for scale in (0.0, 0.1, 3.0):
         values = model.log_values + scale * random.normal(size=model.log_values.size)
@@ -188,7 +187,7 @@ def test_warm_ones_bound_other_numbers(seed: int, maximize: str | None, temperat
 def test_warm_ones_by_differences_of_themselves(seed: int, maximize: str | None) -> None:
     model, query, _ = hard_case(seed)
     asked = {None: None, "some": [int(v) for v in query.max_variables], "all": "all"}[maximize]
-    tree = ps.Gradient(model, asked, ibound=2, temperature=0.0 if maximize is None else 0.3)
+    tree = ps.BoundFunction(model, asked, ibound=2, temperature=0.0 if maximize is None else 0.3)
     tree(model.log_values + 0.1)
     values = model.log_values + 0.2 * np.random.default_rng(seed).normal(size=model.log_values.size)
     _, gradient = tree(values, steps=3)
@@ -199,7 +198,7 @@ def test_warm_ones_by_differences_of_themselves(seed: int, maximize: str | None)
 
 def test_warm_steps_tighten() -> None:
     model, query, _ = hard_case(3)
-    tree = ps.Gradient(model, query=query, ibound=1, sweeps=0, temperature=0.1)
+    tree = ps.BoundFunction(model, weights=query, ibound=1, sweeps=0, temperature=0.1)
     values = [tree(steps=steps)[0] for steps in (0, 5, 5, 20)]
     assert values == sorted(values, reverse=True)
     assert values[0] > values[-1] + 0.1
@@ -210,7 +209,7 @@ def test_warm_steps_tighten() -> None:
 @pytest.mark.parametrize("seed", range(10))
 def test_exact_ones_with_other_numbers_and_evidence(seed: int) -> None:
     model, query, evidence = case(seed)
-    tree = ps.Gradient(model, query=query, evidence=evidence)
+    tree = ps.BoundFunction(model, weights=query, evidence=evidence)
     assert tree.exact
     values = model.log_values + np.random.default_rng(seed).normal(size=model.log_values.size)
     model = model.with_log_values(values)
@@ -220,14 +219,14 @@ def test_exact_ones_with_other_numbers_and_evidence(seed: int) -> None:
         truth = exact_value(model, query.weights, evidence=evidence)
         assert value == pytest.approx(truth, abs=1e-6)
         assert value >= truth - 1e-12 * max(1.0, abs(truth))
-        _, again = ps.bound_and_gradient(model, query=query, evidence=evidence)
+        _, again = ps.BoundFunction(model, weights=query, evidence=evidence)(steps=0)
         np.testing.assert_allclose(gradient, again, atol=1e-9)
 
 
 def test_batches_are_their_rows() -> None:
     model, query, _ = hard_case(1)
     rows = model.log_values + 0.1 * np.random.default_rng(0).normal(size=(3, model.log_values.size))
-    tree = ps.Gradient(model, query=query, ibound=2, temperature=0.1, steps=0)
+    tree = ps.BoundFunction(model, weights=query, ibound=2, temperature=0.1, steps=0)
     values, gradients = tree.batch(rows)
     for row, value, gradient in zip(rows, values, gradients, strict=True):
         alone, slopes = tree(row)
@@ -241,7 +240,7 @@ def test_batches_are_their_rows() -> None:
 
 def test_an_empty_question_has_a_gradient_too() -> None:
     free = ps.Model.from_factors([2, 3], [])
-    value, gradient = ps.Gradient(free)()
+    value, gradient = ps.BoundFunction(free)()
     assert value == pytest.approx(math.log(6.0))
     assert value >= math.log(6.0)
     assert gradient.size == 0
@@ -260,9 +259,9 @@ def test_an_empty_question_has_a_gradient_too() -> None:
         (lambda tree: tree.with_evidence({"a": 1}), "evidence must give states, and to the same variables"),
     ],
 )
-def test_wrong_calls_are_one_line(call: Callable[[ps.Gradient], object], message: str) -> None:
+def test_wrong_calls_are_one_line(call: Callable[[ps.BoundFunction], object], message: str) -> None:
     with pytest.raises(ps.InputError, match=message):
-        call(ps.Gradient(ps.Model.from_tables({"a": [0.4, 0.6]})))
+        call(ps.BoundFunction(ps.Model.from_tables({"a": [0.4, 0.6]})))
 
 
 @pytest.mark.parametrize("temperature", [0.0, 0.1])
@@ -270,13 +269,14 @@ def test_wrong_calls_are_one_line(call: Callable[[ps.Gradient], object], message
 def test_a_tree_that_does_not_fit_is_no_reason_to_refuse(
     seed: int, temperature: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(memory, "LEAST_MEMORY", 1.0)
+    monkeypatch.setattr("powersum.api.gradient.TREE_BYTES", 1000.0)
     model, query, evidence = hard_case(seed)
     truth = exact_value(model, query.weights, evidence=evidence)
-    gradient = ps.Gradient(model, query=query, evidence=evidence, temperature=temperature, memory=1000)
+    gradient = ps.BoundFunction(model, weights=query, evidence=evidence, temperature=temperature)
     assert not gradient.exact
     value, slopes = gradient(model.log_values)
     assert value >= truth - 1e-12 * max(1.0, abs(truth))
     assert slopes.shape == model.log_values.shape
-    roomy = ps.Gradient(model, query=query, evidence=evidence, temperature=temperature)
+    monkeypatch.undo()
+    roomy = ps.BoundFunction(model, weights=query, evidence=evidence, temperature=temperature)
     assert value >= roomy(model.log_values)[0] - 1e-9

@@ -104,7 +104,7 @@ def test_what_is_refused() -> None:
         (["rain"], ["wet"], {"wet": 0}, "is observed already"),
     ):
         with pytest.raises(ps.InputError, match=message):
-            ps.ask_next(model, about, among, evidence)
+            ps.ask_next(model, about, among, evidence=evidence)
     zero = ps.Model.from_factors([2, 2, 2], [((0,), [1.0, 0.0]), ((0, 1), np.eye(2)), ((2,), [1.0, 1.0])])
     with pytest.raises(ps.InputError, match="probability 0"):
         ps.ask_next(zero, [2], evidence={1: 1})

@@ -33,7 +33,7 @@ def double() -> Iterator[None]:
 def test_gradients_by_finite_differences(task: str, seed: int) -> None:
     model, query, _ = hard_case(seed)
     asked = {"PR": None, "MMAP": [int(v) for v in query.max_variables], "MAP": "all"}[task]
-    tree = ps.Gradient(model, asked, ibound=2, temperature=0.0 if task == "PR" else 0.2, steps=0)
+    tree = ps.BoundFunction(model, asked, ibound=2, temperature=0.0 if task == "PR" else 0.2, steps=0)
     bound = powersum.jax.differentiable(tree)
     random = np.random.default_rng(seed)
     mixing = random.normal(size=(model.log_values.size, 4))
@@ -54,7 +54,7 @@ def test_gradients_by_finite_differences(task: str, seed: int) -> None:
 @pytest.mark.usefixtures("double")
 def test_batches_under_vmap() -> None:
     model, query, _ = hard_case(4)
-    tree = ps.Gradient(model, query=query, ibound=2, temperature=0.1, steps=0)
+    tree = ps.BoundFunction(model, weights=query, ibound=2, temperature=0.1, steps=0)
     bound = powersum.jax.differentiable(tree)
     rows = model.log_values + 0.1 * np.random.default_rng(0).normal(size=(3, model.log_values.size))
     values, slopes = jax.jit(jax.vmap(jax.value_and_grad(bound)))(rows)
@@ -65,7 +65,9 @@ def test_batches_under_vmap() -> None:
     twice = jax.vmap(jax.vmap(bound))(np.stack([rows, rows]))
     np.testing.assert_array_equal(twice, [found[0], found[0]])
     # Shifts of each row stay, and tighten what it asks for the next time.
-    warm = powersum.jax.differentiable(ps.Gradient(model, query=query, ibound=2, sweeps=0, temperature=0.1, steps=3))
+    warm = powersum.jax.differentiable(
+        ps.BoundFunction(model, weights=query, ibound=2, sweeps=0, temperature=0.1, steps=3)
+    )
     first = jax.vmap(warm)(rows)
     assert (jax.vmap(warm)(rows) < first).all()
 
@@ -75,7 +77,7 @@ def test_single_precision_is_rounded_up(seed: int) -> None:
     model, query, _ = hard_case(seed)
     values = np.asarray(model.log_values, dtype=np.float32)
     truth = exact_value(model.with_log_values(values), query.weights)
-    found = powersum.jax.differentiable(ps.Gradient(model, query=query))(values)
+    found = powersum.jax.differentiable(ps.BoundFunction(model, weights=query))(values)
     assert found.dtype == np.float32
     assert float(found) >= truth
     assert float(found) == pytest.approx(truth, abs=1e-4)
@@ -83,7 +85,7 @@ def test_single_precision_is_rounded_up(seed: int) -> None:
 
 def test_zeros_and_what_is_no_number() -> None:
     model = ps.Model.from_tables({"a": [0.5, 0.5], ("a", "b"): [[1.0, 0.0], [0.0, 1.0]]})
-    bound = powersum.jax.differentiable(ps.Gradient(model))
+    bound = powersum.jax.differentiable(ps.BoundFunction(model))
     value, slopes = jax.value_and_grad(bound)(model.log_values)
     assert value == pytest.approx(0.0, abs=1e-6)
     np.testing.assert_allclose(slopes, [0.5, 0.5, 0.5, 0.0, 0.0, 0.5], atol=1e-6)
@@ -94,7 +96,7 @@ def test_zeros_and_what_is_no_number() -> None:
 
 
 def test_another_shape_or_type_is_one_line() -> None:
-    bound = powersum.jax.differentiable(ps.Gradient(ps.Model.from_tables({"a": [0.5, 0.5]})))
+    bound = powersum.jax.differentiable(ps.BoundFunction(ps.Model.from_tables({"a": [0.5, 0.5]})))
     with pytest.raises(ps.InputError, match=r"log_values has shape \(3,\)"):
         bound(np.zeros(3))
     with pytest.raises(ps.InputError, match="log_values are of type float16"):

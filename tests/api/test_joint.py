@@ -35,7 +35,7 @@ def test_joint_tables_and_information(seed: int, observe: bool) -> None:
     joint = np.exp(joint - joint.max())
     joint /= joint.sum()
     group = tuple(rng.permutation(6)[: int(rng.integers(2, 4))].tolist())
-    found = ps.marginals(model, evidence, of=[group, 0])
+    found = ps.marginals(model, evidence=evidence, of=[group, 0])
     truth = joint.sum(axis=tuple(v for v in range(6) if v not in group))
     truth = truth.transpose(np.argsort(np.argsort(group)))
     # Observed variables have all their states, with probability 0 but for one.

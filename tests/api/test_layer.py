@@ -14,7 +14,7 @@ COIN = ps.Model.from_tables({"side": [1.0, 3.0]})
 
 
 def test_rows_and_a_row_alone() -> None:
-    gradient = ps.Gradient(COIN)
+    gradient = ps.BoundFunction(COIN)
     rows = np.log([[1.0, 3.0], [1.0, 1.0]])
     values, slopes = bounds_and_slopes(gradient, rows, "float32")
     assert (values.dtype, slopes.dtype) == (np.float32, np.float32)
@@ -28,14 +28,14 @@ def test_rows_and_a_row_alone() -> None:
 
 
 def test_what_is_no_number_makes_its_row_none() -> None:
-    values, slopes = bounds_and_slopes(ps.Gradient(COIN), [[np.nan, 0.0], [0.0, 0.0], [np.inf, 0.0]], "float64")
+    values, slopes = bounds_and_slopes(ps.BoundFunction(COIN), [[np.nan, 0.0], [0.0, 0.0], [np.inf, 0.0]], "float64")
     assert np.isnan(values).tolist() == [True, False, True]
     assert np.isnan(slopes).all(axis=1).tolist() == [True, False, True]
     np.testing.assert_allclose(slopes[1], 0.5)
 
 
 def test_other_shapes_and_types_are_refused() -> None:
-    gradient = ps.Gradient(COIN)
+    gradient = ps.BoundFunction(COIN)
     check_numbers(gradient, (2,), "float32")
     with pytest.raises(ps.InputError, match=r"log_values has shape \(3,\)"):
         check_numbers(gradient, (3,), "float64")
@@ -45,6 +45,6 @@ def test_other_shapes_and_types_are_refused() -> None:
 
 @pytest.mark.parametrize("given", [3, None, COIN])
 def test_what_is_no_gradient_is_refused_at_once(given: object) -> None:
-    with pytest.raises(ps.InputError, match=r"gradient is .*: give a powersum.Gradient"):
+    with pytest.raises(ps.InputError, match=r"gradient is .*: give a powersum.BoundFunction"):
         check_gradient(given)
-    check_gradient(ps.Gradient(COIN))
+    check_gradient(ps.BoundFunction(COIN))

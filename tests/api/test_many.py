@@ -1,4 +1,4 @@
-"""Many questions: the same answers as one by one, equal questions once, all checked first, none lost to Ctrl-C."""
+"""Many questions: the same answers as one by one, none lost to Ctrl-C, nothing held when one is answered."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import weakref
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import pytest
 
 import powersum as ps
-from powersum import InputError, Status
+from powersum import Status
 from powersum.api import engine
 from powersum.assign.evaluator import Evaluator
 from powersum.run.solver import Solver
 from powersum.run.tuning import Schedule
+from tests.batch import results_of
 from tests.interop.networks import CLINIC
 
 QUESTIONS: list[dict[str, Any]] = [
@@ -30,9 +30,9 @@ QUESTIONS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_same_as_one_by_one(n_jobs: int) -> None:
-    results = ps.solve_many(CLINIC, QUESTIONS, n_jobs=n_jobs)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_same_as_one_by_one(threads: int) -> None:
+    results = results_of(CLINIC, QUESTIONS, threads=threads)
     for question, result in zip(QUESTIONS, results, strict=True):
         alone = ps.solve(CLINIC, **question)
         # Plans and solvers count another rounding, both on the safe side.
@@ -46,46 +46,13 @@ def test_many_small_questions_are_the_engines(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(engine, "PATIENCE", 0)
     expected = [ps.solve(CLINIC, **question, gap=0.1, memory=4e9, time_limit=900.0) for question in QUESTIONS]
     monkeypatch.setattr(Solver, "__iter__", lambda self: pytest.fail("a solver ran"))
-    results = ps.solve_many(CLINIC, QUESTIONS, gap=0.1, memory=4e9, time_limit=900.0)
+    results = results_of(CLINIC, QUESTIONS, gap=0.1, memory=4e9, time_limit=900.0)
     for alone, result in zip(expected, results, strict=True):
         assert result.log_upper == pytest.approx(alone.log_upper)
         assert result.log_lower <= alone.log_upper
         assert dict(result.assignment) == dict(alone.assignment)
         assert (result.question, result.options, result.status) == (alone.question, alone.options, alone.status)
         assert (result.probability is None) == (alone.probability is None)
-
-
-def test_equal_questions_are_answered_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    started: list[Solver] = []
-    iterate = Solver.__iter__
-
-    def counted(self: Solver) -> Any:
-        # The sums that probabilities are shares of are questions of their own.
-        if self.question.query.task != "PR":
-            started.append(self)
-        return iterate(self)
-
-    monkeypatch.setattr(Solver, "__iter__", counted)
-    same: list[dict[str, Any]] = [
-        {"maximize": ["cancer"]},
-        {"maximize": [1]},
-        {"query": ps.Query(np.array([1.0, 0, 1, 1, 1]))},
-    ]
-    # A schedule of one's own keeps the engine out, which would leave the solver nothing to do.
-    results = ps.solve_many(CLINIC, [*same, {"maximize": ["xray"]}], schedule=Schedule())
-    assert len(started) == 2
-    assert results[0] is results[1] is results[2]
-    assert list(results[3].assignment) == ["xray"]
-
-
-def test_all_questions_are_checked_first() -> None:
-    with pytest.raises(InputError, match="question 1: no variable is called 'cancr', did you mean 'cancer'"):
-        ps.solve_many(CLINIC, [{}, {"maximize": ["cancr"]}])
-    with pytest.raises(InputError, match="question 0: 'max' is none of maximize, evidence, query"):
-        ps.solve_many(CLINIC, [{"max": ["cancer"]}])
-    with pytest.raises(InputError, match="n_jobs is 0"):
-        ps.solve_many(CLINIC, [], n_jobs=0)
-    assert ps.solve_many(CLINIC, []) == []
 
 
 def test_ctrl_c_keeps_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,10 +68,13 @@ def test_ctrl_c_keeps_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
         return snapshot
 
     monkeypatch.setattr(Solver, "_advance", interrupted)
-    first, second = ps.solve_many(model, [{"maximize": query}, {"maximize": query[1:]}], time_limit=30.0)
-    assert second.status is Status.INTERRUPTED
-    assert second.log_upper == math.inf
+    items = ps.solve_each(model, [{"maximize": query}, {"maximize": query[1:]}], time_limit=30.0)
+    first = next(items).result
+    assert first is not None
+    assert first.status is Status.INTERRUPTED
     assert first.log_upper < math.inf
+    with pytest.raises(KeyboardInterrupt):
+        next(items)
 
 
 NOT_QUICK = Schedule(elimination_cost=1e3)
@@ -117,7 +87,8 @@ def _no_collector() -> Iterator[None]:
     # waits for the compiler goes another way than what does not, so everything is asked twice.
     model, query = ps.generate.grid(4, 4, seed=1)
     for _ in range(2):
-        ps.solve_many(model, [{"maximize": query[k:]} for k in range(4)], schedule=NOT_QUICK)
+        for k in range(4):
+            ps.solve(model, query[k:], schedule=NOT_QUICK)
     gc.collect()
     gc.disable()
     yield
@@ -157,7 +128,7 @@ def test_what_a_finished_question_took_is_free_again(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(Solver, "__init__", noted)
     model, query = ps.generate.grid(4, 4, seed=1)
-    results = ps.solve_many(model, [{"maximize": query[k:]} for k in range(4)], schedule=NOT_QUICK)
+    results = [ps.solve(model, query[k:], schedule=NOT_QUICK) for k in range(4)]
     assert all(result.status is Status.OPTIMAL for result in results)
     # One for each question, and one for the sum that its answer is a share of.
     assert remembered.alive_when_one_began == [0] * 8
@@ -184,10 +155,3 @@ def test_a_finished_solver_holds_its_answer_only(monkeypatch: pytest.MonkeyPatch
     assert ended.result().log_lower == snapshots[-1].log_lower
     assert stopped.result().reason == "Enough."
     assert list(ended) == list(stopped) == []
-
-
-def test_progress_bar(capsys: pytest.CaptureFixture[str]) -> None:
-    ps.solve_many(CLINIC, QUESTIONS[:2], progress=True)
-    assert "2/2" in capsys.readouterr().err
-    ps.solve_many(CLINIC, QUESTIONS[:2])
-    assert capsys.readouterr().err == ""

@@ -16,6 +16,7 @@ from powersum.api.engine import Engine
 from powersum.cluster import ordered as stream
 from powersum.cluster.executor import workers_of
 from tests.api.test_many import QUESTIONS
+from tests.batch import results_of
 from tests.cluster.machines import machines
 from tests.interop.networks import CLINIC
 
@@ -39,15 +40,15 @@ def check(answers: list[ps.BatchItem], questions: list[dict[str, Any]]) -> None:
 
 @pytest.mark.parametrize("executor", [None, 2])
 def test_same_as_one_by_one(executor: int | None) -> None:
-    check(list(ps.solve_each(CLINIC, MANY, executor=executor)), MANY)
+    check(list(ps.solve_each(CLINIC, MANY, workers=executor)), MANY)
 
 
 def test_same_on_a_cluster(tmp_path: Path) -> None:
     from powersum.cluster.dask_workers import connected
 
     with machines(tmp_path, 2) as here, connected(here.address) as client:
-        check(list(ps.solve_each(CLINIC, MANY, executor=client)), MANY)
-        results = ps.solve_many(CLINIC, QUESTIONS, executor=client)
+        check(list(ps.solve_each(CLINIC, MANY, workers=client)), MANY)
+        results = results_of(CLINIC, QUESTIONS, workers=client)
     assert [result.status for result in results] == [ps.Status.OPTIMAL] * len(QUESTIONS)
 
 
@@ -63,7 +64,7 @@ def test_equal_questions_are_answered_once(monkeypatch: pytest.MonkeyPatch, exec
     monkeypatch.setattr(Engine, "solve", counted)
     monkeypatch.setattr(Engine, "prepare", lambda self: None)
     with cf.ThreadPoolExecutor(2) as pool:
-        check(list(ps.solve_each(CLINIC, MANY, executor=pool if executor else None)), MANY)
+        check(list(ps.solve_each(CLINIC, MANY, workers=pool if executor else None)), MANY)
     assert len(asked) == len(QUESTIONS) + 1
 
 
@@ -106,7 +107,7 @@ def test_goes_on_after_the_last_whole_line(
     rng = random.Random(1)
     for place in (0, 5, len(text) - 1, len(text), *rng.choices(range(len(text)), k=4)):
         file.write_bytes(text[:place])
-        again = list(ps.solve_each(CLINIC, MANY, checkpoint=file, executor=executor))
+        again = list(ps.solve_each(CLINIC, MANY, checkpoint=file, workers=executor))
         check(again, MANY)
         assert len(file.read_bytes().splitlines()) == len(MANY) + 1
         assert file.read_bytes().startswith(text[:place].rpartition(b"\n")[0])
@@ -131,17 +132,28 @@ def test_answers_to_other_questions_are_refused(tmp_path: Path) -> None:
         list(ps.solve_each(CLINIC, QUESTIONS, checkpoint=file))
 
 
-def test_solve_many_by_processes(tmp_path: Path) -> None:
+def test_answers_of_processes_are_read_back(tmp_path: Path) -> None:
     file = tmp_path / "answers.jsonl"
-    first = ps.solve_many(CLINIC, QUESTIONS, executor=1, checkpoint=file)
-    again = ps.solve_many(CLINIC, QUESTIONS, checkpoint=file)
-    assert first == again
-    with pytest.raises(ps.InputError, match="question 1: no variable is called 'cancr'"):
-        ps.solve_many(CLINIC, [{}, {"maximize": ["cancr"]}], executor=1)
-    with pytest.raises(ps.InputError, match="give gap, or executor and checkpoint, not both"):
-        ps.solve_many(CLINIC, QUESTIONS, executor=1, gap=0.1)
-    with pytest.raises(ps.InputError, match="executor is 'two'"):
-        ps.solve_many(CLINIC, QUESTIONS, executor="two")
+    first = results_of(CLINIC, QUESTIONS, workers=1, checkpoint=file, gap=0.1)
+    assert first == results_of(CLINIC, QUESTIONS, checkpoint=file)
+    with pytest.raises(ps.InputError, match="give workers or threads, not both"):
+        results_of(CLINIC, QUESTIONS, workers=1, threads=2)
+    with pytest.raises(ps.InputError, match="workers is 'two': give a number of processes"):
+        results_of(CLINIC, QUESTIONS, workers="two")
+
+
+def test_models_that_differ_only_in_their_names_have_answers_of_their_own(tmp_path: Path) -> None:
+    tables = [((0,), [0.9, 0.1]), ((1,), [0.2, 0.8])]
+    first = ps.Model.from_factors([2, 2], tables, names=["a", "b"], states=[["no", "yes"]] * 2)
+    swapped = first.with_names(["b", "a"], [["no", "yes"]] * 2)
+    labelled = first.with_names(["a", "b"], [["x", "y"]] * 2)
+    file = tmp_path / "answers.jsonl"
+    for model in (first, swapped, labelled):
+        (answer,) = results_of(model, [{"maximize": ["a"]}])
+        assert answer.assignment == ps.solve(model, ["a"]).assignment
+    results_of(first, [{"maximize": ["a"]}], checkpoint=file)
+    with pytest.raises(ps.InputError, match="its answers are about another model"):
+        results_of(swapped, [{"maximize": ["a"]}], checkpoint=file)
 
 
 def test_a_model_is_read_only_wherever_it_comes_to() -> None:

@@ -19,7 +19,7 @@ def test_gradients_by_finite_differences(task: str, seed: int) -> None:
 
     model, query, _ = hard_case(seed)
     asked = {"PR": None, "MMAP": [int(v) for v in query.max_variables], "MAP": "all"}[task]
-    tree = ps.Gradient(model, asked, ibound=2, temperature=0.0 if task == "PR" else 0.2, steps=0)
+    tree = ps.BoundFunction(model, asked, ibound=2, temperature=0.0 if task == "PR" else 0.2, steps=0)
     bound = differentiable(tree)
     base = torch.tensor(model.log_values)
     mixing = torch.randn(model.log_values.size, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
@@ -35,7 +35,7 @@ def test_single_precision_is_rounded_up_and_others_are_refused() -> None:
 
     model, query, _ = hard_case(1)
     values = torch.tensor(model.log_values, dtype=torch.float32)
-    bound = differentiable(ps.Gradient(model, query=query))
+    bound = differentiable(ps.BoundFunction(model, weights=query))
     found = bound(values)
     assert found.dtype == torch.float32
     assert float(found) >= exact_value(model.with_log_values(values.numpy()), query.weights)

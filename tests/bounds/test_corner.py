@@ -45,8 +45,8 @@ def drawn(seed: int) -> tuple[Question, float, Model]:
         draft.weights = rng.choice([0.0, 1.0], 4)[which].tolist()
         draft.order = np.argsort(which, kind="stable").tolist()
         query = Query(np.array(draft.weights), blocks=which)
-        return Question.of(draft.model, None, known, query=query), truth(draft), draft.model
-    return Question.of(draft.model, None, known, query=query, order=draft.order), truth(draft), draft.model
+        return Question.of(draft.model, None, evidence=known, weights=query), truth(draft), draft.model
+    return Question.of(draft.model, None, evidence=known, weights=query, order=draft.order), truth(draft), draft.model
 
 
 def found_for(question: Question) -> tuple[Problem, Corner] | None:
@@ -112,7 +112,7 @@ def test_is_at_most_what_a_reader_of_a_network_sees(seed: int) -> None:
         elif rng.random() < 0.2:
             known[v] = (rng.random(cards[v]) * 3.0).tolist()
             reader += math.log(max(known[v]))  # type: ignore[call-overload]
-    question = Question.of(model, None, known, query=Query(weights))
+    question = Question.of(model, None, evidence=known, weights=Query(weights))
     both = found_for(question)
     if both is not None:
         problem, found = both
@@ -129,7 +129,7 @@ def test_an_exclusive_or_is_read_whichever_axis_looks_like_the_child() -> None:
     tables: list[tuple[tuple[int, ...], np.ndarray]] = [((v,), np.array([0.3, 0.7])) for v in range(12)]
     tables += [((*rng.permutation(v)[:2].tolist(), v), flip) for v in range(12, n)]
     model = Model.from_factors([2] * n, [tables[k] for k in rng.permutation(n)])
-    both = found_for(Question.of(model, list(range(12, n, 5)), {}))
+    both = found_for(Question.of(model, list(range(12, n, 5)), evidence={}))
     assert both is not None
     assert both[1].above(both[0]) <= 1e-9
 
@@ -137,10 +137,10 @@ def test_an_exclusive_or_is_read_whichever_axis_looks_like_the_child() -> None:
 def test_a_maximum_inside_a_sum_stays_there() -> None:
     """A state for each case is worth more than the best state for all of them."""
     model = Model.from_factors([2, 2], [((0, 1), np.eye(2))])
-    question = Question.of(model, query=Query.along(model, [("sum", [0]), ("max", [1])]))
+    question = Question.of(model, weights=Query.along(model, [("sum", [0]), ("max", [1])]))
     problem, found = found_for(question) or (None, None)
     assert problem is None or found is None or found.above(problem) >= math.log(2.0)
-    assert ps.bound(model, query=question.query).log_upper == pytest.approx(math.log(2.0))
+    assert ps.bound(model, weights=question.query).log_upper == pytest.approx(math.log(2.0))
 
 
 @pytest.mark.parametrize("method", ["auto", *METHODS])
@@ -155,8 +155,8 @@ def test_no_method_reports_more(method: str, seed: int) -> None:
     found = ps.bound(
         question.model,
         None,
-        question.all_evidence,
-        query=question.query,
+        evidence=question.all_evidence,
+        weights=question.query,
         order=question.order,
         method=method,
         sweeps=1,
@@ -172,9 +172,9 @@ def test_solve_reports_no_more_and_proves_it(seed: int, tmp_path: Path) -> None:
     tables = network(rng, 12, zeros=0.5)
     cards = [max(t.shape[s.index(v)] for s, t in tables if v in s) for v in range(12)]
     model = Model.from_factors(cards, tables)
-    question = Question.of(model, [0, 5, 7], {11: 0})
+    question = Question.of(model, [0, 5, 7], evidence={11: 0})
     both = found_for(question)
-    found = ps.solve(model, [0, 5, 7], {11: 0}, schedule=WIDE, time_limit=5.0, certificate=True)
+    found = ps.solve(model, [0, 5, 7], evidence={11: 0}, schedule=WIDE, time_limit=5.0, certificate=True)
     if both is not None:
         assert found.history[0].log_upper <= both[1].above(both[0])
     assert found.certificate is not None

@@ -80,7 +80,7 @@ def test_limiting_cases_on_chains(method: str, weight: float) -> None:
     factors = [((v, v + 1), np.exp(rng.normal(0, 1.5, (3, 3)))) for v in range(6)]
     model = Model.from_factors([3] * 7, factors)
     query = Query(np.full(7, weight))
-    result = ps.bound(model, query=query, method=method, sweeps=200, change=None)
+    result = ps.bound(model, weights=query, method=method, sweeps=200, change=None)
     assert result.log_upper == pytest.approx(exact_value(model, query.weights), abs=0.02)
 
 

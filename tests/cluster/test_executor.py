@@ -15,7 +15,7 @@ import pytest
 
 from powersum.cluster.dask_workers import connected
 from powersum.cluster.errors import ClusterError
-from powersum.cluster.executor import ExecutorLike, Shared, Workers, check_executor, workers_of
+from powersum.cluster.executor import Shared, Workers, WorkersLike, check_workers, workers_of
 from powersum.core.errors import InputError
 from tests.cluster.jobs import add, die_once, endless, number_of_process, slow
 from tests.cluster.machines import SECONDS, Machines, cluster_of, environment, eventually, kill, machines, runs
@@ -52,7 +52,7 @@ EXPECTED = {number: 10 + number for number in range(20)}
 
 
 @pytest.mark.parametrize("executor", [None, 2])
-def test_results_of_every_task(executor: ExecutorLike) -> None:
+def test_results_of_every_task(executor: WorkersLike) -> None:
     with workers_of(executor) as workers:
         assert run(workers, add, shared=10, tasks=20) == EXPECTED
 
@@ -255,8 +255,8 @@ with machines(Path(sys.argv[1]), 0) as here, connected(here.address) as client:
 
 @pytest.mark.parametrize("executor", [0, -1, True, "two", 1.5, object()])
 def test_what_is_no_executor_is_refused(executor: Any) -> None:
-    with pytest.raises(InputError, match="executor is"):
-        check_executor(executor)
+    with pytest.raises(InputError, match="workers is"):
+        check_workers(executor)
 
 
 def test_an_executor_that_was_shut_down_is_one_line() -> None:

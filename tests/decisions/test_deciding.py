@@ -33,7 +33,7 @@ def policy_value(diagram: Diagram, observed: dict[int, int], decision: ps.Decisi
 
 
 def checked(diagram: Diagram, observed: dict[int, int], best: float) -> ps.Decision:
-    decision = ps.decide(diagram, observed, time_limit=20.0)
+    decision = ps.decide(diagram, evidence=observed, time_limit=20.0)
     assert decision.utility_lower <= best + CLOSE * max(1.0, abs(best))
     assert decision.utility_upper >= best - 1e-12 * max(1.0, abs(best))
     shown = policy_value(diagram, observed, decision)
@@ -77,7 +77,7 @@ def test_evidence(seed: int) -> None:
         best = math.nan
     if math.isnan(best):
         with pytest.raises(ps.InputError, match="probability zero"):
-            ps.decide(diagram, observed)
+            ps.decide(diagram, evidence=observed)
         return
     decision = checked(diagram, observed, best)
     assert decision.utility_upper == pytest.approx(best, rel=1e-6, abs=1e-6)
@@ -144,7 +144,7 @@ def test_oil_wildcatter() -> None:
 
 
 def test_after_the_test_is_done() -> None:
-    decision = ps.decide(wildcatter(), {"test": "yes", "seismic": "none"})
+    decision = ps.decide(wildcatter(), evidence={"test": "yes", "seismic": "none"})
     assert decision.next_action == {"drill": "no"}
     assert decision.utility_upper == pytest.approx(-10.0, abs=1e-6)
 
@@ -187,9 +187,9 @@ def test_tables_that_are_no_distributions_are_refused() -> None:
 def test_evidence_that_cannot_be_known_is_refused() -> None:
     diagram = wildcatter()
     with pytest.raises(ps.InputError, match="open decision test influences"):
-        ps.decide(diagram, {"seismic": "none"})
+        ps.decide(diagram, evidence={"seismic": "none"})
     with pytest.raises(ps.InputError, match="the earlier test is not"):
-        ps.decide(diagram, {"drill": "yes"})
+        ps.decide(diagram, evidence={"drill": "yes"})
 
 
 def test_rules_ask_for_what_they_go_by() -> None:

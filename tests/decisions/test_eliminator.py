@@ -84,7 +84,7 @@ def test_probabilities_that_underflow_leave_bounds_valid(tiny: float) -> None:
     assert value >= 2.5
     assert value == pytest.approx(2.5)
     assert eliminator.value(rules) <= 2.5
-    seen = ps.decide(diagram, {1: 0, 2: 0})
+    seen = ps.decide(diagram, evidence={1: 0, 2: 0})
     assert seen.utility_lower <= 4.0 <= seen.utility_upper
     assert seen.next_action == {"3": 1}
 

@@ -161,7 +161,7 @@ def test_bounds_by_boxes_hold_and_are_proven(seed: int, fixed_trees: None, tmp_p
     asked = (case, hard_case, bushy_case)[seed % 3](seed)
     model, query, evidence = asked.model, asked.query, asked.evidence
     for certificate in (False, True):
-        result = ps.bound(model, query=query, evidence=evidence, work=0.3, certificate=certificate)
+        result = ps.bound(model, weights=query, evidence=evidence, work=0.3, certificate=certificate)
         exact = truth(asked)
         assert result.log_upper >= exact - ROUNDING * max(1.0, abs(exact))
         assert all(a.log_upper >= b.log_upper for a, b in pairwise(result.history))
@@ -175,7 +175,7 @@ def test_some_bounds_are_those_of_boxes(fixed_trees: None, tmp_path: Path, monke
     # The corner bound is nearly exact for so few variables, and a floor under both.
     monkeypatch.setattr("powersum.bounds.corner.corner_of", lambda *_: None)
     asked = cases()[0]
-    given: dict[str, Any] = {"query": asked.query, "evidence": asked.evidence, "work": 0.5}
+    given: dict[str, Any] = {"weights": asked.query, "evidence": asked.evidence, "work": 0.5}
     result = ps.bound(asked.model, **given, certificate=True)
     alone = ps.bound(asked.model, **given, method="tree")
     assert result.sizes["boxes"] > 1
@@ -187,7 +187,7 @@ def test_some_bounds_are_those_of_boxes(fixed_trees: None, tmp_path: Path, monke
 
 def test_the_same_work_gives_the_same_bound(small_trees: None) -> None:
     asked = cases()[0]
-    given: dict[str, Any] = {"query": asked.query, "evidence": asked.evidence, "work": 0.2}
+    given: dict[str, Any] = {"weights": asked.query, "evidence": asked.evidence, "work": 0.2}
     first, again, threads = (ps.bound(asked.model, **given, threads=n) for n in (1, 1, 2))
     assert first.log_upper == again.log_upper == threads.log_upper
 

@@ -122,7 +122,7 @@ def test_a_tree_over_fewer_states_begins_below_the_whole(number: int) -> None:
 
 
 def question_of(asked: Case) -> Question:
-    return Question.of(asked.model, evidence=asked.evidence, query=asked.query)
+    return Question.of(asked.model, evidence=asked.evidence, weights=asked.query)
 
 
 def verified(asked: Case, splitting: Splitting) -> tuple[float, float]:

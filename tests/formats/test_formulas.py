@@ -91,9 +91,9 @@ def test_agrees_with_counting_by_hand(kind: str, seed: int, tmp_path: Path) -> N
     if not (kind == "ssat" and not formula.blocks):
         assert formula.kind == kind
     value = drawn.value
-    found = ps.bound(formula.model, query=formula.query, method="tree", sweeps=3)
+    found = ps.bound(formula.model, weights=formula.query, method="tree", sweeps=3)
     assert found.log_upper == pytest.approx(math.log(value) if value else -math.inf, abs=1e-9)
-    solved = ps.solve(formula.model, query=formula.query)
+    solved = ps.solve(formula.model, weights=formula.query)
     assert solved.log_lower == pytest.approx(found.log_upper, abs=1e-9)
     if kind in ("mc", "pmc", "maxcount") and (value or formula.query.blocks is None):
         lines = answer_lines(kind, solved.log_lower, solved.log_upper, solved.assignment)
@@ -110,7 +110,7 @@ def test_long_clauses_are_chained(kind: str, seed: int, tmp_path: Path) -> None:
     assert formula.model.n_variables > formula.n_variables
     assert int(np.diff(formula.model.table_starts).max()) <= 2**8
     value = drawn.value
-    found = ps.bound(formula.model, query=formula.query, method="tree", sweeps=3)
+    found = ps.bound(formula.model, weights=formula.query, method="tree", sweeps=3)
     assert found.log_upper == pytest.approx(math.log(value) if value else -math.inf, abs=1e-9)
 
 
@@ -118,7 +118,7 @@ def test_a_clause_of_sixty_literals_is_counted(tmp_path: Path) -> None:
     path = tmp_path / "f.cnf"
     path.write_text(f"p cnf 60 1\n{' '.join(map(str, range(1, 61)))} 0\n")
     formula = ps.read_formula(path)
-    found = ps.solve(formula.model, query=formula.query)
+    found = ps.solve(formula.model, weights=formula.query)
     assert found.log_upper == pytest.approx(60.0 * math.log(2.0), abs=1e-9)
 
 
@@ -129,12 +129,12 @@ def test_what_is_not_defined_is_maximised_inside_the_sum(tmp_path: Path) -> None
     formula = ps.read_formula(path)
     assert formula.undefined() == [2]
     assert formula.query.blocks is not None
-    assert ps.bound(formula.model, query=formula.query).log_upper == pytest.approx(math.log(3.0))
+    assert ps.bound(formula.model, weights=formula.query).log_upper == pytest.approx(math.log(3.0))
     path.write_text("c p show 1 2 0\np cnf 3 3\n1 3 0\n-1 -3 0\n1 -2 0\n")
     formula = ps.read_formula(path)
     assert formula.undefined() == []
     assert formula.query.task == "PR"
-    assert ps.solve(formula.model, query=formula.query).log_upper == pytest.approx(math.log(3.0))
+    assert ps.solve(formula.model, weights=formula.query).log_upper == pytest.approx(math.log(3.0))
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_weights_beyond_all_doubles_keep_their_log(tmp_path: Path) -> None:
     path = tmp_path / "f.cnf"
     path.write_text("p cnf 1 1\nc p weight 1 1e-2000 0\nc p weight -1 1e2000 0\n1 0\n")
     formula = ps.read_formula(path)
-    found = ps.solve(formula.model, query=formula.query)
+    found = ps.solve(formula.model, weights=formula.query)
     assert found.log_upper == pytest.approx(-2000.0 * math.log(10.0))
     assert "c s exact double prec-sci 1.0000000000e-2000" in answer_lines("wmc", found.log_lower, found.log_upper, {})
 
@@ -223,7 +223,7 @@ def test_answers_have_certificates(tmp_path: Path) -> None:
     path = tmp_path / "f.sdimacs"
     path.write_text("p cnf 4 3\ne 3 4 0\nr 0.3 1 0\ne 2 0\n1 -2 0\n-1 2 0\n2 3 -4 0\n")
     formula = ps.read_formula(path)
-    found = ps.solve(formula.model, query=formula.query, certificate=True)
+    found = ps.solve(formula.model, weights=formula.query, certificate=True)
     assert found.certificate is not None
     found.certificate.save(tmp_path / "proof.zip")
     verified = pc.check(to_check(formula.model), None, tmp_path / "proof.zip")

@@ -26,7 +26,7 @@ def test_arrays_and_dictionaries_say_the_same() -> None:
     assert by_array.names == by_label.names == ("rain", "wet")
     assert by_array.states == by_label.states == (("no", "yes"), ("no", "yes"))
     np.testing.assert_array_equal(by_array.log_values, by_label.log_values)
-    assert dict(ps.solve(by_label, ["rain"], {"wet": "yes"}).assignment) == {"rain": "yes"}
+    assert dict(ps.solve(by_label, ["rain"], evidence={"wet": "yes"}).assignment) == {"rain": "yes"}
 
 
 def test_labels_found_later_order_earlier_tables() -> None:

@@ -52,8 +52,8 @@ def test_bound_and_solve_take_likelihoods() -> None:
         result = call(RAIN, maximize=["rain"], evidence=soft)
         assert result.log_upper == pytest.approx(wanted)
         assert dict(result.assignment) == {"rain": "no"}
-    assert dict(ps.solve(RAIN, ["rain"], {"wet": [0.0, 1.0]}).assignment) == {"rain": "yes"}
-    assert dict(ps.solve(RAIN, ["rain"], {"wet": "dry", "rain": [0.01, 0.99]}).assignment) == {"rain": "yes"}
+    assert dict(ps.solve(RAIN, ["rain"], evidence={"wet": [0.0, 1.0]}).assignment) == {"rain": "yes"}
+    assert dict(ps.solve(RAIN, ["rain"], evidence={"wet": "dry", "rain": [0.01, 0.99]}).assignment) == {"rain": "yes"}
     assert ps.solve(RAIN, evidence={"wet": [0.0, 0.0]}).status is ps.Status.INFEASIBLE
 
 

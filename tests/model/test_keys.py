@@ -15,6 +15,7 @@ from powersum.api.comparison import compare
 from powersum.formats.evidence import write_evidence
 from powersum.formats.order import write_order
 from powersum.formats.query import write_query
+from tests.batch import results_of
 
 PLAIN = Model.from_factors([2, 2], [((0,), [0.8, 0.2]), ((0, 1), [[0.9, 0.1], [0.3, 0.7]])])
 NAMED = PLAIN.with_names(["rain", "wet"], [["no", "yes"], ["dry", "wet"]])
@@ -50,7 +51,7 @@ TAKES_VARIABLES: dict[str, tuple[str, Entry]] = {
     "bound, order": ("order", lambda model, key: ps.bound(model, order=[key, 1])),
     "compare": ("maximize", lambda model, key: compare(model, [key])),
     "compare, order": ("order", lambda model, key: compare(model, order=[key, 1])),
-    "solve_many": ("maximize", lambda model, key: ps.solve_many(model, [{"maximize": [key]}])),
+    "solve_each": ("maximize", lambda model, key: results_of(model, [{"maximize": [key]}])),
     "to_uai": ("maximize", lambda model, key: ps.to_uai(model, "not_written.uai", maximize=[key])),
     "plot": ("maximize", lambda model, key: model.plot([key])),
 }
@@ -60,9 +61,9 @@ TAKES_EVIDENCE: dict[str, Callable[[Model, Any], object]] = {
     "solve": lambda model, evidence: ps.solve(model, evidence=evidence),
     "Solver": lambda model, evidence: ps.Solver(model, evidence=evidence),
     "bound": lambda model, evidence: ps.bound(model, evidence=evidence),
-    "marginals": lambda model, evidence: ps.marginals(model, evidence),
+    "marginals": lambda model, evidence: ps.marginals(model, evidence=evidence),
     "compare": lambda model, evidence: compare(model, evidence=evidence),
-    "solve_many": lambda model, evidence: ps.solve_many(model, [{"evidence": evidence}]),
+    "solve_each": lambda model, evidence: results_of(model, [{"evidence": evidence}]),
     "to_uai": lambda model, evidence: ps.to_uai(model, "not_written.uai", evidence=evidence),
     "plot": lambda model, evidence: model.plot(evidence=evidence),
 }
@@ -113,7 +114,7 @@ def test_no_evidence_is_guessed(entry: str, model: Model) -> None:
         refused([f"evidence is {start_of(evidence)}"], call, model, evidence)
 
 
-@pytest.mark.parametrize("entry", ["solve", "bound", "marginals", "solve_many", "plot"])
+@pytest.mark.parametrize("entry", ["solve", "bound", "marginals", "solve_each", "plot"])
 def test_no_likelihood_is_guessed(entry: str) -> None:
     call = TAKES_EVIDENCE[entry]
     for key in WRONG:
@@ -137,17 +138,16 @@ def test_whole_numbers_names_and_digits_are_keys() -> None:
 def test_lists_of_variables_are_lists(values: Any) -> None:
     for call in (ps.solve, ps.bound, compare):
         refused(["maximize is", "give a list of variables, or 'all'"], call, PLAIN, values)
-        for query in (values, [1.0, 0.0]):
-            refused(["query is", "powersum.Query"], call, PLAIN, query=query)
+        refused(["weights is", "give a list of numbers"], call, PLAIN, weights=values)
     for call in (ps.bound, compare):
         refused(["order is", "give a list of variables"], call, PLAIN, order=values)
-    refused(["queries is", "give a list of dictionaries"], ps.solve_many, PLAIN, values)
-    refused(["question 0"], ps.solve_many, PLAIN, [values])
+    if not isinstance(values, dict):
+        refused(["is no dictionary of maximize, evidence, weights"], results_of, PLAIN, [values])
 
 
 @pytest.mark.parametrize("name", [None, 1, ("maximize",)])
 def test_questions_name_what_they_ask_by_strings(name: Any) -> None:
-    refused([repr(name), "is none of maximize"], ps.solve_many, PLAIN, [{"maximize": [0], name: 2}])
+    refused([repr(name), "is none of maximize"], results_of, PLAIN, [{"maximize": [0], name: 2}])
 
 
 @pytest.mark.parametrize("weights", [None, 0.5, [True, False], ["0", "1"], [[1.0, 0.0]], [None, 1.0], [0, 1j]])

@@ -17,6 +17,7 @@ from powersum.api.comparison import compare
 from powersum.core.memory import LEAST_MEMORY
 from powersum.model.limits import Limits, memory_bytes
 from powersum.prepare.simplify import simplify
+from tests.batch import results_of
 
 COIN = Model.from_factors([2], [((0,), [0.3, 0.7])])
 
@@ -51,13 +52,13 @@ ENTRIES: dict[str, tuple[set[str], Callable[..., object]]] = {
         {"threads", "seed", "sweeps", "time_limit", "callback", "methods"},
         lambda **options: compare(COIN, methods=options.pop("methods", "gdd"), **options),
     ),
-    "solve_many": (
-        {"n_jobs", "seed", "time_limit", "memory", "gap"},
-        lambda **options: ps.solve_many(COIN, [{}], **options),
+    "solve_each": (
+        {"threads", "seed", "time_limit", "memory", "gap"},
+        lambda **options: results_of(COIN, [{}], **options),
     ),
 }
 
-WHOLE = ("threads", "seed", "sweeps", "n_jobs", "ibound", "inner_steps")
+WHOLE = ("threads", "seed", "sweeps", "ibound", "inner_steps")
 REAL = ("time_limit", "memory", "gap", "target", "change")
 NOT_WHOLE: list[Any] = [1.0, 2.5, True, np.float64(1.0), "1", [1], 1j, np.array([1]), math.nan]
 NOT_REAL: list[Any] = ["ten", True, [1.0], 1j, np.complex128(1.0), math.nan, np.array([1.0]), print, np.True_]
@@ -67,7 +68,7 @@ CASES = [
     *(("callback", value) for value in (5, "print")),
     *(("method", value) for value in (5, ["gdd"], np.array(["gdd"]))),
     *(("methods", value) for value in (5, [5], [["gdd"]])),
-    *((name, 0) for name in ("threads", "n_jobs", "time_limit", "memory")),
+    *((name, 0) for name in ("threads", "time_limit", "memory")),
     *((name, -1) for name in (*WHOLE, *REAL) if name != "target"),
     ("threads", None),
     ("seed", None),
@@ -129,13 +130,11 @@ MEMORY_ENTRIES: dict[str, Callable[..., Any]] = {
     "solve": ps.solve,
     "Solver": ps.Solver,
     "the best": lambda model, **memory: ps.solve(model, "all", k=2, **memory),
-    "cubes": lambda model, **memory: ps.solve(model, executor=2, **memory),
+    "cubes": lambda model, **memory: ps.solve(model, workers=2, **memory),
     "bound": ps.bound,
     "marginals": ps.marginals,
     "solve_each": lambda model, **memory: list(ps.solve_each(model, [{}], **memory)),
-    "solve_many": lambda model, **memory: ps.solve_many(model, [{}], **memory),
-    "bound_and_gradient": ps.bound_and_gradient,
-    "Gradient": ps.Gradient,
+    "BoundFunction": ps.BoundFunction,
     "Engine": ps.Engine,
 }
 
@@ -144,9 +143,10 @@ MEMORY_ENTRIES: dict[str, Callable[..., Any]] = {
 @pytest.mark.parametrize("size", [3, 12, 30])
 def test_too_little_memory_is_refused_however_easy_the_question_is(entry: str, size: int) -> None:
     model = ps.generate.grid(size, size, seed=1).model
-    for memory in ("1M", 1e6, 1_999_999, "19.9M"):
+    for memory in ("1M", 1e6, 1_999_999, "19.9M", "100M", "319M"):
         with pytest.raises(
-            InputError, match=r"^memory is .* MB: at least 20 MB are needed, and a size is written like"
+            InputError,
+            match=r"^memory is .* MB: the process .* takes .* MB, so that at least .* MB are needed;",
         ):
             MEMORY_ENTRIES[entry](model, memory=memory)
 
@@ -171,12 +171,12 @@ def test_memory_in_words_works_everywhere() -> None:
     assert ps.Solver(model, query, memory="2G").question.limits.bytes == 2e9
     assert ps.bound(model, query, memory="2GB", sweeps=2).options["memory"] == 2e9
     assert ps.marginals(model, memory="1G").exact
-    assert ps.solve_many(model, [{"maximize": query}], memory="2G")[0].log_upper == solved.log_upper
+    assert results_of(model, [{"maximize": query}], memory="2G")[0].log_upper == solved.log_upper
 
 
 @pytest.mark.parametrize("model", [None, 5, {"a": [0.5, 0.5]}, b"coin.uai", ["coin.uai"]])
 def test_a_model_is_a_model_or_a_path(model: Any) -> None:
-    for call in (ps.solve, ps.bound, ps.marginals, compare, lambda model: ps.solve_many(model, [])):
+    for call in (ps.solve, ps.bound, ps.marginals, compare, lambda model: results_of(model, [])):
         with pytest.raises(InputError, match=r"^model is .*: give a powersum.Model, or the path of a file$"):
             call(model)
 
@@ -193,7 +193,7 @@ def test_simplification_has_no_words_of_its_own() -> None:
         told = []
         for call in (
             lambda query=query, evidence=evidence: simplify(COIN, query, evidence),
-            lambda query=query, evidence=evidence: ps.bound(COIN, query=query, evidence=evidence),
+            lambda query=query, evidence=evidence: ps.bound(COIN, weights=query, evidence=evidence),
         ):
             with pytest.raises(InputError) as caught:
                 call()

@@ -99,13 +99,13 @@ def shown(result: ps.Result) -> float:
 @pytest.mark.parametrize("label", ["1", "2", "3"])
 def test_every_road_answers_for_the_label(label: str) -> None:
     assert shown(ps.bound(STAGE, evidence={"stage": label})) == pytest.approx(PRIOR[label])
-    assert ps.marginals(STAGE, {"stage": label})["stage"][label].lower == 1.0
+    assert ps.marginals(STAGE, evidence={"stage": label})["stage"][label].lower == 1.0
     # Through JSON and back, and through a pickle.
-    result = ps.Result.from_json(ps.solve(STAGE, ["scan"], {"stage": label}).to_json())
+    result = ps.Result.from_json(ps.solve(STAGE, ["scan"], evidence={"stage": label}).to_json())
     told = result.explain(STAGE)
     assert [one.state for one in told.evidence] == [label]
-    pickle.loads(pickle.dumps(Question.of(STAGE, None, {"stage": label}).all_evidence))
-    assert label in str(ps.solve(STAGE, ["stage"], {"scan": "yes"}, k=3).best)
+    pickle.loads(pickle.dumps(Question.of(STAGE, None, evidence={"stage": label}).all_evidence))
+    assert label in str(ps.solve(STAGE, ["stage"], evidence={"scan": "yes"}, k=3).best)
 
 
 def test_files_count_places(tmp_path: Path) -> None:
@@ -123,12 +123,12 @@ def test_wide_models_with_numbered_labels() -> None:
     model = plain.with_names([str(v + 1) for v in range(25)], [["1", "2", "3"]] * 25)
     names = [model.name(v) for v in query[:5]]
     known = {model.name(v): "2" for v in range(25) if v not in query[:5] and v % 6 == 0}
-    expected = ps.solve(plain, query[:5], {int(name) - 1: 1 for name in known})
-    found = ps.solve(model, names, known, k=2, executor=None)
+    expected = ps.solve(plain, query[:5], evidence={int(name) - 1: 1 for name in known})
+    found = ps.solve(model, names, evidence=known, k=2, workers=None)
     assert found.log_upper == pytest.approx(expected.log_upper, abs=1e-6)
     assert [int(state) - 1 for state in found.assignment.values()] == list(expected.assignment.values())
-    assert ps.Engine(model).solve(names, known).log_upper == pytest.approx(expected.log_upper, abs=1e-6)
-    told = expected.explain(plain), ps.solve(model, names, known).explain(model)
+    assert ps.Engine(model).solve(names, evidence=known).log_upper == pytest.approx(expected.log_upper, abs=1e-6)
+    told = expected.explain(plain), ps.solve(model, names, evidence=known).explain(model)
     assert [one.log_loss_lower for one in told[0].alternatives] == pytest.approx(
         [one.log_loss_lower for one in told[1].alternatives], abs=1e-6
     )

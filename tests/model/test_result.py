@@ -16,9 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import powersum as ps
-from powersum import InputError, Residuals, Result, Snapshot, Status
+from powersum import InputError, Result, Snapshot, Status
 from powersum.model.interval import Interval
 from powersum.model.question import Asked
+from powersum.model.result import Residuals
 
 RESULT = Result(
     log_upper=-3.5,
@@ -72,7 +73,7 @@ def test_short_printed_form() -> None:
 
 
 def test_json_names_itself_and_its_question() -> None:
-    data = json.loads(ps.solve(COIN, "all", {"coin": [0.25, 0.5]}).to_json())
+    data = json.loads(ps.solve(COIN, "all", evidence={"coin": [0.25, 0.5]}).to_json())
     assert (data["format"], data["format_version"]) == ("powersum-result", 1)
     assert data["question"] == {
         "model": "",
@@ -146,11 +147,11 @@ def test_round_trip_of_answers(tmp_path: Path) -> None:
     for number, result in enumerate(
         (
             RESULT,
-            ps.solve(model, query, {0: [0.1, 0.9]}),
+            ps.solve(model, query, evidence={0: [0.1, 0.9]}),
             ps.bound(model, query, sweeps=3, method="gdd"),
             ps.solve(impossible, "all"),
             ps.bound(impossible),
-            ps.bound(model, query=ps.Query(np.linspace(0.0, 1.0, 9)), sweeps=1),
+            ps.bound(model, weights=ps.Query(np.linspace(0.0, 1.0, 9)), sweeps=1),
         )
     ):
         for ending in ("json", "json.gz"):

@@ -43,7 +43,7 @@ def test_never_below_a_known_value(family: str, instance: str, task: str, exact:
     evidence = ps.read_evidence(evidence_path, model) if evidence_path.is_file() else {}
     # Published values carry a few decimals of a base-10 logarithm.
     slack = 1e-4 + 1e-6 * abs(exact) if math.isfinite(exact) else 0.0
-    result = ps.bound(model, maximize, evidence, method="gdd", sweeps=10)
+    result = ps.bound(model, maximize, evidence=evidence, method="gdd", sweeps=10)
     uppers = [snapshot.log_upper for snapshot in result.history]
     assert uppers == sorted(uppers, reverse=True)
     assert result.log_upper >= exact - slack

@@ -45,7 +45,7 @@ def test_no_formula_is_more_than_certain(name: str) -> None:
     formula = ps.read_formula(DATA / "ssat" / f"{name}.sdimacs")
     model, query = formula.model, formula.query
     assert query.blocks is None
-    for found in (ps.bound(model, query=query, work=1.0), ps.solve(model, query=query, work=1.0)):
+    for found in (ps.bound(model, weights=query, work=1.0), ps.solve(model, weights=query, work=1.0)):
         assert found.log_upper <= ROUNDING
 
 
@@ -54,7 +54,7 @@ def test_what_is_not_defined_is_refused_or_maximised_inside(name: str) -> None:
     formula = ps.read_formula(DATA / "ssat" / f"{name}.sdimacs")
     assert formula.undefined() != []
     assert formula.query.blocks is not None
-    assert ps.bound(formula.model, query=formula.query, work=1.0).log_upper <= ROUNDING
+    assert ps.bound(formula.model, weights=formula.query, work=1.0).log_upper <= ROUNDING
 
 
 @pytest.mark.parametrize("name", ["bw_p44_15", "comm_p01_16"])

@@ -26,7 +26,7 @@ class Draft:
 
     def __init__(self, case: Case, problem: Problem, order: IntArray | None) -> None:
         by = None if order is None else order.tolist()
-        self._question = Question.of(case.model, evidence=case.evidence, query=case.query, order=by)
+        self._question = Question.of(case.model, evidence=case.evidence, weights=case.query, order=by)
         self.ground = ground_of(self._question, problem)
         self._steps: list[Step] = []
 

@@ -44,7 +44,7 @@ def value_of(model: ps.Model, query: ps.Query, evidence: dict[int, int]) -> floa
 
 def check(model: ps.Model, query: ps.Query, evidence: dict[int, int], road: str) -> None:
     value = value_of(model, query, evidence)
-    found = ps.solve(model, query=query, evidence=evidence, time_limit=5, schedule=schedule_of(road))
+    found = ps.solve(model, weights=query, evidence=evidence, time_limit=5, schedule=schedule_of(road))
     assert found.log_lower <= value + 1e-9
     assert value <= found.log_upper + 1e-9
     if value == -math.inf:
@@ -117,7 +117,7 @@ def test_bounds_that_are_not_finished_hold(monkeypatch: pytest.MonkeyPatch) -> N
         if query.blocks is None:
             continue
         value = value_of(model, query, {})
-        found = ps.solve(model, query=query, work=seconds, schedule=PATIENT)
+        found = ps.solve(model, weights=query, work=seconds, schedule=PATIENT)
         assert found.log_lower <= value + 1e-9
         assert value <= found.log_upper + 1e-9
 
@@ -127,4 +127,4 @@ def test_what_is_not_answered_along_blocks_is_refused_in_one_line(tmp_path: Path
     query = ps.Query(np.array([0.0, 1.0, 1.0, 1.0]), None, np.array([0, 1, 1, 1]))
     for options in ({"certificate": True}, {"checkpoint": tmp_path / "c.pszip"}, {"k": 2}, {"executor": 2}):
         with pytest.raises(ps.InputError, match="maxima outside all sums only"):
-            ps.solve(model, query=query, **options)
+            ps.solve(model, weights=query, **options)

@@ -48,10 +48,10 @@ def test_the_best_in_order(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     model, query, evidence = case(seed)
     if query.task == "PR":
         with pytest.raises(ps.InputError, match="k is 4: log Z has one value"):
-            ps.solve(model, query=query, evidence=evidence, k=4)
+            ps.solve(model, weights=query, evidence=evidence, k=4)
         return
     truth = ranked(model, query, evidence)
-    result = ps.solve(model, query=query, evidence=evidence, k=4)
+    result = ps.solve(model, weights=query, evidence=evidence, k=4)
     if not truth:
         assert result.status is ps.Status.INFEASIBLE
         assert result.best == ()
@@ -77,7 +77,7 @@ def test_the_best_in_order(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_distinct_ones(seed: int, distinct: int) -> None:
     model, query, _ = hard_case(seed)
     truth = ranked(model, query, {})
-    result = ps.solve(model, query=query, k=3, distinct=distinct)
+    result = ps.solve(model, weights=query, k=3, distinct=distinct)
     before: list[tuple[int, ...]] = []
     for one in result.best:
         value = max(value for value, states in truth if all(distance(states, past) >= distinct for past in before))
@@ -97,7 +97,7 @@ def test_bounds_hold_whenever_it_ends(seed: int, distinct: int, time_limit: floa
     model, query, _ = hard_case(seed)
     truth = ranked(model, query, {})
     value_of = {states: value for value, states in truth}
-    result = ps.solve(model, query=query, k=4, distinct=distinct, time_limit=time_limit, schedule=WIDE)
+    result = ps.solve(model, weights=query, k=4, distinct=distinct, time_limit=time_limit, schedule=WIDE)
     before: list[tuple[int, ...]] = []
     for number, one in enumerate(result.best):
         own = states_of(one)
@@ -118,7 +118,7 @@ def test_bounds_hold_whenever_it_ends(seed: int, distinct: int, time_limit: floa
 
 def test_likelihoods_on_maximised_variables_count() -> None:
     coins = ps.Model.from_tables({"a": [0.4, 0.6], "b": [0.3, 0.7]})
-    result = ps.solve(coins, ["a", "b"], {"a": [0.9, 0.1]}, k=4)
+    result = ps.solve(coins, ["a", "b"], evidence={"a": [0.9, 0.1]}, k=4)
     assert [states_of(one) for one in result.best] == [(0, 1), (0, 0), (1, 1), (1, 0)]
     total = 0.4 * 0.9 + 0.6 * 0.1
     assert [float(one.probability) for one in result.best if one.probability is not None] == pytest.approx(

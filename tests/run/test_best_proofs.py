@@ -133,7 +133,7 @@ def test_the_checker_proves_the_best(kind: Callable[[int], Case], seed: int, dis
     likelihoods = with_likelihoods(asked, seed) if seed % 2 else {}
     result = ps.solve(
         asked.model,
-        query=asked.query,
+        weights=asked.query,
         evidence={**asked.evidence, **likelihoods},
         k=3,
         distinct=distinct,
@@ -189,7 +189,7 @@ def test_sums_too_wide_to_be_eliminated_once_more(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr("powersum.run.best_proofs.value_step", too_wide)
     asked = hard_case(2)
-    result = ps.solve(asked.model, query=asked.query, k=3, certificate=True)
+    result = ps.solve(asked.model, weights=asked.query, k=3, certificate=True)
     assert result.certificate is not None
     verified = pc.check(to_check(asked.model), question_of(asked, {}), packed(result.certificate))
     assert verified.best is not None
@@ -267,7 +267,7 @@ def test_no_mutation_makes_a_false_claim_accepted(seed: int) -> None:
     distinct = 1 + seed % 3
     result = ps.solve(
         asked.model,
-        query=asked.query,
+        weights=asked.query,
         evidence=asked.evidence,
         k=3,
         distinct=distinct,
@@ -361,7 +361,7 @@ def test_proofs_that_do_not_fit_the_memory_are_left_out_and_that_is_said(
 ) -> None:
     monkeypatch.setattr("powersum.run.best.PROOF_SHARE", share)
     asked = hard_case(3)
-    result = ps.solve(asked.model, query=asked.query, k=3, certificate=True, memory=2e9)
+    result = ps.solve(asked.model, weights=asked.query, k=3, certificate=True, memory=2e9)
     assert result.certificate is not None
     noted = any("certificate proves less than the answer says" in note for note in result.notes)
     assert noted or share > 0.0
@@ -407,7 +407,7 @@ def test_claims_stay_within_what_the_proofs_that_were_kept_show(
         asked = small_case(80 + seed)
     road = Schedule(quick=0.0, ibound=1, late_elimination=0.0) if seed % 2 else DEFAULT_SCHEDULE
     result = ps.solve(
-        asked.model, query=asked.query, evidence=asked.evidence, k=3, certificate=True, work=1.0, schedule=road
+        asked.model, weights=asked.query, evidence=asked.evidence, k=3, certificate=True, work=1.0, schedule=road
     )
     assert result.certificate is not None
     world, model, question = World(asked, {}), to_check(asked.model), question_of(asked, {})
@@ -429,7 +429,7 @@ def test_the_whole_is_claimed_by_a_step_about_the_whole(monkeypatch: pytest.Monk
     """Its pieces and the value of what it was divided around must not claim for it, though they show as much."""
     forget(monkeypatch, lambda whole: whole)
     asked = small_case(3)
-    result = ps.solve(asked.model, query=asked.query, k=3, certificate=True)
+    result = ps.solve(asked.model, weights=asked.query, k=3, certificate=True)
     assert result.certificate is not None
     assert float(result.certificate.head["claim"]["log_upper"]) == math.inf
     assert any("of the whole" in note for note in result.notes)

@@ -70,8 +70,8 @@ def test_the_list_of_one_process(
 
     monkeypatch.setattr(best, "best_in", counted)
     truth = ranked(model, query, evidence)
-    asked: dict[str, Any] = {"query": query, "evidence": evidence, "k": 4, "distinct": distinct, "schedule": SEARCHED}
-    result = ps.solve(model, **asked, executor=pool)
+    asked: dict[str, Any] = {"weights": query, "evidence": evidence, "k": 4, "distinct": distinct, "schedule": SEARCHED}
+    result = ps.solve(model, **asked, workers=pool)
     holds(result, truth, distinct)
     alone = ps.solve(model, **asked)
     assert [one.log_lower for one in result.best] == pytest.approx([one.log_lower for one in alone.best], abs=2e-6)
@@ -89,13 +89,13 @@ def test_the_checker_accepts_the_proofs_of_all(kind: Callable[[int], Case], seed
     likelihoods = with_likelihoods(asked, seed) if seed % 2 else {}
     result = ps.solve(
         asked.model,
-        query=asked.query,
+        weights=asked.query,
         evidence={**asked.evidence, **likelihoods},
         k=3,
         distinct=1 + seed % 2,
         certificate=True,
         schedule=SEARCHED,
-        executor=pool,
+        workers=pool,
     )
     assert result.certificate is not None
     world = World(asked, likelihoods)
@@ -111,7 +111,7 @@ def test_the_checker_accepts_the_proofs_of_all(kind: Callable[[int], Case], seed
 def test_bounds_hold_whenever_it_ends(time_limit: float, pool: cf.Executor) -> None:
     model, query, _ = hard_case(1)
     truth = ranked(model, query, {})
-    result = ps.solve(model, query=query, k=4, time_limit=time_limit, schedule=SEARCHED, executor=pool)
+    result = ps.solve(model, weights=query, k=4, time_limit=time_limit, schedule=SEARCHED, workers=pool)
     holds(result, truth, 1)
     assert result.log_upper >= truth[0][0] - 1e-9
 
@@ -131,7 +131,7 @@ def test_workers_that_are_gone_leave_what_is_known(
 
     monkeypatch.setattr(Workers, "submit", lost)
     monkeypatch.setattr(executor, "others_of", lambda given: (given, here))
-    result = ps.solve(model, query=query, k=4, schedule=SEARCHED, executor=pool)
+    result = ps.solve(model, weights=query, k=4, schedule=SEARCHED, workers=pool)
     holds(result, truth, 1)
     # Where this process works, too, it goes on alone.
     assert (len(result.best) == 4 and all(one.status is ps.Status.OPTIMAL for one in result.best)) == here
@@ -149,7 +149,7 @@ def test_a_killed_process_costs_one_part(monkeypatch: pytest.MonkeyPatch) -> Non
 
     began = best.BestFirst._begin
     monkeypatch.setattr(best.BestFirst, "_begin", begin)
-    result = ps.solve(model, query, k=3, schedule=SEARCHED, executor=2, time_limit=120.0)
+    result = ps.solve(model, query, k=3, schedule=SEARCHED, workers=2, time_limit=120.0)
     assert killed
     for one, other in zip(result.best, alone.best, strict=True):
         assert one.log_lower <= other.log_upper + 1e-9

@@ -56,7 +56,7 @@ ROADS = [
 def test_solve(kind: Kind, seed: int, schedule: Schedule, tmp_path: Path) -> None:
     asked = kind(seed)
     result = ps.solve(
-        asked.model, query=asked.query, evidence=asked.evidence, time_limit=1.0, certificate=True, schedule=schedule
+        asked.model, weights=asked.query, evidence=asked.evidence, time_limit=1.0, certificate=True, schedule=schedule
     )
     found = checked(result, asked, tmp_path)
     if result.assignment:
@@ -69,7 +69,7 @@ def test_solve(kind: Kind, seed: int, schedule: Schedule, tmp_path: Path) -> Non
 def test_bound(kind: Kind, seed: int, method: str, tmp_path: Path) -> None:
     asked = kind(seed)
     result = ps.bound(
-        asked.model, query=asked.query, evidence=asked.evidence, method=method, sweeps=3, certificate=True
+        asked.model, weights=asked.query, evidence=asked.evidence, method=method, sweeps=3, certificate=True
     )
     checked(result, asked, tmp_path)
 
@@ -85,7 +85,7 @@ def test_bound_where_nothing_is_possible_in_an_order_of_its_own(tmp_path: Path) 
     ]
     model = ps.Model.from_factors([2] * 4, tables)
     query, order = ps.Query(np.array([1e-6, 1.0, 1.0, 0.5])), (3, 0, 2, 1)
-    result = ps.bound(model, query=query, order=order, method="tree", ibound=0, sweeps=0, certificate=True)
+    result = ps.bound(model, weights=query, order=order, method="tree", ibound=0, sweeps=0, certificate=True)
     assert result.status is ps.Status.INFEASIBLE
     assert result.certificate is not None
     result.certificate.save(tmp_path / "proof.zip")
@@ -97,7 +97,7 @@ def test_bound_where_nothing_is_possible_in_an_order_of_its_own(tmp_path: Path) 
 def test_methods_without_a_certificate_say_so(method: str) -> None:
     asked = hard_case(0)
     with pytest.raises(ps.InputError, match="no certificate"):
-        ps.bound(asked.model, query=asked.query, method=method, certificate=True)
+        ps.bound(asked.model, weights=asked.query, method=method, certificate=True)
 
 
 def test_likelihoods_and_an_order(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_likelihoods_and_an_order(tmp_path: Path) -> None:
     likelihoods = {4: np.linspace(0.2, 0.8, cards[4]), 1: np.linspace(0.9, 0.1, cards[1])}
     query = ps.Query(np.where(np.arange(len(cards)) % 2, 0.3, 1.2))
     order = list(range(len(cards)))
-    result = ps.bound(asked.model, query=query, evidence=likelihoods, order=order, sweeps=2, certificate=True)
+    result = ps.bound(asked.model, weights=query, evidence=likelihoods, order=order, sweeps=2, certificate=True)
     assert result.certificate is not None
     result.certificate.save(tmp_path / "proof.zip")
     soft = {v: tuple(row.tolist()) for v, row in likelihoods.items()}
@@ -117,9 +117,9 @@ def test_likelihoods_and_an_order(tmp_path: Path) -> None:
 
 def test_a_result_without_a_certificate_has_none_and_stays_small() -> None:
     asked = hard_case(1)
-    plain = ps.solve(asked.model, query=asked.query)
+    plain = ps.solve(asked.model, weights=asked.query)
     assert plain.certificate is None
-    certified = ps.solve(asked.model, query=asked.query, certificate=True)
+    certified = ps.solve(asked.model, weights=asked.query, certificate=True)
     assert "certificate" not in certified.to_dict()
     assert repr(certified.certificate).startswith("Certificate(tree")
 
@@ -131,7 +131,7 @@ def test_partial_sums_prove_themselves(kind: Kind, seed: int, tmp_path: Path, mo
     monkeypatch.setattr("powersum.proof.certificate.WIDEST", -1.0)
     asked = kind(seed)
     asked = asked._replace(query=ps.Query.of(asked.model))
-    result = ps.solve(asked.model, query=asked.query, time_limit=600.0, certificate=True, schedule=TOO_WIDE)
+    result = ps.solve(asked.model, weights=asked.query, time_limit=600.0, certificate=True, schedule=TOO_WIDE)
     assert result.log_lower > -math.inf
     found = checked(result, asked, tmp_path)
     assert found.log_upper - found.log_lower < 1e-6
@@ -146,7 +146,7 @@ def test_variational_sums_prove_themselves(kind: Kind, tmp_path: Path, monkeypat
     for seed in range(6):
         asked = kind(seed)
         asked = asked._replace(query=ps.Query.of(asked.model))
-        result = ps.solve(asked.model, query=asked.query, work=0.5, certificate=True, schedule=schedule)
+        result = ps.solve(asked.model, weights=asked.query, work=0.5, certificate=True, schedule=schedule)
         assert result.certificate is not None
         assert "mean-field" in [step["kind"] for step in result.certificate.head["steps"]]
         result.certificate.save(tmp_path / "proof.zip")

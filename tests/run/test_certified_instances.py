@@ -27,7 +27,7 @@ QUESTIONS = [
 def test_a_real_instance(family: str, name: str, tmp_path: Path) -> None:
     row = next(row for row in rows() if (row.family, row.instance) == (family, name))
     model, maximize, evidence = load(row)
-    result = ps.solve(model, maximize, evidence, time_limit=8.0, gap=8.0, certificate=True)
+    result = ps.solve(model, maximize, evidence=evidence, time_limit=8.0, gap=8.0, certificate=True)
     assert result.certificate is not None
     result.certificate.save(tmp_path / "proof.zip")
     weights = tuple(ps.Query.of(model, maximize).weights.tolist())

@@ -71,7 +71,7 @@ def test_bounds_are_no_worse_than_those_of_any_checkpoint(
 ) -> None:
     asked = kind(seed)
     path = tmp_path / "run.zip"
-    options: dict[str, Any] = {"query": asked.query, "evidence": asked.evidence, "schedule": schedule, "seed": seed}
+    options: dict[str, Any] = {"weights": asked.query, "evidence": asked.evidence, "schedule": schedule, "seed": seed}
     solver = Solver(asked.model, work=0.6, checkpoint=path, every=0.0, **options)
     turns = random.Random(seed).randrange(1, 30)
     for _, snapshot in zip(range(turns), solver, strict=False):
@@ -89,7 +89,7 @@ def test_bounds_are_no_worse_than_those_of_any_checkpoint(
 def test_the_last_checkpoint_is_the_certificate(tmp_path: Path) -> None:
     asked = hard_case(2)
     path = tmp_path / "run.zip"
-    result = ps.solve(asked.model, query=asked.query, work=0.3, schedule=SEARCH, checkpoint=path)
+    result = ps.solve(asked.model, weights=asked.query, work=0.3, schedule=SEARCH, checkpoint=path)
     assert result.certificate is not None
     result.certificate.save(tmp_path / "proof.zip")
     assert path.read_bytes() == (tmp_path / "proof.zip").read_bytes()
@@ -145,10 +145,10 @@ def test_checkpoints_do_not_disturb(tmp_path: Path) -> None:
     runs = []
     for every in (0.0, 1e9):
         result = ps.solve(
-            asked.model, query=asked.query, work=0.5, schedule=SEARCH, checkpoint=tmp_path / "run.zip", every=every
+            asked.model, weights=asked.query, work=0.5, schedule=SEARCH, checkpoint=tmp_path / "run.zip", every=every
         )
         runs.append((result.log_lower, result.log_upper, result.assignment))
-    plain = ps.solve(asked.model, query=asked.query, work=0.5, schedule=SEARCH, certificate=True)
+    plain = ps.solve(asked.model, weights=asked.query, work=0.5, schedule=SEARCH, certificate=True)
     assert runs[0][2] == runs[1][2] == plain.assignment
     assert runs[1][:2] == (plain.log_lower, plain.log_upper)
     assert runs[0][1] == pytest.approx(runs[1][1], abs=0.05)
@@ -162,7 +162,7 @@ def test_another_question_is_begun_warm(
 ) -> None:
     asked = kind(seed)
     path = tmp_path / "run.zip"
-    ps.solve(asked.model, query=asked.query, evidence=asked.evidence, work=0.1, schedule=schedule, checkpoint=path)
+    ps.solve(asked.model, weights=asked.query, evidence=asked.evidence, work=0.1, schedule=schedule, checkpoint=path)
     rng = np.random.default_rng(seed)
     n = asked.model.n_variables
     observed = {int(v): int(rng.integers(asked.model.cardinalities[v])) for v in np.flatnonzero(rng.random(n) < 0.3)}
@@ -176,14 +176,14 @@ def test_another_question_is_begun_warm(
         (ps.Query(np.ones(n)), {}),
     ]:
         other = Case(asked.model, query, dict(evidence))
-        result = ps.solve(other.model, query=query, evidence=evidence, work=LITTLE, schedule=schedule, resume=path)
+        result = ps.solve(other.model, weights=query, evidence=evidence, work=LITTLE, schedule=schedule, resume=path)
         value = truth(other)
         assert result.log_lower <= value + CLOSE
         assert value <= result.log_upper + CLOSE
     result = ps.solve(
-        asked.model, query=asked.query, evidence={**likelihoods}, work=LITTLE, schedule=schedule, resume=path
+        asked.model, weights=asked.query, evidence={**likelihoods}, work=LITTLE, schedule=schedule, resume=path
     )
-    plain = ps.solve(asked.model, query=asked.query, evidence={**likelihoods})
+    plain = ps.solve(asked.model, weights=asked.query, evidence={**likelihoods})
     assert result.log_lower <= plain.log_upper + CLOSE
     assert plain.log_lower <= result.log_upper + CLOSE
 
@@ -218,12 +218,12 @@ def test_another_question_begun_warm_is_proven(seed: int, tmp_path: Path) -> Non
     n = model.n_variables
     path = tmp_path / "run.zip"
     first, other = (ps.Query((rng.random(n) < 0.5).astype(np.float64)) for _ in range(2))
-    ps.solve(model, query=first, work=0.2, schedule=SEARCH, checkpoint=path)
-    result = ps.solve(model, query=other, work=0.3, schedule=SEARCH, resume=path, certificate=True)
+    ps.solve(model, weights=first, work=0.2, schedule=SEARCH, checkpoint=path)
+    result = ps.solve(model, weights=other, work=0.3, schedule=SEARCH, resume=path, certificate=True)
     assert result.certificate is not None
     result.certificate.save(path)
     verified = pc.check(to_check(model), pc.Question(tuple(other.weights.tolist())), path)
-    exact = ps.solve(model, query=other)
+    exact = ps.solve(model, weights=other)
     assert verified.log_lower <= exact.log_upper + CLOSE
     assert exact.log_lower <= verified.log_upper + CLOSE
 
@@ -268,7 +268,7 @@ def test_no_spoilt_file_makes_a_false_bound(
 ) -> None:
     asked = kind(seed)
     path = tmp_path / "run.zip"
-    ps.solve(asked.model, query=asked.query, work=0.2, schedule=schedule, checkpoint=path)
+    ps.solve(asked.model, weights=asked.query, work=0.2, schedule=schedule, checkpoint=path)
     head, arrays = arrays_in(path)
     value = truth(asked)
     rng = np.random.default_rng(seed)
@@ -282,7 +282,7 @@ def test_no_spoilt_file_makes_a_false_bound(
                 np.save(buffer, array)
                 archive.writestr(f"{name}.npy", buffer.getvalue())
         try:
-            result = ps.solve(asked.model, query=asked.query, work=LITTLE, schedule=schedule, resume=path)
+            result = ps.solve(asked.model, weights=asked.query, work=LITTLE, schedule=schedule, resume=path)
         except ps.InputError as error:
             refusals.append(str(error))
             continue
@@ -298,10 +298,10 @@ def test_no_spoilt_file_makes_a_false_bound(
 def test_a_file_cut_short_is_refused(cut: int, tmp_path: Path) -> None:
     asked = hard_case(1)
     path = tmp_path / "run.zip"
-    ps.solve(asked.model, query=asked.query, work=0.1, schedule=SEARCH, checkpoint=path)
+    ps.solve(asked.model, weights=asked.query, work=0.1, schedule=SEARCH, checkpoint=path)
     path.write_bytes(path.read_bytes()[:cut])
     with pytest.raises(ps.InputError) as refusal:
-        ps.solve(asked.model, query=asked.query, work=0.1, resume=path)
+        ps.solve(asked.model, weights=asked.query, work=0.1, resume=path)
     assert "\n" not in str(refusal.value)
     assert "run.zip" in str(refusal.value)
 
@@ -309,17 +309,17 @@ def test_a_file_cut_short_is_refused(cut: int, tmp_path: Path) -> None:
 def test_what_is_refused(tmp_path: Path) -> None:
     asked, other = hard_case(1), hard_case(2)
     path = tmp_path / "run.zip"
-    ps.solve(asked.model, query=asked.query, work=0.1, schedule=SEARCH, checkpoint=path)
+    ps.solve(asked.model, weights=asked.query, work=0.1, schedule=SEARCH, checkpoint=path)
     with pytest.raises(ps.InputError, match=r"run\.zip: is about another model"):
-        ps.solve(other.model, query=other.query, resume=path)
+        ps.solve(other.model, weights=other.query, resume=path)
     with pytest.raises(ps.InputError, match=r"none\.zip: cannot be read"):
-        ps.solve(asked.model, query=asked.query, resume=tmp_path / "none.zip")
+        ps.solve(asked.model, weights=asked.query, resume=tmp_path / "none.zip")
     with pytest.raises(ps.InputError, match="every is -1"):
-        ps.solve(asked.model, query=asked.query, checkpoint=path, every=-1.0)
+        ps.solve(asked.model, weights=asked.query, checkpoint=path, every=-1.0)
     with pytest.raises(ps.InputError, match="resume is 3: it must be the path of a file"):
-        ps.solve(asked.model, query=asked.query, resume=3)  # type: ignore[arg-type]
+        ps.solve(asked.model, weights=asked.query, resume=3)  # type: ignore[arg-type]
     with pytest.raises(ps.InputError, match="cannot be written"):
-        ps.solve(asked.model, query=asked.query, checkpoint=tmp_path / "no" / "run.zip")
+        ps.solve(asked.model, weights=asked.query, checkpoint=tmp_path / "no" / "run.zip")
 
 
 def test_no_time_at_all_is_enough_to_be_no_worse(tmp_path: Path) -> None:
@@ -341,7 +341,7 @@ def test_a_bound_on_the_value_is_said_to_be_one_after_it_was_resumed(tmp_path: P
     asked = hard_case(2)
     path = tmp_path / "run.zip"
     schedule = replace(TOO_WIDE, first_share=0.9, split_stage=1.0, split_tightening=1.0)
-    options: dict[str, Any] = {"query": asked.query, "schedule": schedule, "seed": 2}
+    options: dict[str, Any] = {"weights": asked.query, "schedule": schedule, "seed": 2}
     below = 0
     # Runs that end when the sum is known in part; how much work that is depends on what work is taken to cost.
     for work in (0.003, 0.0035, 0.004, 0.0045, 0.005, 0.006):
@@ -411,7 +411,7 @@ def test_writing_takes_a_tenth_of_the_work(tmp_path: Path, monkeypatch: pytest.M
     work = 0.5
     runs = [
         ps.solve(
-            asked.model, query=asked.query, work=work, schedule=SEARCH, checkpoint=tmp_path / f"{k}.zip", every=0.0
+            asked.model, weights=asked.query, work=work, schedule=SEARCH, checkpoint=tmp_path / f"{k}.zip", every=0.0
         )
         for k in range(2)
     ]
@@ -425,7 +425,7 @@ def test_writing_takes_a_tenth_of_the_work(tmp_path: Path, monkeypatch: pytest.M
 def test_a_checkpoint_is_replaced_by_one_that_can_be_read_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = hard_case(2)
     path = tmp_path / "run.zip"
-    options: dict[str, Any] = {"query": asked.query, "schedule": SEARCH, "checkpoint": path, "every": 0.0}
+    options: dict[str, Any] = {"weights": asked.query, "schedule": SEARCH, "checkpoint": path, "every": 0.0}
     ps.solve(asked.model, work=0.1, **options)
     good = path.read_bytes()
     original = np.lib.format.write_array
@@ -443,7 +443,7 @@ def test_a_checkpoint_is_replaced_by_one_that_can_be_read_back(tmp_path: Path, m
 
 def test_a_damaged_file_is_found_out(tmp_path: Path) -> None:
     asked = hard_case(2)
-    result = ps.solve(asked.model, query=asked.query, work=0.1, schedule=SEARCH, certificate=True)
+    result = ps.solve(asked.model, weights=asked.query, work=0.1, schedule=SEARCH, certificate=True)
     assert result.certificate is not None
     good, bad = tmp_path / "good.zip", tmp_path / "bad.zip"
     result.certificate.save(good)

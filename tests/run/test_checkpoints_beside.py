@@ -83,7 +83,7 @@ def test_files_of_many_workers_hold_and_are_gone_on_from(
         files.clear()
         for executor in (pool, None):
             again = ps.solve(
-                model, maximize or None, **options, work=0.05, resume=path, checkpoint=path, executor=executor
+                model, maximize or None, **options, work=0.05, resume=path, checkpoint=path, workers=executor
             )
             assert again.log_upper <= before.log_upper + 1e-6
             assert again.log_lower >= before.log_lower - 1e-6
@@ -100,8 +100,8 @@ def test_files_of_the_k_best_hold_and_are_gone_on_from(
     asked, path = kind(seed), tmp_path / "run.zip"
     if asked.query.task == "PR":
         return
-    options: dict[str, Any] = {"query": asked.query, "evidence": asked.evidence, "k": 3, "schedule": SEARCHED}
-    options |= {"executor": pool if beside else None, "every": 0.0, "checkpoint": path}
+    options: dict[str, Any] = {"weights": asked.query, "evidence": asked.evidence, "k": 3, "schedule": SEARCHED}
+    options |= {"workers": pool if beside else None, "every": 0.0, "checkpoint": path}
     result = ps.solve(asked.model, **options, work=2.0)
     world, question = World(asked, {}), pc.Question(tuple(asked.query.weights.tolist()), dict(asked.evidence))
     top = max(world.values.values())
@@ -126,8 +126,8 @@ def test_another_question_has_the_tree_and_the_assignment_only(pool: cf.Executor
     path, road = tmp_path / "run.zip", Schedule(elimination_cost=1e3)
     ps.solve(model, query, checkpoint=path, work=0.2, schedule=road)
     free = next(v for v in range(model.n_variables) if v not in {int(v) for v in query})
-    there = ps.solve(model, query, {free: 1}, schedule=road, work=2.0)
-    again = ps.solve(model, query, {free: 1}, schedule=road, work=2.0, resume=path, executor=pool)
+    there = ps.solve(model, query, evidence={free: 1}, schedule=road, work=2.0)
+    again = ps.solve(model, query, evidence={free: 1}, schedule=road, work=2.0, resume=path, workers=pool)
     assert again.log_lower <= there.log_upper + 1e-9
     assert again.log_upper >= there.log_lower - 1e-9
 
@@ -141,5 +141,5 @@ def test_a_file_that_proves_nothing_is_no_proof(pool: cf.Executor, tmp_path: Pat
     # Its claim is far below what its steps prove.
     forged = {**certificate.head, "claim": {"log_lower": -1e3, "log_upper": -1e2}}
     Certificate(forged, certificate.arrays).save(path)
-    again = ps.solve(model, query, schedule=road, work=2.0, resume=path, executor=pool)
+    again = ps.solve(model, query, schedule=road, work=2.0, resume=path, workers=pool)
     assert again.log_upper >= result.log_lower - 1e-9

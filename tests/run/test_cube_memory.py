@@ -91,7 +91,7 @@ def test_cubes_in_one_process_have_their_shares() -> None:
     model = ps.Model.from_factors([2, 2], [((0, 1), [[0.1, 0.2], [0.3, 0.4]])])
     with threads(2) as workers:
         room = Room.of(workers, 2e9, road=False)
-    asked = CubeQuestion(Question.of(model, evidence={}, query=ps.Query.of(model, [0])), room, Schedule())
+    asked = CubeQuestion(Question.of(model, evidence={}, weights=ps.Query.of(model, [0])), room, Schedule())
     budgets = list[Any]()
     for state in (0, 1):
         solver = run_in(asked, states_of({0: state}), 1.0, schedule=asked.schedule, seed=0)

@@ -74,7 +74,7 @@ def test_bounds_hold_at_every_moment(seed: int, workers: int, road: bool, monkey
     monkeypatch.setattr(cubes, "take_turn", turns)
     seen: list[ps.Snapshot] = []
     with cf.ThreadPoolExecutor(workers) as pool:
-        solver = Solver(model, maximize or None, evidence, time_limit=60.0, schedule=SLOW)
+        solver = Solver(model, maximize or None, evidence=evidence, time_limit=60.0, schedule=SLOW)
         result = Conquest(solver, Workers(pool, own=False), seen.append, seconds=60.0, road=road).run()
     for snapshot in (*seen, *result.history):
         assert snapshot.log_lower - 1e-9 <= value <= snapshot.log_upper + 1e-9
@@ -89,7 +89,7 @@ def test_a_turn_against_brute_force(seed: int) -> None:
     rng = np.random.default_rng(seed)
     model = random_model(rng, n_variables=7, n_factors=10, zeros=0.0)
     maximize = list(range(4))
-    asked = CubeQuestion(Question.of(model, evidence={}, query=ps.Query.of(model, maximize)), ROOM, SLOW)
+    asked = CubeQuestion(Question.of(model, evidence={}, weights=ps.Query.of(model, maximize)), ROOM, SLOW)
     value = truth(model, maximize, {0: 1})
     for number, log_floor in enumerate((-math.inf, value - 1.0, value, value + 1.0)):
         key, more = f"test {seed} {number}", True
@@ -156,7 +156,7 @@ def test_whose_turn_it_is() -> None:
 def test_a_run_that_begins_when_time_is_over(left: float, turn_seconds: float | None) -> None:
     """Found by the soak: no run can be asked for no time at all."""
     model, query = ps.generate.grid(5, 5, strength=2.0, seed=1)
-    asked = CubeQuestion(Question.of(model, evidence={}, query=ps.Query.of(model, query)), ROOM, SLOW)
+    asked = CubeQuestion(Question.of(model, evidence={}, weights=ps.Query.of(model, query)), ROOM, SLOW)
     partners = Partners(1, turn_seconds, certificate=False)
     partners.call(Cube(), 50.0)
     partner = partners.next(1, left)
@@ -194,7 +194,7 @@ def test_a_run_in_one_piece_is_heard_of_now_and_then() -> None:
 
 def test_a_run_that_was_lost_begins_anew() -> None:
     model, query = ps.generate.grid(8, 8, strength=3.0, seed=5)
-    asked = CubeQuestion(Question.of(model, evidence={}, query=ps.Query.of(model, query)), ROOM, SLOW)
+    asked = CubeQuestion(Question.of(model, evidence={}, weights=ps.Query.of(model, query)), ROOM, SLOW)
     best = ps.solve(model, query)
     for _ in range(2):
         turn = take_turn(asked, "lost", 1, {}, -math.inf, None, 0.01, 600.0, True)
@@ -210,7 +210,7 @@ def test_a_run_that_was_lost_begins_anew() -> None:
 
 def test_a_cube_that_evidence_excludes_is_empty() -> None:
     model, _ = ps.generate.grid(3, 3, seed=1)
-    asked = CubeQuestion(Question.of(model, evidence={0: 1}, query=ps.Query.of(model, [0, 1])), ROOM, SLOW)
+    asked = CubeQuestion(Question.of(model, evidence={0: 1}, weights=ps.Query.of(model, [0, 1])), ROOM, SLOW)
     turn = take_turn(asked, "empty", 1, {0: 0}, -math.inf, None, 1.0, 1.0, True)
     assert turn.report.log_upper == -math.inf
     assert not turn.more

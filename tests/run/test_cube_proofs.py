@@ -76,10 +76,10 @@ def solved(
     with cf.ThreadPoolExecutor(2) as pool:
         return ps.solve(
             asked.model,
-            query=asked.query,
+            weights=asked.query,
             evidence=asked.evidence,
             time_limit=time_limit,
-            executor=pool,
+            workers=pool,
             certificate=True,
             schedule=schedule,
         )
@@ -189,7 +189,13 @@ def test_what_evidence_excludes_is_proven(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(cubes, "bound_cube", Doubtful(2))
     with cf.ThreadPoolExecutor(2) as pool:
         result = ps.solve(
-            model, query, likelihoods, executor=pool, certificate=True, time_limit=None, schedule=Schedule(quick=0.0)
+            model,
+            query,
+            evidence=likelihoods,
+            workers=pool,
+            certificate=True,
+            time_limit=None,
+            schedule=Schedule(quick=0.0),
         )
     assert result.certificate is not None
     result.certificate.save(tmp_path / "proof.zip")
@@ -197,7 +203,7 @@ def test_what_evidence_excludes_is_proven(tmp_path: Path, monkeypatch: pytest.Mo
         to_check(model), maximize=[int(v) for v in query], likelihoods={v: list(row) for v, row in likelihoods.items()}
     )
     found = pc.check(to_check(model), asked, tmp_path / "proof.zip")
-    alone = ps.solve(model, query, likelihoods)
+    alone = ps.solve(model, query, evidence=likelihoods)
     assert found.log_upper >= alone.log_lower - 1e-9
     assert found.log_upper == pytest.approx(alone.log_upper, abs=1e-6)
     assert found.log_lower == pytest.approx(alone.log_lower, abs=1e-6)
@@ -212,7 +218,9 @@ def test_bounds_are_not_better_than_their_proofs(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr("powersum.run.cube.proof_of", late)
     with cf.ThreadPoolExecutor(2) as pool:
-        result = ps.solve(asked.model, query=asked.query, executor=pool, certificate=True, schedule=Schedule(quick=0.0))
+        result = ps.solve(
+            asked.model, weights=asked.query, workers=pool, certificate=True, schedule=Schedule(quick=0.0)
+        )
     assert result.status is ps.Status.OPTIMAL
     assert result.sizes["cubes"] >= 4
     checked(result, asked, tmp_path)

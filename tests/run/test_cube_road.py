@@ -38,7 +38,7 @@ def conquered(
 ) -> tuple[ps.Result, Conquest]:
     """Two workers and this process."""
     with cf.ThreadPoolExecutor(2) as pool:
-        solver = Solver(model, maximize or None, dict(evidence), time_limit=600.0, **options)
+        solver = Solver(model, maximize or None, evidence=dict(evidence), time_limit=600.0, **options)
         conquest = Conquest(solver, Workers(pool, own=False), seen.append, seconds=600.0, road=True)
         return conquest.run(), conquest
 
@@ -226,7 +226,7 @@ def test_an_assignment_of_somebody_else_is_gone_on_from() -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_states_there_and_back(seed: int) -> None:
     model, maximize, evidence = question_of(seed)
-    problem = simplified(Question.of(model, maximize or None, evidence))
+    problem = simplified(Question.of(model, maximize or None, evidence=evidence))
     rng = np.random.default_rng(seed)
     if not problem.feasible:
         return
@@ -245,7 +245,7 @@ def test_one_process_is_this_one(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(cubes, "solve_by_cubes", refused)
     model, query = ps.generate.grid(5, 5, strength=2.0, seed=1)
-    assert ps.solve(model, query, executor=1, schedule=SLOW, time_limit=600.0).status is ps.Status.OPTIMAL
+    assert ps.solve(model, query, workers=1, schedule=SLOW, time_limit=600.0).status is ps.Status.OPTIMAL
 
 
 @pytest.mark.parametrize("seconds", [1e-9, -1.0])

@@ -38,7 +38,7 @@ def log_sum(model: ps.Model, evidence: dict[int, int]) -> float:
 @pytest.mark.parametrize("seed", range(1, 24, 2))
 def test_bounds_of_a_worker_hold(seed: int) -> None:
     model, _, evidence = question_of(seed)
-    asked = CubeQuestion(Question.of(model, evidence=evidence, query=ps.Query.of(model, None)), ROOM, SLOW)
+    asked = CubeQuestion(Question.of(model, evidence=evidence, weights=ps.Query.of(model, None)), ROOM, SLOW)
     low, high = bound_sum(asked, 0.2)
     value = log_sum(model, evidence)
     assert low - 1e-12 <= value <= high + 1e-12
@@ -59,7 +59,7 @@ def test_probabilities_hold(seed: int, road: bool, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(cube_sum, "bound_sum", counted)
     monkeypatch.setattr(cubes, "FIRST_SECONDS", 0.0)
     monkeypatch.setattr(executor, "others_of", lambda given: (given, road))
-    solver = Solver(model, maximize or None, dict(evidence), time_limit=600.0, schedule=NEAR)
+    solver = Solver(model, maximize or None, evidence=dict(evidence), time_limit=600.0, schedule=NEAR)
     with cf.ThreadPoolExecutor(2) as pool:
         result = cubes.solve_by_cubes(solver, pool)
     value = truth(model, maximize, evidence)
@@ -143,7 +143,7 @@ class Silent(Workers):
 @pytest.mark.parametrize("gone", [False, True])
 def test_nobody_waits_for_ever_for_a_sum(gone: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     model, maximize, evidence = question_of(1)
-    solver = Solver(model, maximize, dict(evidence), time_limit=600.0, schedule=SLOW)
+    solver = Solver(model, maximize, evidence=dict(evidence), time_limit=600.0, schedule=SLOW)
     for _ in solver:
         pass
     result = solver.result()

@@ -116,7 +116,7 @@ def test_bounds_hold_at_every_moment(seed: int, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(cubes, "bound_cube", Oracle(seed))
     seen: list[ps.Snapshot] = []
     with cf.ThreadPoolExecutor(3) as pool:
-        solver = Solver(model, maximize or None, evidence, time_limit=600.0, schedule=SLOW)
+        solver = Solver(model, maximize or None, evidence=evidence, time_limit=600.0, schedule=SLOW)
         result = Conquest(solver, Workers(pool, own=False), seen.append, seconds=600.0).run()
     for snapshot in seen:
         assert snapshot.log_lower - 1e-9 <= value <= snapshot.log_upper + 1e-9
@@ -130,7 +130,7 @@ def test_a_floor_is_no_bound(seed: int) -> None:
     model = random_model(rng, n_variables=7, n_factors=10, zeros=0.0)
     maximize = list(range(4))
     query = ps.Query.of(model, maximize)
-    asked = CubeQuestion(Question.of(model, evidence={}, query=query), ROOM, SLOW)
+    asked = CubeQuestion(Question.of(model, evidence={}, weights=query), ROOM, SLOW)
     for state in range(int(model.cardinalities[0])):
         value = truth(model, maximize, {0: state})
         for log_floor in (value - 1.0, value - 1e-3, value, value + 1e-3, value + 1.0, value + 20.0):
@@ -149,7 +149,7 @@ def test_a_floor_is_no_bound(seed: int) -> None:
 
 def test_a_cube_that_evidence_excludes_is_empty() -> None:
     model, _ = ps.generate.grid(3, 3, seed=1)
-    asked = CubeQuestion(Question.of(model, evidence={0: 1}, query=ps.Query.of(model, [0, 1])), ROOM, SLOW)
+    asked = CubeQuestion(Question.of(model, evidence={0: 1}, weights=ps.Query.of(model, [0, 1])), ROOM, SLOW)
     assert bound_cube(asked, {0: 0}, -math.inf, 1.0, math.inf, 0).log_upper == -math.inf
 
 
@@ -161,7 +161,7 @@ def test_same_answer_as_one_process(maximize: Any, seed: int, monkeypatch: pytes
     chosen = query if maximize == "some" else maximize
     alone = ps.solve(model, chosen)
     with cf.ThreadPoolExecutor(2) as pool:
-        result = ps.solve(model, chosen, executor=pool, schedule=SLOW, time_limit=600.0)
+        result = ps.solve(model, chosen, workers=pool, schedule=SLOW, time_limit=600.0)
     assert alone.status is ps.Status.OPTIMAL
     assert result.log_lower - 1e-9 <= alone.log_upper
     assert result.log_upper + 1e-9 >= alone.log_lower
@@ -174,7 +174,7 @@ def test_same_answer_as_one_process(maximize: Any, seed: int, monkeypatch: pytes
 def test_small_questions_stay_here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(small, "MOST_ENTRIES", 1e6)
     model, query = ps.generate.grid(3, 3, seed=1)
-    result = ps.solve(model, query, executor=1)
+    result = ps.solve(model, query, workers=1)
     assert result.status is ps.Status.OPTIMAL
     assert "cubes" not in result.sizes
     assert result.probability is not None
@@ -192,7 +192,7 @@ def test_a_killed_worker_costs_one_slice(tmp_path: Path, monkeypatch: pytest.Mon
             if len(seen) == 1:
                 kill(here.workers[0])
 
-        result = ps.solve(model, query, executor=client, schedule=SLOW, time_limit=600.0, callback=killing)
+        result = ps.solve(model, query, workers=client, schedule=SLOW, time_limit=600.0, callback=killing)
     assert seen
     uppers = [snapshot.log_upper for snapshot in result.history]
     assert uppers == sorted(uppers, reverse=True)
@@ -215,7 +215,7 @@ def test_a_killed_process_costs_one_slice(monkeypatch: pytest.MonkeyPatch) -> No
             # It may not have begun: this process has bounds before others are there.
             killed.append(kill_one_of_ours(others))
 
-    result = ps.solve(model, query, executor=2, schedule=SLOW, time_limit=600.0, callback=killing)
+    result = ps.solve(model, query, workers=2, schedule=SLOW, time_limit=600.0, callback=killing)
     alone = ps.solve(model, query)
     assert killed
     assert result.status is ps.Status.OPTIMAL, result.reason
@@ -238,7 +238,7 @@ def test_a_slow_worker_costs_time_only(tmp_path: Path, monkeypatch: pytest.Monke
             if len(seen) == 1:
                 here.pause(here.workers[0], 1.0)
 
-        result = ps.solve(model, query, executor=client, schedule=SLOW, time_limit=600.0, callback=stopping)
+        result = ps.solve(model, query, workers=client, schedule=SLOW, time_limit=600.0, callback=stopping)
     assert seen
     assert result.status is ps.Status.OPTIMAL, result.reason
     assert result.log_lower == pytest.approx(ps.solve(model, query).log_lower, abs=1e-6)
@@ -256,7 +256,7 @@ def test_a_killed_client_leaves_a_cluster_that_works(tmp_path: Path) -> None:
         "model, query = ps.generate.grid(30, 30, strength=2.0, seed=1)\n"
         "def told(snapshot): print('bound', flush=True)\n"
         "with dask_workers.connected(sys.argv[1]) as client:\n"
-        "    ps.solve(model, query, executor=client, time_limit=10.0, callback=told)\n"
+        "    ps.solve(model, query, workers=client, time_limit=10.0, callback=told)\n"
     )
     model, query = ps.generate.grid(5, 5, strength=2.0, seed=1)
     with machines(tmp_path, 1) as here:
@@ -268,7 +268,7 @@ def test_a_killed_client_leaves_a_cluster_that_works(tmp_path: Path) -> None:
             assert said.readline() == "bound\n"
         kill(first)
         with connected(here.address) as client:
-            result = ps.solve(model, query, executor=client, schedule=SLOW, time_limit=600.0)
+            result = ps.solve(model, query, workers=client, schedule=SLOW, time_limit=600.0)
     assert result.status is ps.Status.OPTIMAL, result.reason
     assert result.log_lower == pytest.approx(ps.solve(model, query).log_lower, abs=1e-6)
 
@@ -284,7 +284,7 @@ def test_a_killed_scheduler_leaves_what_is_known(tmp_path: Path, monkeypatch: py
             if snapshot.log_upper < math.inf:
                 kill(here.scheduler)
 
-        result = ps.solve(model, query, executor=client, time_limit=3600.0, callback=killing)
+        result = ps.solve(model, query, workers=client, time_limit=3600.0, callback=killing)
     assert result.status is ps.Status.INTERRUPTED
     assert "the cluster is gone" in result.reason
     assert "\n" not in result.reason
@@ -305,7 +305,7 @@ def test_a_cube_that_is_being_worked_on_is_split_for_those_without_work(monkeypa
 
     monkeypatch.setattr(cubes, "bound_cube", stuck)
     with cf.ThreadPoolExecutor(2) as pool:
-        solver = Solver(model, maximize, evidence, time_limit=600.0, schedule=SLOW)
+        solver = Solver(model, maximize, evidence=evidence, time_limit=600.0, schedule=SLOW)
         result = Conquest(solver, Workers(pool, own=False), seconds=600.0).run()
         over.set()
     assert result.status is ps.Status.OPTIMAL, result.reason
@@ -315,7 +315,7 @@ def test_a_cube_that_is_being_worked_on_is_split_for_those_without_work(monkeypa
 @pytest.mark.parametrize("hopeless", [0.0, math.inf])
 def test_a_cube_without_hope_is_given_up(hopeless: float, monkeypatch: pytest.MonkeyPatch) -> None:
     model, query = ps.generate.grid(12, 12, strength=2.0, seed=2)
-    asked = CubeQuestion(Question.of(model, evidence={}, query=ps.Query.of(model, query)), ROOM, SLOW)
+    asked = CubeQuestion(Question.of(model, evidence={}, weights=ps.Query.of(model, query)), ROOM, SLOW)
     reasons: list[str] = []
     monkeypatch.setattr(cube, "EARLY", 1e-3)
     interrupt = Run.interrupt
@@ -376,6 +376,6 @@ def test_what_must_be_known_of_the_lower_bound_is_said(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(cubes, "bound_cube", noted)
     with cf.ThreadPoolExecutor(2) as pool:
-        result = ps.solve(model, maximize, evidence, time_limit=600.0, executor=pool, schedule=SLOW)
+        result = ps.solve(model, maximize, evidence=evidence, time_limit=600.0, workers=pool, schedule=SLOW)
     assert result.log_lower > -math.inf
     assert result.notes == ("Not the value itself.",)

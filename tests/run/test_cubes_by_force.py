@@ -80,7 +80,7 @@ def roads_bounds_hold(case: Case, workers: int) -> None:
     seen: list[ps.Snapshot] = []
     with cf.ThreadPoolExecutor(workers) as pool:
         solver = Solver(
-            case.model, evidence=case.evidence, query=ps.Query(case.weights), time_limit=1.0, schedule=case.schedule
+            case.model, evidence=case.evidence, weights=ps.Query(case.weights), time_limit=1.0, schedule=case.schedule
         )
         result = cubes.Conquest(solver, Workers(pool, own=False), seen.append, seconds=1.0, road=True).run()
     all_holds(case, seen, result)
@@ -124,7 +124,7 @@ def check(case: Case, monkeypatch: pytest.MonkeyPatch, *, workers: int = 2, seco
     seen: list[ps.Snapshot] = []
     with cf.ThreadPoolExecutor(workers) as pool:
         result = ps.solve(
-            case.model, evidence=case.evidence, query=ps.Query(case.weights), executor=pool, time_limit=seconds,
+            case.model, evidence=case.evidence, weights=ps.Query(case.weights), workers=pool, time_limit=seconds,
             schedule=case.schedule, callback=seen.append,
         )  # fmt: skip
     all_holds(case, seen, result)

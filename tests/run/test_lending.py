@@ -80,7 +80,7 @@ def test_what_road_and_workers_split_together(
         asked = hard_case(seed, zeros=0.1 * (seed % 3))
         seen: list[ps.Snapshot] = []
         with cf.ThreadPoolExecutor(workers) as pool:
-            solver = Solver(asked.model, query=asked.query, time_limit=2.0, schedule=SLOWLY, certificate=certificate)
+            solver = Solver(asked.model, weights=asked.query, time_limit=2.0, schedule=SLOWLY, certificate=certificate)
             result = Conquest(solver, Workers(pool, own=False), seen.append, seconds=2.0, road=True).run()
         all_holds(asked, seen, result, tmp_path)
         assert (result.certificate is not None) is certificate
@@ -104,7 +104,7 @@ def test_processes_of_our_own_split_boxes_and_one_is_killed(monkeypatch: pytest.
 
     monkeypatch.setattr(Lending, "take", noted)
     seen: list[ps.Snapshot] = []
-    result = ps.solve(model, query, executor=2, schedule=SLOWLY, time_limit=10.0, callback=seen.append)
+    result = ps.solve(model, query, workers=2, schedule=SLOWLY, time_limit=10.0, callback=seen.append)
     alone = ps.solve(model, query)
     assert killed
     assert len(taken) > 1
@@ -220,7 +220,7 @@ def test_where_a_tree_has_no_boxes_to_lend_others_are_called(monkeypatch: pytest
     for seed in range(6):
         asked = hard_case(seed, zeros=0.1 * (seed % 3))
         with cf.ThreadPoolExecutor(2) as pool:
-            solver = Solver(asked.model, query=asked.query, time_limit=20.0, schedule=A_TREE_AT_LEAST)
+            solver = Solver(asked.model, weights=asked.query, time_limit=20.0, schedule=A_TREE_AT_LEAST)
             result = Conquest(solver, Workers(pool, own=False), seconds=20.0).run()
         assert result.status is ps.Status.OPTIMAL
 
@@ -238,7 +238,7 @@ def test_boxes_of_a_tree_that_a_partner_has_left(
         seen: list[ps.Snapshot] = []
         with cf.ThreadPoolExecutor(2) as pool:
             solver = Solver(
-                asked.model, query=asked.query, time_limit=3.0, schedule=A_TREE_AT_LEAST, certificate=certificate
+                asked.model, weights=asked.query, time_limit=3.0, schedule=A_TREE_AT_LEAST, certificate=certificate
             )
             result = Conquest(solver, Workers(pool, own=False), seen.append, seconds=3.0).run()
         all_holds(asked, seen, result, tmp_path)

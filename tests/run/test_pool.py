@@ -19,7 +19,7 @@ def test_no_mixed_value_lies_below_that_of_the_assignment_of_map(
     mixed = ps.solve(model, query, work=WORK, memory="1G")
     everything = ps.solve(model, "all", work=WORK, memory="1G")
     held = {v: everything.assignment[v] for v in mixed.assignment}
-    total = ps.solve(model, None, held, time_limit=20.0)
+    total = ps.solve(model, None, evidence=held, time_limit=20.0)
     assert total.log_upper - total.log_lower <= 1e-6
     assert mixed.log_lower >= total.log_lower - 1e-6
     assert mixed.log_upper >= mixed.log_lower

@@ -10,6 +10,7 @@ import pytest
 import powersum as ps
 from powersum.exact import small
 from powersum.run.tuning import Schedule
+from tests.batch import results_of
 from tests.cases import case, hard_case
 from tests.oracle import assignment_value, exact_value
 
@@ -23,7 +24,7 @@ def test_exact_on_small_models(seed: int, most_entries: int, monkeypatch: pytest
     monkeypatch.setattr(small, "MOST_ENTRIES", most_entries)
     model, query, evidence = case(seed)
     log_sum = exact_value(model, np.ones(model.n_variables), evidence=evidence)
-    result = ps.solve(model, query=query, evidence=evidence)
+    result = ps.solve(model, weights=query, evidence=evidence)
     if query.task == "PR" or log_sum == -math.inf:
         assert result.probability is None
         return
@@ -43,7 +44,7 @@ def test_both_sides_hold_where_nothing_is_exact(seed: int, likely: bool) -> None
     summed = int(np.flatnonzero(query.weights)[0])
     weights = np.linspace(0.2, 0.9, int(model.cardinalities[summed]))
     evidence = {summed: weights.tolist()} if likely else {}
-    result = ps.solve(model, query=query, evidence=evidence, work=2.0, schedule=WIDE)
+    result = ps.solve(model, weights=query, evidence=evidence, work=2.0, schedule=WIDE)
     assert result.probability is not None
     whole = ps.Model.from_factors(
         model.cardinalities.tolist(),
@@ -59,7 +60,7 @@ def test_both_sides_hold_where_nothing_is_exact(seed: int, likely: bool) -> None
 def test_no_time_is_no_claim() -> None:
     """With next to no time the sum is not known, and what is said about it is still true."""
     model, query, _ = hard_case(1)
-    result = ps.solve(model, query=query, time_limit=1e-3, schedule=WIDE)
+    result = ps.solve(model, weights=query, time_limit=1e-3, schedule=WIDE)
     if result.probability is not None:
         log_sum = exact_value(model, np.ones(model.n_variables))
         assert result.probability.upper >= math.exp(exact_value(model, query.weights) - log_sum) * (1.0 - 1e-12)
@@ -67,7 +68,7 @@ def test_no_time_is_no_claim() -> None:
 
 def test_many_answers_have_theirs() -> None:
     coin = ps.Model.from_tables({"coin": {"heads": 0.4, "tails": 0.6}})
-    (answer,) = ps.solve_many(coin, [{"maximize": ["coin"]}])
+    (answer,) = results_of(coin, [{"maximize": ["coin"]}])
     assert str(answer.probability) == "60 %"
     assert ps.Result.from_json(answer.to_json()) == answer
     assert "probability 60 %" in repr(answer)

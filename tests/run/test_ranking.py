@@ -27,7 +27,7 @@ CLOSE = 1e-9
 
 
 def question_of(asked: Case) -> Question:
-    return Question.of(asked.model, evidence=asked.evidence, query=asked.query)
+    return Question.of(asked.model, evidence=asked.evidence, weights=asked.query)
 
 
 def by_tables(asked: Case, ibound: int | None, saved: bool) -> Ranking | None:
@@ -128,12 +128,12 @@ def test_a_tree_that_is_left_bounds_the_whole_as_before_and_every_part(seed: int
         assert part is not None
         evidence = part.all_evidence
         inner = simplified(part)
-        truth = ps.solve(asked.model, query=asked.query, evidence=evidence)
+        truth = ps.solve(asked.model, weights=asked.query, evidence=evidence)
         if inner.feasible and inner.model.n_variables:
             own = rebuilt(saved, inner, threads=1, memory=1e9)
             assert own is not None
             assert own.log_upper + inner.log_constant >= truth.log_lower - CLOSE
-            solver = Solver(asked.model, evidence=evidence, query=asked.query, time_limit=600.0)
+            solver = Solver(asked.model, evidence=evidence, weights=asked.query, time_limit=600.0)
             solver.begin_with(Inherited(saved, [(int(u), 0) for u in asked.query.max_variables]))
             for _ in solver:
                 pass

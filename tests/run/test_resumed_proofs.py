@@ -96,7 +96,7 @@ def refuted() -> Asked:
 
 def by_cubes(model: ps.Model, **options: Any) -> ps.Result:
     with cf.ThreadPoolExecutor(2) as pool:
-        return ps.solve(model, executor=pool, **options)
+        return ps.solve(model, workers=pool, **options)
 
 
 def by_method(method: str, **options: Any) -> Kind:
@@ -153,7 +153,9 @@ class Run:
         return pc.check(to_check(self.model), pc.Question(tuple(self.query.weights.tolist())), path)
 
     def resumed(self, **options: Any) -> ps.Result:
-        return ps.solve(self.model, query=self.query, schedule=self._schedule, work=LITTLE, resume=self.path, **options)
+        return ps.solve(
+            self.model, weights=self.query, schedule=self._schedule, work=LITTLE, resume=self.path, **options
+        )
 
     def no_worse(self, found: pc.Verified) -> None:
         assert found.log_upper <= self.proven.log_upper + CLOSE
@@ -167,7 +169,7 @@ def test_a_resumed_proof_is_a_proof(name: str, tmp_path: Path, monkeypatch: pyte
     words |= {array.rpartition("/")[2] for array in run.certificate.arrays}
     assert words >= KINDS[name].marks
     # What is read back is all that was written.
-    read = Resumed(run.path, Question.of(run.model, query=run.query))._steps
+    read = Resumed(run.path, Question.of(run.model, weights=run.query))._steps
     assert [step.kind for step in read] == [step["kind"] for step in run.certificate.head["steps"]]
     arrays = {f"{k}/{array}": step.arrays[array] for k, step in enumerate(read) for array in step.arrays}
     assert arrays.keys() == {array for array in run.certificate.arrays if "/" in array}
@@ -212,7 +214,7 @@ def test_an_array_that_is_not_listed_is_not_written(kind: str, name: str, array:
     head = {"format": "powersum-certificate", "version": 5, "model": model.structure, "steps": [{"kind": kind}]}
     arrays = {"weights": query.weights, f"0/{name}": array}
     Certificate(head, arrays).save(tmp_path / "run.zip")
-    question = Question.of(model, query=query)
+    question = Question.of(model, weights=query)
     if name in ARRAYS[kind]:
         with pytest.raises(InputError, match=rf"run\.zip: 0/{name} "):
             Resumed(tmp_path / "run.zip", question)

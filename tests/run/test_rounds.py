@@ -92,7 +92,13 @@ def test_the_same_digits_whoever_is_quicker(seed: int) -> None:
         with Uneven(10 * seed + trial) as pool:
             seen: list[ps.Snapshot] = []
             result = ps.solve(
-                model, maximize or None, evidence, work=1.0, schedule=SEARCHED, executor=pool, callback=seen.append
+                model,
+                maximize or None,
+                evidence=evidence,
+                work=1.0,
+                schedule=SEARCHED,
+                workers=pool,
+                callback=seen.append,
             )
         found.append((result.to_dict(), seen))
     assert found[0] == found[1]
@@ -113,13 +119,13 @@ def test_the_k_best_have_the_same_digits(kind: Callable[[int], Case], certificat
         with Uneven(10 * seed + trial) as pool:
             result = ps.solve(
                 asked.model,
-                query=asked.query,
+                weights=asked.query,
                 evidence=asked.evidence,
                 k=3,
                 work=0.5,
                 certificate=certificate,
                 schedule=SEARCHED,
-                executor=pool,
+                workers=pool,
             )
         found.append(result.to_dict())
     assert found[0] == found[1]
@@ -131,7 +137,7 @@ def test_the_k_best_have_the_same_digits(kind: Callable[[int], Case], certificat
 def test_a_larger_question_is_the_same_on_processes() -> None:
     model, query = ps.generate.grid(12, 12, strength=2.0, seed=3)
     road = Schedule(elimination_cost=1e3)
-    found = [ps.solve(model, query, work=1.0, schedule=road, executor=2).to_dict() for _ in range(2)]
+    found = [ps.solve(model, query, work=1.0, schedule=road, workers=2).to_dict() for _ in range(2)]
     assert found[0] == found[1]
     assert found[0]["options"]["workers"] == 2
 
@@ -141,5 +147,5 @@ def test_work_is_that_of_the_run_alone() -> None:
     model, maximize, evidence = drawn(1)
     outer = Meter()
     with counted_by(outer), Uneven(0) as pool:
-        result = ps.solve(model, maximize or None, evidence, work=0.5, schedule=SEARCHED, executor=pool)
+        result = ps.solve(model, maximize or None, evidence=evidence, work=0.5, schedule=SEARCHED, workers=pool)
     assert result.history[-1].seconds <= 1.0

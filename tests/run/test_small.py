@@ -34,7 +34,7 @@ def both(road: Road, model: ps.Model, query: ps.Query, evidence: Mapping[int, An
     answers = []
     for which in ("short", "long"):
         road(which)
-        answers.append(ps.solve(model, evidence=evidence, query=query))
+        answers.append(ps.solve(model, evidence=evidence, weights=query))
     one, other = answers
     assert one.status == other.status
     assert one.assignment.keys() == other.assignment.keys()
@@ -68,7 +68,7 @@ def test_the_same_marginals(seed: int, road: Road) -> None:
     for which in ("short", "long"):
         road(which)
         try:
-            found.append(ps.marginals(model, evidence))
+            found.append(ps.marginals(model, evidence=evidence))
         except ps.InputError as error:
             found.append(str(error))
     if isinstance(found[0], str) or isinstance(found[1], str):
@@ -116,7 +116,8 @@ def test_the_functions_load_no_compiler() -> None:
     code = (
         "import sys, powersum as ps;"
         "m = ps.Model.from_factors([2, 2], [((0,), [0.8, 0.2]), ((0, 1), [[0.9, 0.1], [0.3, 0.7]])]);"
-        "ps.solve(m, 'all'), ps.solve(m), ps.marginals(m, {1: 1}), ps.solve_many(m, [{}, {'maximize': [0]}]);"
+        "ps.solve(m, 'all'), ps.solve(m), ps.marginals(m, evidence={1: 1});"
+        "list(ps.solve_each(m, [{}, {'maximize': [0]}]));"
         f"assert not set(sys.modules) & {HEAVY!r}, set(sys.modules) & {HEAVY!r}"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=600)

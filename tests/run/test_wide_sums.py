@@ -69,7 +69,7 @@ def test_what_is_too_wide_is_no_lower_bound(seed: int, monkeypatch: pytest.Monke
 
     monkeypatch.setattr("powersum.assign.evaluator.Evaluator.value", value)
     question = hard_case(seed)
-    result = solve(question.model, query=question.query, work=5.0, schedule=ANYTIME)
+    result = solve(question.model, weights=question.query, work=5.0, schedule=ANYTIME)
     truth = exact_value(question.model, question.query.weights)
     assert -math.inf < result.log_lower <= truth + 1e-9
     assert result.log_upper >= truth - 1e-9
@@ -152,7 +152,7 @@ def test_variational_sums_alone_hold(seed: int, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("powersum.run.workers.partial_sums.PartialSums.begin", lambda self, ends: False)
     question = hard_case(seed, zeros=0.2 * (seed % 2))
     schedule = replace(ANYTIME, held_table=2.0, tighten=False, variational_share=1.0, first_stage=0.05)
-    result = solve(question.model, query=question.query, work=0.5, schedule=schedule)
+    result = solve(question.model, weights=question.query, work=0.5, schedule=schedule)
     truth = exact_value(question.model, question.query.weights)
     assert result.log_lower <= truth <= result.log_upper
     if result.assignment:

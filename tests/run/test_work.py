@@ -83,7 +83,7 @@ def test_the_clock_does_not_matter(
     asked = kind(3)
 
     def run(threads: int) -> dict[str, Any]:
-        return told(ps.solve(asked.model, query=asked.query, work=0.7, schedule=schedule, threads=threads, seed=5))
+        return told(ps.solve(asked.model, weights=asked.query, work=0.7, schedule=schedule, threads=threads, seed=5))
 
     first = run(1)
     with disturbed(monkeypatch, 1):
@@ -97,7 +97,7 @@ def test_a_slow_machine_does_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     from powersum.bounds.buckets.passes import Passes
 
     asked = large(1)
-    first = told(ps.solve(asked.model, query=asked.query, work=0.4))
+    first = told(ps.solve(asked.model, weights=asked.query, work=0.4))
     for owner, name in ((Passes, "value_and_gradient"), (Evaluator, "maximise")):
         quick = getattr(owner, name)
 
@@ -106,17 +106,17 @@ def test_a_slow_machine_does_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
             return quick(*given, **named)
 
         monkeypatch.setattr(owner, name, slow)
-    assert told(ps.solve(asked.model, query=asked.query, work=0.4)) == first
+    assert told(ps.solve(asked.model, weights=asked.query, work=0.4)) == first
 
 
 def test_the_best_few_and_certificates_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = hard_case(4)
 
     def best() -> dict[str, Any]:
-        return told(ps.solve(asked.model, query=asked.query, k=3, work=2.0, schedule=SEARCH))
+        return told(ps.solve(asked.model, weights=asked.query, k=3, work=2.0, schedule=SEARCH))
 
     def claim() -> Any:
-        result = ps.solve(asked.model, query=asked.query, work=0.5, schedule=SEARCH, certificate=True)
+        result = ps.solve(asked.model, weights=asked.query, work=0.5, schedule=SEARCH, certificate=True)
         assert result.certificate is not None
         return result.certificate.head, {name: array.tolist() for name, array in result.certificate.arrays.items()}
 
@@ -130,7 +130,7 @@ def test_bounds(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = large(2)
 
     def run(threads: int) -> dict[str, Any]:
-        return told(ps.bound(asked.model, query=asked.query, method=method, work=0.3, threads=threads))
+        return told(ps.bound(asked.model, weights=asked.query, method=method, work=0.3, threads=threads))
 
     first = run(1)
     assert "work allowed, 0.3 s" in first["reason"]
@@ -164,7 +164,7 @@ def test_processes_agree() -> None:
 
 def test_more_work_is_more(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = large(5)
-    runs = [ps.solve(asked.model, query=asked.query, work=work) for work in (0.2, 1.0)]
+    runs = [ps.solve(asked.model, weights=asked.query, work=work) for work in (0.2, 1.0)]
     assert runs[0].gap > runs[1].gap
     assert all(0.9 * work <= run.seconds < work + 0.5 for work, run in zip((0.2, 1.0), runs, strict=True))
     assert "work allowed, 0.2 s" in runs[0].reason
@@ -183,11 +183,11 @@ def test_more_work_is_more(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_refused(options: dict[str, Any], words: str) -> None:
     asked = hard_case(0)
     with pytest.raises(ps.InputError) as refusal:
-        ps.solve(asked.model, query=asked.query, **options)
+        ps.solve(asked.model, weights=asked.query, **options)
     assert str(refusal.value) == words
 
 
 def test_methods_that_do_not_count_say_so() -> None:
     asked = hard_case(0)
     with pytest.raises(ps.InputError, match="method wmb does not count its work"):
-        ps.bound(asked.model, query=asked.query, method="wmb", work=1.0)
+        ps.bound(asked.model, weights=asked.query, method="wmb", work=1.0)

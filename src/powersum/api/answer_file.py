@@ -53,7 +53,7 @@ class AnswerFile:
     path
         The file; what is there already must be about the same model.
     model
-        The digest of the model.
+        The identity of the model.
     """
 
     def __init__(self, path: str | os.PathLike[str], model: str) -> None:

@@ -22,19 +22,19 @@ from powersum.bounds.registry import (
     start_method,
 )
 from powersum.bounds.run import Callback, Outcome, run
-from powersum.cluster.executor import ExecutorLike, check_executor
+from powersum.cluster.executor import WorkersLike, check_workers
 from powersum.core.clock import loading, working_time
 from powersum.core.errors import InputError
 from powersum.core.interrupt import interruptible
 from powersum.core.memory import memory_left, memory_usually_left
 from powersum.core.work_time import counted_by, metered
 from powersum.model.certificate import Certificate
+from powersum.model.defaults import BOUND_CHANGE, BOUND_SWEEPS
 from powersum.model.interval import SAME
 from powersum.model.limits import Limits, flag, whole_number
 from powersum.model.mapped import mapped_file
 from powersum.model.model import VariableKey
-from powersum.model.query import Query
-from powersum.model.question import EvidenceLike, ModelLike, Question, function_of
+from powersum.model.question import EvidenceLike, ModelLike, Question, WeightsLike, function_of
 from powersum.model.result import Result, Snapshot, Status
 from powersum.model.rounding import certain
 from powersum.run.verdict import verdict
@@ -46,10 +46,6 @@ if TYPE_CHECKING:
     from powersum.prepare.problem import Problem
     from powersum.proof.format import Forest
 
-# The tail of block descent is long: ten sweeps that gain less than this will hardly be followed by better ones.
-DEFAULT_CHANGE = 1e-6
-# For calls that say neither how many sweeps nor how long.
-DEFAULT_SWEEPS = 500
 # Options of methods that are whole numbers, and the least they may be.
 WHOLE_OPTIONS = MappingProxyType({"ibound": 0, "inner_steps": 1})
 
@@ -63,9 +59,9 @@ PARTED_LACKS = ("ibound", "memory", "wiring")
 def bound(
     model: ModelLike,
     maximize: Iterable[VariableKey] | str | None = None,
-    evidence: EvidenceLike | None = None,
     *,
-    query: Query | None = None,
+    evidence: EvidenceLike | None = None,
+    weights: WeightsLike | None = None,
     order: Sequence[VariableKey] | IntArray | None = None,
     method: str = DEFAULT_METHOD,
     sweeps: int | None = None,
@@ -77,7 +73,9 @@ def bound(
     work: float | None = None,
     certificate: bool = False,
     callback: Callback | None = None,
-    executor: ExecutorLike = None,
+    workers: WorkersLike = None,
+    memory: float | str | None = None,
+    ibound: int | None = None,
     **options: Any,
 ) -> Result:
     """Bound the largest sum, the partition function or the most probable state from above.
@@ -96,9 +94,9 @@ def bound(
     evidence
         Observed states, by names or numbers; likelihoods, as ``{"cough": {"no": 0.2, "yes": 0.8}}``, where not certain.
         A dictionary, a list of pairs, or a row of a table (pandas Series, named tuple) without its missing values.
-    query
-        Any weights, and blocks of sums and maxima that alternate, in place of ``maximize``:
-        :meth:`powersum.Query.along`. The answer then names the outermost block of maxima.
+    weights
+        In place of ``maximize``: any weight for each variable. Blocks of sums and maxima that alternate are written
+        with :meth:`powersum.Query.along`; the answer then names the outermost block of maxima.
     order
         Elimination order of all variables, first eliminated first, max variables last. Chosen if not given.
     method
@@ -117,13 +115,15 @@ def bound(
         Whether the result shall have a ``certificate``, which ``powersum-check`` verifies; not every method can.
     callback
         Called with a :class:`~powersum.model.result.Snapshot` after every sweep.
-    executor
-        With method ``gdd``, workers that each take a part of the model: a number of processes, a
-        :class:`concurrent.futures.Executor`, or a ``dask.distributed.Client``. A model from a ``.psm`` file is then
-        neither read as a whole nor simplified, unless there is evidence.
+    workers
+        With method ``gdd``, processes that each take a part of the model, as in :func:`powersum.solve`. A model from a
+        ``.psm`` file is then neither read as a whole nor simplified, unless there is evidence.
+    memory
+        As in :func:`powersum.solve`. Unless given, a tree takes 1 GiB of it at most, if that suffices.
+    ibound
+        Regions of at most ``ibound + 1`` variables; by default as large as memory allows.
     **options
-        Options of the method, such as ``start="share"`` of ``gdd`` or ``memory="2G"`` of ``tree``; ``None`` means the
-        method's default.
+        Options of the method, such as ``start="share"`` of ``gdd``; ``None`` means the method's default.
 
     Returns
     -------
@@ -141,15 +141,17 @@ def bound(
     """
     started = working_time()
     if sweeps is None and time_limit is None and work is None:
-        sweeps = DEFAULT_SWEEPS
-        change = DEFAULT_CHANGE if change is None else change
-    given = {name: value for name, value in options.items() if value is not None}
-    limits = Limits(
+        sweeps = BOUND_SWEEPS
+        change = BOUND_CHANGE if change is None else change
+    given = {
+        name: value for name, value in {**options, "memory": memory, "ibound": ibound}.items() if value is not None
+    }
+    limits = Limits.given(
         sweeps=sweeps,
         time_limit=time_limit,
         target=target,
         change=change,
-        memory=given.get("memory"),
+        memory=memory,
         threads=threads,
         seed=seed,
         work=work,
@@ -162,18 +164,18 @@ def bound(
     check_options(method, given)
     if flag(certificate, "certificate"):
         check_provable(method)
-    memory = None
-    if limits.memory is not None:
-        memory = int(memory_left(limits.bytes) if work is None else memory_usually_left(limits.bytes))
+    left = None
+    if memory is not None:
+        left = int(memory_left(limits.bytes) if work is None else memory_usually_left(limits.bytes))
         given["memory"] = int(limits.bytes)
-    if executor is not None:
-        _check_parted(method, executor, given, certificate=certificate, counted=work is not None)
+    if workers is not None:
+        _check_parted(method, workers, given, certificate=certificate, counted=work is not None)
     for name in given.keys() & WHOLE_OPTIONS.keys():
         given[name] = whole_number(given[name], name, WHOLE_OPTIONS[name])
-    question = Question.of(model, maximize, evidence, query=query, order=order, limits=limits)
+    question = Question.of(model, maximize, evidence=evidence, weights=weights, order=order, limits=limits)
     alternates = question.query.blocks is not None
-    if alternates and (executor is not None or method not in {DEFAULT_METHOD, "tree"}):
-        raise InputError(f"blocks that alternate take method 'tree' without an executor, not {method!r}")
+    if alternates and (workers is not None or method not in {DEFAULT_METHOD, "tree"}):
+        raise InputError(f"blocks that alternate take method 'tree' without workers, not {method!r}")
     eliminated = checked_order(question)
     used = {
         "sweeps": limits.sweeps,
@@ -200,7 +202,7 @@ def bound(
             from powersum.prepare.simplify import simplified
             from powersum.prepare.sizes import order_sizes, question_sizes
 
-        as_it_is = executor is not None and not question.all_evidence and mapped_file(question.model) is not None
+        as_it_is = workers is not None and not question.all_evidence and mapped_file(question.model) is not None
         if as_it_is:
             problem = Problem.whole(question.model, question.query.weights, {})
         else:
@@ -221,21 +223,21 @@ def bound(
             # No method reports more than what a reader of the model sees.
             reader = None if as_it_is else corner_of(question, problem, limits.seconds)
             # A method is given the bytes that it may take itself.
-            splits = automatic and executor is None and "ibound" not in given and is_splittable(problem)
+            splits = automatic and workers is None and "ibound" not in given and is_splittable(problem)
             share = TREE_BYTES if splits and limits.seconds < math.inf else 1.0
-            granted = given if memory is None else {**given, "memory": int(share * memory)}
+            granted = given if left is None else {**given, "memory": int(share * left)}
             tightener: Tightener
-            if executor is not None:
+            if workers is not None:
                 from powersum.bounds.huge.method import in_parts
 
-                tightener = stack.enter_context(in_parts(problem, chosen, executor, seed=limits.seed, options=given))
+                tightener = stack.enter_context(in_parts(problem, chosen, workers, seed=limits.seed, options=given))
             elif automatic and not alternates:
                 tightener = affordable(
                     problem, chosen, threads=limits.threads, seed=limits.seed, seconds=limits.seconds, **granted
                 )
                 method = NAMES[type(tightener)]
                 if splits and isinstance(tightener, CoveringTree):
-                    boxes = {} if memory is None else {"memory": (1.0 - share) * memory}
+                    boxes = {} if left is None else {"memory": (1.0 - share) * left}
                     tightener = SplitTree(
                         problem, tightener, threads=limits.threads, seed=limits.seed, provable=certificate, **boxes
                     )
@@ -324,15 +326,15 @@ def bound(
 
 
 def _check_parted(
-    method: str, executor: ExecutorLike, given: Mapping[str, Any], *, certificate: bool, counted: bool
+    method: str, workers: WorkersLike, given: Mapping[str, Any], *, certificate: bool, counted: bool
 ) -> None:
     """Refuse what a bound in parts cannot have."""
-    check_executor(executor)
+    check_workers(workers)
     if method != "gdd":
-        raise InputError(f"an executor works on method gdd, not on {method}: give method='gdd'")
+        raise InputError(f"workers take method gdd, not {method}: give method='gdd'")
     for name, wanted in (("certificate", certificate), ("work", counted), *((n, n in given) for n in PARTED_LACKS)):
         if wanted:
-            raise InputError(f"{name} is not there for a bound in parts: give it without an executor")
+            raise InputError(f"{name} is not there for a bound in parts: give it without workers")
 
 
 def _certificate(

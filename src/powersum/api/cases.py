@@ -16,6 +16,7 @@ from typing import Any
 from powersum.api.stream import engine_of
 from powersum.core.errors import InputError
 from powersum.model.keys import Place, as_text
+from powersum.model.limits import Limits
 from powersum.model.model import Model
 from powersum.model.query import Query
 from powersum.model.result import Result, Status
@@ -164,20 +165,20 @@ def parted(case: Any, columns: Columns | None, writing: Writing) -> tuple[str, A
     return ("," + _csv([kept.get(name, "") for name in writing.kept]) if writing.kept else ""), case
 
 
-def lines_of(model: Model, options: tuple[Any, ...], chunk: list[Any]) -> list[tuple[str, str | None]]:
+def lines_of(
+    model: Model, options: tuple[Limits, Query, Columns | None, Writing], chunk: list[Any]
+) -> list[tuple[str, str | None]]:
     """On a worker: for each case its line after number and what is kept of it, and what is wrong with it, if anything.
 
-    Options are those of the engine, then the query, the columns (None for JSON lines) and how to write.
+    Options are the limits, the query, the columns (None for JSON lines) and how to write.
     """
-    query: Query = options[3]
-    columns: Columns | None = options[4]
-    writing: Writing = options[5]
-    engine = engine_of(model, options)
+    limits, query, columns, writing = options
+    engine = engine_of(model, limits)
     lines: list[tuple[str, str | None]] = []
     for case in chunk:
         try:
             evidence = evidence_of_line(case) if columns is None else evidence_of_row(model, columns, case)
-            lines.append((_line(writing, engine.solve(evidence=evidence, query=query)), None))
+            lines.append((_line(writing, engine.solve(evidence=evidence, weights=query)), None))
         except InputError as error:
             lines.append((_line(writing, str(error)), str(error)))
     return lines

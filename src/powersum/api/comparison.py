@@ -21,11 +21,12 @@ from powersum.bounds.registry import METHODS
 from powersum.bounds.rivals import BASELINES
 from powersum.core.errors import InputError
 from powersum.core.interrupt import Interrupt, interruptible
+from powersum.model.defaults import COMPARED_SWEEPS
 from powersum.model.keys import as_text, listed
 from powersum.model.limits import Limits
 from powersum.model.model import Model, VariableKey
 from powersum.model.query import Query
-from powersum.model.question import EvidenceLike, ModelLike, Question, function_of
+from powersum.model.question import EvidenceLike, ModelLike, Question, WeightsLike, function_of
 
 if TYPE_CHECKING:
     from powersum.assign.evaluator import Evaluator
@@ -36,9 +37,6 @@ RUNNABLE: Mapping[str, str] = MappingProxyType({**METHODS, **BASELINES})
 """Every method that can be compared: those that bound, and the rivals."""
 
 DEFAULT_METHODS = ("gdd", "wmb:0.035", "lbfgs", "mbe", "reorder", "tree:1")
-
-DEFAULT_SWEEPS = 20
-"""Sweeps of each method where neither sweeps nor seconds are asked for."""
 
 PAPER_GDD: Mapping[str, Any] = MappingProxyType({"start": "uniform", "direction": "gradient", "inner_steps": 5})
 """Algorithm 1 as the paper describes it: plain gradients, five steps a block. It does not say which first weights it
@@ -163,9 +161,9 @@ def _choice(word: str) -> MethodChoice:
 def compare(
     model: ModelLike,
     maximize: Iterable[VariableKey] | str | None = None,
-    evidence: EvidenceLike | None = None,
     *,
-    query: Query | None = None,
+    evidence: EvidenceLike | None = None,
+    weights: WeightsLike | None = None,
     methods: str | Iterable[str] = DEFAULT_METHODS,
     order: Sequence[VariableKey] | IntArray | None = None,
     sweeps: int | None = None,
@@ -179,7 +177,7 @@ def compare(
 
     Parameters
     ----------
-    model, maximize, evidence, query, order
+    model, maximize, evidence, weights, order
         The question, as in :func:`powersum.bound`.
     methods
         Names, each with an optional value: ``wmb:0.035`` (damping), ``tree:1`` or ``mbe:2`` (i-bound), ``gdd:wmb``
@@ -204,11 +202,11 @@ def compare(
     from powersum.prepare.simplify import simplified
 
     if sweeps is None and time_limit is None:
-        sweeps = DEFAULT_SWEEPS
+        sweeps = COMPARED_SWEEPS
     limits = Limits(sweeps=sweeps, time_limit=time_limit, threads=threads, seed=seed)
     function_of(callback, "callback")
     choices = parse_methods(methods)
-    question = Question.of(model, maximize, evidence, query=query, order=order, limits=limits)
+    question = Question.of(model, maximize, evidence=evidence, weights=weights, order=order, limits=limits)
     question.no_blocks("compare")
     eliminated = checked_order(question)
     with interruptible() as interrupt:

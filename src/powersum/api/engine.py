@@ -13,16 +13,15 @@ from powersum.api.distribution import Marginals
 from powersum.api.joint import Group, asked_variables, with_joints
 from powersum.api.marginals import marginals
 from powersum.core.clock import working_time
-from powersum.core.machine import budget_of
 from powersum.exact.small import small_elimination
+from powersum.model.defaults import TIME
 from powersum.model.keys import Place
 from powersum.model.limits import Limits
 from powersum.model.model import Model, VariableKey
-from powersum.model.query import Query
-from powersum.model.question import EvidenceLike, ModelLike, Question, model_of
+from powersum.model.question import EvidenceLike, ModelLike, Question, WeightsLike, model_of
 from powersum.model.result import Result
 from powersum.run.probability import share_of
-from powersum.run.solver import DEFAULT_TIME, solve
+from powersum.run.solver import solve
 from powersum.run.verdict import verdict
 
 if TYPE_CHECKING:
@@ -53,16 +52,16 @@ class Engine:
     ----------
     model
         The model or the path of its file; it is not changed.
-    time_limit, memory, threads, seed
+    time_limit, memory, gap, threads, seed
         For each question, as in :func:`powersum.solve`.
 
     Examples
     --------
     >>> import powersum as ps
     >>> engine = ps.Engine(ps.Model.from_tables({"rain": [0.8, 0.2], ("rain", "wet"): [[0.9, 0.1], [0.3, 0.7]]}))
-    >>> [engine.solve(["rain"], {"wet": state}).assignment["rain"] for state in (0, 1)]
+    >>> [engine.solve(["rain"], evidence={"wet": state}).assignment["rain"] for state in (0, 1)]
     [0, 1]
-    >>> [round(p, 3) for p in engine.marginals({"wet": 1}).beliefs[0].tolist()]
+    >>> [round(p, 3) for p in engine.marginals(evidence={"wet": 1}).beliefs[0].tolist()]
     [0.364, 0.636]
     """
 
@@ -70,13 +69,14 @@ class Engine:
         self,
         model: ModelLike,
         *,
-        time_limit: float | None = DEFAULT_TIME,
+        time_limit: float | None = TIME,
         memory: float | str | None = None,
+        gap: float = 0.0,
         threads: int = 1,
         seed: int = 0,
     ) -> None:
         self.model: Model = model_of(model)
-        self._limits = Limits(time_limit=time_limit, memory=budget_of(memory), threads=threads, seed=seed)
+        self._limits = Limits.given(time_limit=time_limit, memory=memory, gap=gap, threads=threads, seed=seed)
         self._options: dict[str, Any] = {
             name: getattr(self._limits, name) for name in ("time_limit", "memory", "gap", "threads", "seed", "work")
         }
@@ -89,21 +89,21 @@ class Engine:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Plans are wired to arrays of this process: another one makes its own.
-        options = {name: self._options[name] for name in ("time_limit", "memory", "threads", "seed")}
+        options = {name: self._options[name] for name in ("time_limit", "memory", "gap", "threads", "seed")}
         return partial(Engine, self.model, **options), ()
 
     def solve(
         self,
         maximize: Iterable[VariableKey] | str | None = None,
-        evidence: EvidenceLike | None = None,
         *,
-        query: Query | None = None,
+        evidence: EvidenceLike | None = None,
+        weights: WeightsLike | None = None,
     ) -> Result:
         """The same answer as :func:`powersum.solve` gives; parameters as there."""
-        question = Question.of(self.model, maximize, evidence, query=query, limits=self._limits)
+        question = Question.of(self.model, maximize, evidence=evidence, weights=weights, limits=self._limits)
         question.only_sums_and_maxima("Engine.solve")
         return self.at_once(question) or solve(
-            self.model, evidence=question.all_evidence, query=question.query, **self._options
+            self.model, evidence=question.all_evidence, weights=question.query, **self._options
         )
 
     def at_once(self, question: Question) -> Result | None:
@@ -150,28 +150,28 @@ class Engine:
             self._asked = PATIENCE
         self.solve([] if self.model.n_variables == 0 else [Place(0)])
 
-    def log_z(self, evidence: EvidenceLike | None = None) -> Result:
+    def log_z(self, *, evidence: EvidenceLike | None = None) -> Result:
         """The log of the sum over everything: in a Bayesian network, of the probability of the evidence."""
-        return self.solve(None, evidence)
+        return self.solve(None, evidence=evidence)
 
     def marginals(
         self,
-        evidence: EvidenceLike | None = None,
         *,
+        evidence: EvidenceLike | None = None,
         of: Iterable[VariableKey | Sequence[VariableKey]] | None = None,
     ) -> Marginals:
         """The same as :func:`powersum.marginals` gives; an error, too, where the evidence is impossible."""
-        question = Question.of(self.model, None, evidence, limits=self._limits)
+        question = Question.of(self.model, None, evidence=evidence, limits=self._limits)
         groups = [] if of is None else asked_variables(self.model, of)[1]
         if groups:
-            found = self._joined(tuple(groups)).marginals(question.all_evidence)
+            found = self._joined(tuple(groups)).marginals(evidence=question.all_evidence)
             return found.without_joints(self.model, groups)
         planner = self._planner(question)
         known = None if planner is None else planner.marginals(question)
         if known is not None:
             return known
         options = {name: value for name, value in self._options.items() if name not in ("gap", "work")}
-        return marginals(self.model, question.all_evidence, of=of, **options)
+        return marginals(self.model, evidence=question.all_evidence, of=of, **options)
 
     def _joined(self, groups: tuple[Group, ...]) -> Engine:
         """An engine for the model with a variable for each group."""

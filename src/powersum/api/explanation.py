@@ -9,27 +9,27 @@ from powersum.api.sensitivity import sensitivity
 from powersum.core.clock import working_time
 from powersum.core.errors import InputError
 from powersum.core.interrupt import Interrupt, interruptible
-from powersum.core.machine import budget_of
+from powersum.model.defaults import TIME
 from powersum.model.explanation import Alternative, Explanation, Without
 from powersum.model.interval import Interval
 from powersum.model.limits import Limits
 from powersum.model.question import ModelLike, Question, asked_again, model_of
 from powersum.model.result import Result, Status
 from powersum.run.shares import LEAST_SECONDS, UNLIMITED_SECONDS, sum_bounds
-from powersum.run.solver import DEFAULT_TIME, Run
+from powersum.run.solver import Run
 
 
 def explain(
     result: Result,
     model: ModelLike,
     *,
-    time_limit: float | None = DEFAULT_TIME,
+    time_limit: float | None = TIME,
     memory: float | str | None = None,
     threads: int = 1,
     seed: int = 0,
 ) -> Explanation:
     """Explain an answer: see :meth:`powersum.Result.explain`."""
-    limits = Limits(time_limit=time_limit, memory=budget_of(memory), threads=threads, seed=seed)
+    limits = Limits.given(time_limit=time_limit, memory=memory, threads=threads, seed=seed)
     if result.question is None or not result.assignment:
         raise InputError("there is nothing to explain: the result has no assignment, or does not know its question")
     question = asked_again(result.question, model_of(model), limits)

@@ -1,4 +1,4 @@
-"""``Gradient``: an upper bound and its derivative with respect to every table entry, again and again, for learning."""
+"""``BoundFunction``: an upper bound as a function of all table entries, with its derivative, for learning."""
 
 from __future__ import annotations
 
@@ -11,22 +11,25 @@ import numpy as np
 
 from powersum.core.arrays import FloatArray
 from powersum.core.errors import InputError, TooLittleMemoryError
+from powersum.core.memory import memory_left, memory_usually_left
+from powersum.core.work_time import metered
+from powersum.model.defaults import FIRST_SWEEPS
 from powersum.model.evidence import evidence_of
 from powersum.model.keys import as_text
 from powersum.model.limits import Limits, number, whole_number
 from powersum.model.model import Model, VariableKey
-from powersum.model.query import Query
-from powersum.model.question import EvidenceLike, ModelLike, Question
+from powersum.model.question import EvidenceLike, ModelLike, Question, WeightsLike
 from powersum.model.rounding import UNIT, certain
 
 if TYPE_CHECKING:
     from powersum.api.warm_tree import WarmTree
 
-DEFAULT_SWEEPS = 20
-"""Rounds of the first tightening."""
+
+TREE_BYTES = 1e9
+"""Bytes that a tree takes at most, unless memory is given."""
 
 
-class Gradient:
+class BoundFunction:
     """An upper bound on log Z, MAP or marginal MAP, and its derivative, for any numbers in the tables of one structure.
 
     Preparation, the covering tree and a first tightening happen once. Calls then take the log values of all tables,
@@ -36,7 +39,7 @@ class Gradient:
 
     Parameters
     ----------
-    model, maximize, evidence, query
+    model, maximize, evidence, weights
         The question, as in :func:`powersum.bound`.
     temperature
         Max variables are softened to this weight: the bound is smooth then, and still one, only larger. At 0, where it
@@ -60,7 +63,7 @@ class Gradient:
     --------
     >>> import powersum as ps
     >>> rain = ps.Model.from_tables({"rain": {"no": 0.8, "yes": 0.2}, ("rain", "wet"): [[0.9, 0.1], [0.3, 0.7]]})
-    >>> log_sum = ps.Gradient(rain, evidence={"wet": 1})
+    >>> log_sum = ps.BoundFunction(rain, evidence={"wet": 1})
     >>> value, gradient = log_sum(rain.log_values)
     >>> gradient.round(4).tolist()
     [0.3636, 0.6364, 0.0, 0.3636, 0.0, 0.6364]
@@ -73,15 +76,15 @@ class Gradient:
         self,
         model: ModelLike,
         maximize: Iterable[VariableKey] | str | None = None,
-        evidence: EvidenceLike | None = None,
         *,
-        query: Query | None = None,
+        evidence: EvidenceLike | None = None,
+        weights: WeightsLike | None = None,
         temperature: float = 0.0,
         ibound: int | None = None,
-        sweeps: int = DEFAULT_SWEEPS,
+        sweeps: int = FIRST_SWEEPS,
         steps: int = 1,
         time_limit: float | None = None,
-        memory: float | str = 1e9,
+        memory: float | str | None = None,
         threads: int = 1,
         seed: int = 0,
     ) -> None:
@@ -89,7 +92,9 @@ class Gradient:
         from powersum.api.warm_tree import WarmFactors, WarmTree
         from powersum.bounds.buckets.sweeps import LEAST_WEIGHT_SHARE
 
-        limits = Limits(sweeps=sweeps, time_limit=time_limit, memory=memory, threads=threads, seed=seed)
+        limits = Limits.given(sweeps=sweeps, time_limit=time_limit, memory=memory, threads=threads, seed=seed)
+        left = memory_usually_left(limits.bytes) if metered() else memory_left(limits.bytes)
+        tables = replace(limits, memory=left if memory is not None else min(left, TREE_BYTES))
         if ibound is not None:
             ibound = whole_number(ibound, "ibound", 0)
         temperature = number(temperature, "temperature")
@@ -98,14 +103,14 @@ class Gradient:
                 f"temperature is {temperature}: it must be 0, or {LEAST_WEIGHT_SHARE:g} or more, and finite"
             )
         self._steps = whole_number(steps, "steps", 0)
-        question = Question.of(model, maximize, evidence, query=query, limits=limits)
-        question.no_blocks("bound_and_gradient")
+        question = Question.of(model, maximize, evidence=evidence, weights=weights, limits=limits)
+        question.no_blocks("BoundFunction")
         self._ask(question)
         problem = self._known.problem
         self._tree: WarmTree | WarmFactors | None = None
         if problem.model.n_variables:
             try:
-                self._tree = WarmTree(problem, limits, temperature=temperature, ibound=ibound)
+                self._tree = WarmTree(problem, tables, temperature=temperature, ibound=ibound)
             except TooLittleMemoryError:
                 self._tree = WarmFactors(problem, temperature=temperature)
 
@@ -133,7 +138,7 @@ class Gradient:
         """True where no variable of the tree is split: values are then exact, but for a temperature."""
         return self._tree is None or self._tree.exact
 
-    def with_evidence(self, evidence: EvidenceLike) -> Gradient:
+    def with_evidence(self, evidence: EvidenceLike) -> BoundFunction:
         """The same question with other states of the same observed variables, on the same tree; quick.
 
         It has shifts of its own, beginning where these began. Calls of the two must not run at the same time in two
@@ -143,8 +148,8 @@ class Gradient:
         if known.states.keys() != self._question.evidence.states.keys() or known.likelihoods:
             raise InputError("evidence must give states, and to the same variables as before")
         if self._question.evidence.likelihoods:
-            raise InputError("evidence with likelihoods cannot be exchanged: make another Gradient")
-        other = object.__new__(Gradient)
+            raise InputError("evidence with likelihoods cannot be exchanged: make another BoundFunction")
+        other = object.__new__(BoundFunction)
         other._steps, other._tree = self._steps, self._tree
         other._ask(replace(self._question, evidence=known))
         return other
@@ -210,60 +215,3 @@ class Gradient:
             # Evidence only selects numbers: this sum is all that is rounded here, the tree has counted its own.
             log_upper = certain(log_upper, self._log_error + UNIT * (2.0 * abs(log_constant) + 4.0 * abs(log_upper)))
         return log_upper, gradient[: model.log_values.size]
-
-
-def bound_and_gradient(
-    model: ModelLike,
-    maximize: Iterable[VariableKey] | str | None = None,
-    evidence: EvidenceLike | None = None,
-    *,
-    query: Query | None = None,
-    temperature: float = 0.0,
-    ibound: int | None = None,
-    sweeps: int = DEFAULT_SWEEPS,
-    time_limit: float | None = None,
-    memory: float | str = 1e9,
-    threads: int = 1,
-    seed: int = 0,
-) -> tuple[float, FloatArray]:
-    """An upper bound on log Z, MAP or marginal MAP, and its derivative with respect to every log table entry.
-
-    The bound is that of the covering tree, exact where the tree fits. Its derivative at a table entry is the tree's
-    belief in the entry: for an exact log Z, the probability that the variables of the factor are in these states; for
-    MAP 1 at the entries that the best state has, and 0 elsewhere. Where the tree is not exact, shifts and weights are
-    those that the sweeps have found, and the derivative is taken with them held. To ask again with other numbers in
-    the tables, keep a :class:`powersum.Gradient`.
-
-    Parameters
-    ----------
-    model, maximize, evidence, query, temperature, ibound, sweeps, time_limit, memory, threads, seed
-        As :class:`powersum.Gradient` has them.
-
-    Returns
-    -------
-    value, gradient
-        As a call of it returns them.
-
-    Examples
-    --------
-    >>> import powersum as ps
-    >>> rain = ps.Model.from_tables({"rain": {"no": 0.8, "yes": 0.2}, ("rain", "wet"): [[0.9, 0.1], [0.3, 0.7]]})
-    >>> value, gradient = ps.bound_and_gradient(rain, evidence={"wet": 1})
-    >>> gradient.round(4).tolist()
-    [0.3636, 0.6364, 0.0, 0.3636, 0.0, 0.6364]
-    """
-    tree = Gradient(
-        model,
-        maximize,
-        evidence,
-        query=query,
-        temperature=temperature,
-        ibound=ibound,
-        sweeps=sweeps,
-        steps=0,
-        time_limit=time_limit,
-        memory=memory,
-        threads=threads,
-        seed=seed,
-    )
-    return tree()

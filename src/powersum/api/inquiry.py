@@ -15,6 +15,7 @@ from powersum.api.marginals import MarginalSolver, impossible, marginals
 from powersum.core.clock import working_time
 from powersum.core.errors import InputError
 from powersum.core.interrupt import Interrupt, as_interrupts, interruptible
+from powersum.model.defaults import TIME
 from powersum.model.keys import Place, listed
 from powersum.model.limits import Limits
 from powersum.model.model import StateKey, VariableKey
@@ -113,9 +114,9 @@ def ask_next(
     model: ModelLike,
     about: Iterable[VariableKey],
     among: Iterable[VariableKey] | None = None,
-    evidence: EvidenceLike | None = None,
     *,
-    time_limit: float | None = 10.0,
+    evidence: EvidenceLike | None = None,
+    time_limit: float | None = TIME,
     memory: float | str | None = None,
     threads: int = 1,
     seed: int = 0,
@@ -144,7 +145,7 @@ def ask_next(
     >>> found[0].variable, round(found[0].information.lower, 4)
     ('wet', 0.1447)
     """
-    limits = Limits(time_limit=time_limit, memory=memory, threads=threads, seed=seed)
+    limits = Limits.given(time_limit=time_limit, memory=memory, threads=threads, seed=seed)
     question = Question.of(model, evidence=evidence, limits=limits)
     model = question.model
     observed = question.evidence.states
@@ -234,16 +235,16 @@ class _Asking:
         over = left <= 0.0 or self._interrupt.cause is not None
         try:
             if self._exact and not over:
-                found = self._engine.marginals(evidence)
+                found = self._engine.marginals(evidence=evidence)
                 self._exact = found.exact
                 return found
             if over:
                 # What evidence excludes, and nothing else.
-                return MarginalSolver(self._question.model, evidence).result()
+                return MarginalSolver(self._question.model, evidence=evidence).result()
             seconds = max(left / max(self._left, 1), LEAST_SECONDS)
             return marginals(
                 self._question.model,
-                evidence,
+                evidence=evidence,
                 of=[Place(v) for v in variables],
                 time_limit=seconds if seconds < math.inf else None,
                 memory=self._limits.memory,

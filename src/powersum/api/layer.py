@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from powersum.api.gradient import Gradient
+from powersum.api.gradient import BoundFunction
 from powersum.core.errors import InputError
 from powersum.model.keys import as_text
 from powersum.model.log_values import check_shape
@@ -14,19 +14,19 @@ from powersum.model.rounding import rounded_up
 
 
 def check_gradient(gradient: object) -> None:
-    """Refuse what is no :class:`powersum.Gradient`, such as a model."""
-    if not isinstance(gradient, Gradient):
-        raise InputError(f"gradient is {as_text(gradient)}: give a powersum.Gradient")
+    """Refuse what is no :class:`powersum.BoundFunction`, such as a model."""
+    if not isinstance(gradient, BoundFunction):
+        raise InputError(f"gradient is {as_text(gradient)}: give a powersum.BoundFunction")
 
 
-def check_numbers(gradient: Gradient, shape: tuple[int, ...], dtype: str) -> None:
+def check_numbers(gradient: BoundFunction, shape: tuple[int, ...], dtype: str) -> None:
     """Refuse log values of another shape than the model's, or of another type than single or double precision."""
     check_shape(shape, gradient.model.log_values.shape)
     if dtype not in ("float32", "float64"):
         raise InputError(f"log_values are of type {dtype}: give single or double precision")
 
 
-def bounds_and_slopes(gradient: Gradient, log_values: Any, dtype: str) -> tuple[Any, Any]:
+def bounds_and_slopes(gradient: BoundFunction, log_values: Any, dtype: str) -> tuple[Any, Any]:
     """The bound of each row, rounded up to the precision asked for, and its slopes; a single row is one of its own.
 
     NaN or +inf among the log values of a row make both NaN: whoever differentiates looks for that, not for exceptions.

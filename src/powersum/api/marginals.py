@@ -14,15 +14,14 @@ from powersum.api.joint import Group, Joint, asked_variables, with_joints
 from powersum.core.clock import working_time
 from powersum.core.errors import InputError
 from powersum.core.interrupt import Interrupt, as_interrupts, interruptible
-from powersum.core.machine import default_memory
-from powersum.core.memory import LEAST_MEMORY, bytes_held
 from powersum.exact.small import small_elimination
+from powersum.model.defaults import TIME
 from powersum.model.limits import Limits, flag
 from powersum.model.model import VariableKey
 from powersum.model.question import EvidenceLike, ModelLike, Question, function_of
 from powersum.run.shares import UNLIMITED_SECONDS, sum_bounds
 from powersum.run.solver import Solver
-from powersum.run.tuning import DEFAULT_SCHEDULE, Schedule
+from powersum.run.tuning import Schedule, schedule_of
 
 if TYPE_CHECKING:
     from powersum.run.distributions import Distributions
@@ -39,10 +38,10 @@ LEAST_SECONDS = 0.2
 @as_interrupts()
 def marginals(
     model: ModelLike,
-    evidence: EvidenceLike | None = None,
     *,
+    evidence: EvidenceLike | None = None,
     of: Iterable[VariableKey | Sequence[VariableKey]] | None = None,
-    time_limit: float | None = 10.0,
+    time_limit: float | None = TIME,
     memory: float | str | None = None,
     threads: int = 1,
     seed: int = 0,
@@ -64,9 +63,7 @@ def marginals(
         set, the widest interval first. A tuple of variables asks for their joint distribution: ``[("a", "b"), "c"]``.
     time_limit
         Seconds for all that; Ctrl-C ends it early, with the intervals found until then.
-    memory
-        Bytes that the tables may take, or a size such as ``"2G"``; by default half of what is free on the machine.
-    threads, seed
+    memory, threads, seed
         As in :func:`powersum.solve`.
     certificate
         Prove the distribution of each variable of ``of``, in half of the time: the result has a certificate of the sum
@@ -84,7 +81,7 @@ def marginals(
     --------
     >>> import powersum as ps
     >>> rain = ps.Model.from_tables({"rain": {"no": 0.8, "yes": 0.2}, ("rain", "wet"): [[0.9, 0.1], [0.3, 0.7]]})
-    >>> m = ps.marginals(rain, {"wet": 1})
+    >>> m = ps.marginals(rain, evidence={"wet": 1})
     >>> print(m["rain"]["yes"])
     63.6 %
     >>> round(float(m["rain"]["yes"]), 4)
@@ -93,7 +90,9 @@ def marginals(
     function_of(callback, "callback")
     certified = flag(certificate, "certificate")
     seconds = time_limit if not certified or time_limit is None else WHOLE * time_limit
-    solver = MarginalSolver(model, evidence, of=of, time_limit=seconds, memory=memory, threads=threads, seed=seed)
+    solver = MarginalSolver(
+        model, evidence=evidence, of=of, time_limit=seconds, memory=memory, threads=threads, seed=seed
+    )
     wanted = provable(solver.question, of) if certified else []
     with interruptible() as interrupt:
         solver.watch(interrupt)
@@ -122,17 +121,16 @@ class MarginalSolver:
     def __init__(
         self,
         model: ModelLike,
-        evidence: EvidenceLike | None = None,
         *,
+        evidence: EvidenceLike | None = None,
         of: Iterable[VariableKey | Sequence[VariableKey]] | None = None,
-        time_limit: float | None = 10.0,
+        time_limit: float | None = TIME,
         memory: float | str | None = None,
         threads: int = 1,
         seed: int = 0,
-        schedule: Schedule = DEFAULT_SCHEDULE,
+        schedule: Schedule | None = None,
     ) -> None:
-        budget = default_memory() if memory is None else memory
-        limits = Limits(time_limit=time_limit, memory=budget, threads=threads, seed=seed)
+        limits = Limits.given(time_limit=time_limit, memory=memory, threads=threads, seed=seed)
         question = Question.of(model, evidence=evidence, limits=limits)
         self.model = question.model
         groups: list[Group] = []
@@ -146,10 +144,7 @@ class MarginalSolver:
         if self._groups:
             question = Question.of(with_joints(self.model, self._groups), evidence=question.all_evidence, limits=limits)
         self.question = question
-        self._beside = memory is not None
-        """Whether the memory is that for tables; a solver is given the bytes for the whole process."""
-        self._memory = limits.bytes
-        self._schedule = schedule
+        self._schedule = schedule_of(schedule)
         self._flag: Interrupt | None = None
         self._found: Marginals | None = None
         self._distributions: Distributions | None = None
@@ -190,12 +185,11 @@ class MarginalSolver:
 
         limits = question.limits
         started = working_time()
-        self._memory = max(limits.bytes, 2.0 * LEAST_MEMORY) + (bytes_held() if self._beside else 0)
         solver = Solver(
             model,
             evidence=question.all_evidence,
             time_limit=limits.time_limit if not self._asked else WHOLE * limits.seconds,
-            memory=self._memory,
+            memory=limits.bytes,
             threads=limits.threads,
             seed=limits.seed,
             schedule=self._schedule,
@@ -241,7 +235,7 @@ class MarginalSolver:
             found = sum_bounds(
                 self.question.within({v: frozenset((s,))}),
                 seconds=seconds,
-                memory=self._memory,
+                memory=self.question.limits.bytes,
                 interrupt=self._flag,
                 schedule=self._schedule,
                 legacy=legacy,

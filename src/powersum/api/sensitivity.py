@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from powersum.api.gradient import Gradient
+from powersum.api.gradient import BoundFunction
 from powersum.core.arrays import FloatArray
 from powersum.exact.small import small_elimination
 from powersum.model.explanation import Sensitivity
@@ -84,7 +84,9 @@ def _slopes(question: Question, states: dict[int, int]) -> FloatArray | None:
     limits = question.limits
     evidence = question.all_evidence
     evidence.update((Place(v), Place(s)) for v, s in states.items())
-    tree = Gradient(model, evidence=evidence, sweeps=0, memory=limits.bytes, threads=limits.threads, seed=limits.seed)
+    tree = BoundFunction(
+        model, evidence=evidence, sweeps=0, memory=limits.bytes, threads=limits.threads, seed=limits.seed
+    )
     return tree()[1] if tree.exact else None
 
 

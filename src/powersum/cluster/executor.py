@@ -1,7 +1,7 @@
-"""``executor=`` of every public function: nothing, a number of processes, any standard executor, or a Dask client.
+"""``workers=`` of every public function: nothing, a number of processes, a standard executor, or Dask.
 
-Whoever computes asks :func:`workers_of` for :class:`Workers` and knows nothing of the rest: tasks go in, their results
-come out in any order. Tasks have no state, so that one whose worker was lost is simply done again: by Dask, where it is
+The rooms above ask :func:`workers_of` for :class:`Workers` and know nothing else: tasks go in, their results come out
+in any order. Tasks have no state, so that one whose worker was lost is simply done again: by Dask, where it is
 Dask, and here where the processes are our own.
 """
 
@@ -27,8 +27,9 @@ from powersum.model.limits import whole_number
 if TYPE_CHECKING:
     from distributed import Client
 
-ExecutorLike = Any
-"""None, a number of processes, a :class:`concurrent.futures.Executor`, or a ``dask.distributed.Client``."""
+WorkersLike = Any
+"""None, a number of processes, a :class:`concurrent.futures.Executor`, a ``dask.distributed.Client``, or the address of
+a Dask scheduler, as ``"tcp://host:8786"``."""
 
 MOST_LOSSES = 3
 """So often a task is begun again because its process died; then it is taken for the cause. Dask has the same number."""
@@ -58,29 +59,35 @@ class Task:
     losses: int = 0
 
 
-def check_executor(executor: ExecutorLike, argument: str = "executor") -> None:
-    """Refuse what is no executor, before anything long begins."""
-    if executor is None or isinstance(executor, cf.Executor) or _is_client(executor):
+def check_workers(workers: WorkersLike, argument: str = "workers") -> None:
+    """Refuse what cannot work, before anything long begins."""
+    if workers is None or isinstance(workers, cf.Executor) or _is_client(workers) or _is_address(workers):
         return
-    if isinstance(executor, (bool, str, float)) or not hasattr(executor, "__index__"):
+    if isinstance(workers, (bool, str, float)) or not hasattr(workers, "__index__"):
         raise InputError(
-            f"{argument} is {as_text(executor)}: give a number of processes, a concurrent.futures.Executor,"
-            " or a dask.distributed.Client"
+            f"{argument} is {as_text(workers)}: give a number of processes, a concurrent.futures.Executor,"
+            " a dask.distributed.Client, or the address of a Dask scheduler such as tcp://host:8786"
         )
-    whole_number(executor, argument, 1)
+    whole_number(workers, argument, 1)
 
 
 @contextmanager
-def workers_of(executor: ExecutorLike) -> Iterator[Workers]:
+def workers_of(executor: WorkersLike) -> Iterator[Workers]:
     """Workers for the length of a block. What the block leaves undone is given up; what the caller brought stays open.
 
     Parameters
     ----------
     executor
-        None for one thread of this process, or any :data:`ExecutorLike`.
+        None for one thread of this process, or any :data:`WorkersLike`.
     """
-    check_executor(executor)
+    check_workers(executor)
     workers: Workers
+    if _is_address(executor):
+        from powersum.cluster.dask_workers import connected
+
+        with connected(executor) as client, workers_of(client) as workers:
+            yield workers
+        return
     if _is_client(executor):
         from powersum.cluster.dask_workers import DaskWorkers
 
@@ -97,7 +104,7 @@ def workers_of(executor: ExecutorLike) -> Iterator[Workers]:
         workers.close()
 
 
-def others_of(executor: ExecutorLike) -> tuple[ExecutorLike, bool]:
+def others_of(executor: WorkersLike) -> tuple[WorkersLike, bool]:
     """Who works beside this process, and whether this one works, too: it is one of a number of processes.
 
     Where work is counted all of these are beside it: what two of them find would depend on which of them is quicker.
@@ -107,7 +114,7 @@ def others_of(executor: ExecutorLike) -> tuple[ExecutorLike, bool]:
 
 
 @contextmanager
-def crew_of(executor: ExecutorLike, interrupt: Interrupt) -> Iterator[tuple[Workers, bool]]:
+def crew_of(executor: WorkersLike, interrupt: Interrupt) -> Iterator[tuple[Workers, bool]]:
     """Workers beside this process, in rounds where work is counted, and whether this process works, too."""
     others, here = others_of(executor)
     with workers_of(others) as workers:
@@ -252,6 +259,11 @@ class Workers:
 def words(error: BaseException) -> str:
     """An exception in a few words on one line."""
     return " ".join(f"{type(error).__name__}: {error}".split()).rstrip(": .")
+
+
+def _is_address(workers: Any) -> bool:
+    """True for the address of a scheduler."""
+    return isinstance(workers, str) and "://" in workers
 
 
 def _is_client(executor: Any) -> bool:

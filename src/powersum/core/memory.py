@@ -74,32 +74,27 @@ else:
         return peak if sys.platform == "darwin" else 1024 * peak
 
 
-def check_memory(memory: float, argument: str = "memory") -> None:
-    """Refuse a budget that no run can keep."""
-    if not memory >= LEAST_MEMORY:
-        # Whoever says 10 means 10 GB: the words tell how to say that.
-        least = f"at least {_size(LEAST_MEMORY)} are needed, and a size is written like 500M or 2G"
-        raise InputError(f"{argument} is {_size(memory)}: {least}")
+def check_budget(memory: float, *, measured: bool = True) -> None:
+    """Refuse a budget for the whole process that a hard question could not keep, however easy this one is.
+
+    Where ``measured`` is false, what this very process holds does not count.
+    """
+    held = max(bytes_held(), USUALLY_HELD) if measured else USUALLY_HELD
+    if not memory >= held + LEAST_MEMORY:
+        # "10" may be meant as 10 GB: the message shows how to write that.
+        raise InputError(
+            f"memory is {_size(memory)}: the process with its compiled code takes {_size(held)}, so that at least"
+            f" {_size(held + LEAST_MEMORY)} are needed; a size is written like 500M or 2G"
+        )
 
 
 def memory_left(memory: float) -> float:
-    """What a budget for the whole process leaves.
-
-    To be asked once the compiled modules are loaded, which take a good part of what the process holds.
-    """
-    check_memory(memory)
-    held = bytes_held()
-    if memory - held < LEAST_MEMORY:
-        raise InputError(
-            f"memory is {_size(memory)}, of which the process already holds {_size(held)}:"
-            f" at least {_size(LEAST_MEMORY)} more are needed"
-        )
-    return memory - held
+    """Bytes that a budget for the whole process leaves; ask once the compiled modules are loaded."""
+    return max(memory - bytes_held(), LEAST_MEMORY)
 
 
 def memory_usually_left(memory: float) -> float:
-    """The same by what a process usually holds, whatever this one does: for runs that shall be the same everywhere."""
-    check_memory(memory)
+    """The same by the bytes that a process usually holds: for runs that are the same everywhere."""
     return max(memory - USUALLY_HELD, 0.5 * memory)
 
 

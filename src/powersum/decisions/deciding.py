@@ -14,17 +14,16 @@ from powersum.decisions.decision import Decision
 from powersum.decisions.search import DecisionSearch
 from powersum.decisions.stages import influenced_by
 from powersum.formats.diagrams import read_diagram
+from powersum.model.defaults import TIME
 from powersum.model.diagram import Choice, Diagram
 from powersum.model.limits import Limits, flag
-
-DEFAULT_TIME = 60.0
 
 
 def decide(
     diagram: Diagram | PathLike,
-    evidence: Mapping[Any, Any] | Iterable[Any] | None = None,
     *,
-    time_limit: float = DEFAULT_TIME,
+    evidence: Mapping[Any, Any] | Iterable[Any] | None = None,
+    time_limit: float | None = TIME,
     memory: float | str | None = None,
     threads: int = 1,
     seed: int = 0,
@@ -67,7 +66,7 @@ def decide(
       good: yes
     """
     started = time.monotonic()
-    limits = Limits(time_limit=time_limit, memory=memory, threads=threads, seed=seed)
+    limits = Limits.given(time_limit=time_limit, memory=memory, threads=threads, seed=seed)
     wanted = flag(value_of_information, "value_of_information")
     if not isinstance(diagram, Diagram):
         diagram = read_diagram(diagram)

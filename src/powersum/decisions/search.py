@@ -261,7 +261,7 @@ class DecisionSearch:
 
     def _solve(self, model: Model, maximize: list[int] | None, seconds: float) -> tuple[float, float]:
         """Both bounds on a sum, with what is observed."""
-        result = solve(model, maximize, self._observed, time_limit=seconds, **self._costs())
+        result = solve(model, maximize, evidence=self._observed, time_limit=seconds, **self._costs())
         return result.log_lower, result.log_upper
 
     def _costs(self) -> dict[str, Any]:
@@ -283,7 +283,7 @@ class DecisionSearch:
         product = Accumulated.of(self._diagram, self._observed, delay=delay)
         result = bound(
             product.model(),
-            query=product.query,
+            weights=product.query,
             evidence=self._observed,
             method="tree",
             time_limit=seconds,
@@ -310,7 +310,9 @@ class DecisionSearch:
                 cards.append(states)
         whole = replace(self._product, cardinalities=tuple(cards))
         maximize = [cell for of_rule in cells.values() for cell in of_rule]
-        result = solve(whole.model(tuple(tables)), maximize, self._observed, time_limit=seconds, **self._costs())
+        result = solve(
+            whole.model(tuple(tables)), maximize, evidence=self._observed, time_limit=seconds, **self._costs()
+        )
         self.upper = min(self.upper, self._product.utility(result.log_upper, self._log_given[0], 1.0))
         if len(result.assignment) == len(maximize):
             chosen = [int(state) for state in result.assignment.values()]

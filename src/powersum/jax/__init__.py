@@ -12,14 +12,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from powersum.api.gradient import Gradient
+from powersum.api.gradient import BoundFunction
 from powersum.api.layer import bounds_and_slopes, check_gradient, check_numbers
 
 __all__ = ["differentiable"]
 
 
-def differentiable(gradient: Gradient) -> Callable[[Any], Any]:
-    """The bound of a :class:`powersum.Gradient` as a function of the log values of all tables.
+def differentiable(gradient: BoundFunction) -> Callable[[Any], Any]:
+    """The bound of a :class:`powersum.BoundFunction` as a function of the log values of all tables.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def differentiable(gradient: Gradient) -> Callable[[Any], Any]:
     --------
     >>> import jax, powersum as ps, powersum.jax
     >>> coin = ps.Model.from_tables({("side", "call"): [[1.0, 2.0], [3.0, 2.0]]})
-    >>> log_sum = powersum.jax.differentiable(ps.Gradient(coin))
+    >>> log_sum = powersum.jax.differentiable(ps.BoundFunction(coin))
     >>> value, slopes = jax.jit(jax.value_and_grad(log_sum))(coin.log_values)
     >>> [round(float(s), 3) for s in slopes]
     [0.125, 0.25, 0.375, 0.25]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from powersum.api.gradient import Gradient
+from powersum.api.gradient import BoundFunction
 from powersum.core.arrays import FloatArray
 from powersum.core.errors import InputError
 from powersum.learn.example import Example
@@ -51,7 +51,7 @@ class Loss:
     temperature
         Maxima are softened to this weight; they have kinks at 0.
     ibound, sweeps, steps, memory, threads, seed
-        As in :class:`powersum.Gradient`.
+        As in :class:`powersum.BoundFunction`.
 
     Attributes
     ----------
@@ -96,11 +96,11 @@ class Loss:
             "threads": threads,
             "seed": seed,
         }
-        trees: dict[tuple[Any, ...], Gradient] = {}
+        trees: dict[tuple[Any, ...], BoundFunction] = {}
 
-        def gradient_of(term: Term) -> Gradient:
+        def gradient_of(term: Term) -> BoundFunction:
             if term.key not in trees:
-                trees[term.key] = Gradient(term.model, term.maximize, term.evidence, **options)  # type: ignore[arg-type]
+                trees[term.key] = BoundFunction(term.model, term.maximize, evidence=term.evidence, **options)  # type: ignore[arg-type]
             return trees[term.key].with_evidence(term.evidence)
 
         self._pairs = [

@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 
 from powersum.core.errors import InputError
-from powersum.core.memory import check_memory
-from powersum.core.work_time import Meter
+from powersum.core.machine import budget_of
+from powersum.core.memory import check_budget
+from powersum.core.work_time import Meter, metered
+from powersum.model.defaults import TIME
 from powersum.model.keys import as_text, is_whole
 
 _SIZE = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE | re.ASCII)
@@ -87,7 +89,7 @@ class Limits:
     time_limit
         Seconds since the start of the whole call, preparation included, compilation on first use not.
     memory
-        Bytes, as a number or in words such as ``"2G"``; at least 20 MB.
+        Bytes, as a number or in words such as ``"2G"``.
     gap
         Stop once upper and lower bound are this close.
     sweeps
@@ -127,9 +129,7 @@ class Limits:
             if getattr(self, name) is not None:
                 checked[name] = number(getattr(self, name), name)
         if self.memory is not None:
-            size = memory_bytes(self.memory)
-            check_memory(size)
-            checked["memory"] = size
+            checked["memory"] = memory_bytes(self.memory)
         if self.time_limit is not None and not self.time_limit > 0:
             raise InputError(f"time_limit is {self.time_limit:g}: it must be above 0")
         if self.work is not None and not 0 < self.work < math.inf:
@@ -142,6 +142,25 @@ class Limits:
             raise InputError(f"change is {self.change}: it must be 0 or more, and finite")
         for name, value in checked.items():
             object.__setattr__(self, name, value)
+
+    @classmethod
+    def given(
+        cls,
+        *,
+        time_limit: float | NotGiven | None = NOT_GIVEN,
+        memory: float | str | None = None,
+        work: float | None = None,
+        **others: Any,
+    ) -> Limits:
+        """Limits of a public call: without a time or work the usual time, without memory that of the machine."""
+        if time_limit is NOT_GIVEN:
+            time_limit = TIME if work is None else None
+        measured = work is None and not metered()
+        budget = budget_of(memory, measured=measured)
+        if memory is not None:
+            budget = memory_bytes(memory)
+            check_budget(budget, measured=measured)
+        return cls(time_limit=time_limit, memory=budget, work=work, **others)
 
     @property
     def seconds(self) -> float:

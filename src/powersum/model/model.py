@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -182,6 +183,14 @@ class Model:
     def n_factors(self) -> int:
         """Number of factors, constants included."""
         return len(self.scope_starts) - 1
+
+    @property
+    def identity(self) -> str:
+        """SHA-256 of numbers, names, labels and notes: equal for models that give each question the same result."""
+        if "identity" not in self._digests:
+            said = repr((self.digest, self.names, self.states, self.directed, self.notes, self.title))
+            self._digests["identity"] = hashlib.sha256(said.encode()).hexdigest()
+        return self._digests["identity"]
 
     @property
     def digest(self) -> str:

@@ -90,7 +90,7 @@ class Query:
         >>> import powersum as ps
         >>> chain = ps.Model.from_factors([2, 2, 2], [((0, 1), [[1, 2], [3, 1]]), ((1, 2), [[1, 4], [2, 2]])])
         >>> query = ps.Query.along(chain, [("max", [0]), ("sum", [1]), ("max", [2])])
-        >>> round(ps.bound(chain, query=query).log_upper, 4)  # max over 0, sum over 1, max over 2: 3 · 4 + 1 · 2
+        >>> round(ps.bound(chain, weights=query).log_upper, 4)  # max over 0, sum over 1, max over 2: 3 · 4 + 1 · 2
         2.6391
         """
         weights = np.full(model.n_variables, np.nan)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from powersum.core.arrays import IntArray
+from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.errors import InputError
 from powersum.model.above import above
 from powersum.model.evidence import Evidence, Observed, evidence_of
@@ -24,6 +24,9 @@ EvidenceLike = Mapping[Any, Any] | Iterable[Any]
 
 ModelLike = Model | str | os.PathLike[str]
 """A model, or the path of its file."""
+
+WeightsLike = Query | Sequence[float] | FloatArray
+"""A weight for each variable, or a :class:`powersum.Query`."""
 
 TASKS = {"PR": "log partition function", "MAP": "MAP", "MMAP": "marginal MAP", "power-sum": "power sum"}
 """What people call the tasks."""
@@ -101,9 +104,9 @@ class Question:
         cls,
         model: ModelLike,
         maximize: Iterable[VariableKey] | str | None = None,
-        evidence: EvidenceLike | None = None,
         *,
-        query: Query | None = None,
+        evidence: EvidenceLike | None = None,
+        weights: WeightsLike | None = None,
         order: Any = None,
         limits: Limits | None = None,
     ) -> Question:
@@ -113,7 +116,7 @@ class Question:
         ----------
         model
             The model, or the path of its file.
-        maximize, query
+        maximize, weights
             Variables to maximise, or the weights of all; not both.
         evidence
             States and likelihoods, see :func:`powersum.model.evidence.evidence_of`.
@@ -124,7 +127,7 @@ class Question:
             None for none.
         """
         model = model_of(model)
-        asked = _query_of(model, maximize, query)
+        asked = _query_of(model, maximize, weights)
         known = evidence_of(model, evidence)
         eliminated = None
         if order is not None:
@@ -235,7 +238,7 @@ def asked_again(asked: Asked, model: Model, limits: Limits | None = None) -> Que
         blocks = None if asked.blocks is None else np.array(asked.blocks, dtype=np.int64)
         query = Query(np.array(asked.weights), asked=None, blocks=blocks)
     maximize = asked.maximize if query is None else None
-    return Question.of(model, maximize, {**asked.evidence, **asked.likelihoods}, query=query, limits=limits)
+    return Question.of(model, maximize, evidence={**asked.evidence, **asked.likelihoods}, weights=query, limits=limits)
 
 
 def model_of(model: ModelLike) -> Model:
@@ -260,14 +263,13 @@ def shortened(words: Sequence[str]) -> str:
     return ", ".join(words) if rest <= 0 else f"{', '.join(words[:SHOWN])} and {rest} more"
 
 
-def _query_of(model: Model, maximize: Iterable[VariableKey] | str | None, query: Query | None) -> Query:
-    """The query of a call that takes either ``maximize`` or ``query``."""
-    if query is None:
+def _query_of(model: Model, maximize: Iterable[VariableKey] | str | None, weights: WeightsLike | None) -> Query:
+    """The query of a call that takes either ``maximize`` or ``weights``."""
+    if weights is None:
         return Query.of(model, maximize)
     if maximize is not None:
-        raise InputError("give maximize or query, not both")
-    if not isinstance(query, Query):
-        raise InputError(f"query is {as_text(query)}: give a powersum.Query")
+        raise InputError("give maximize or weights, not both")
+    query = weights if isinstance(weights, Query) else Query(np.asarray(weights))
     if len(query.weights) != model.n_variables:
-        raise InputError(f"the query has {len(query.weights)} weights, the model {model.n_variables} variables")
+        raise InputError(f"weights has {len(query.weights)} numbers, the model {model.n_variables} variables")
     return query

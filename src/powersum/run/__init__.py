@@ -1,1 +1,1 @@
-"""The public calls: bound, solve, solve_many, marginals, compare."""
+"""A run on one question: its board, its workers and the scheduler."""

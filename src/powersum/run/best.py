@@ -20,7 +20,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from powersum.cluster.errors import ClusterError
-from powersum.cluster.executor import HEARTBEAT, ExecutorLike, Shared, Workers, crew_of
+from powersum.cluster.executor import HEARTBEAT, Shared, Workers, WorkersLike, crew_of
 from powersum.core.clock import working_time
 from powersum.core.errors import InputError
 from powersum.core.interrupt import Interrupt
@@ -79,7 +79,7 @@ def best_of(
     *,
     k: int,
     distinct: int,
-    executor: ExecutorLike = None,
+    executor: WorkersLike = None,
     callback: Callable[[Snapshot], None] | None = None,
     memory_given: bool = True,
 ) -> Result:

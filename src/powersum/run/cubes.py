@@ -16,7 +16,7 @@ import numpy as np
 
 from powersum.bounds.tree.rebuilding import Saved
 from powersum.cluster.errors import ClusterError
-from powersum.cluster.executor import HEARTBEAT, ExecutorLike, Shared, Workers, crew_of
+from powersum.cluster.executor import HEARTBEAT, Shared, Workers, WorkersLike, crew_of
 from powersum.core.arrays import IntArray
 from powersum.core.clock import working_time
 from powersum.core.interrupt import Interrupt
@@ -80,7 +80,7 @@ LEAST_SPLITTING, OPENING_SECONDS = 5.0, 10.0
 
 def solve_by_cubes(
     solver: Run,
-    executor: ExecutorLike,
+    executor: WorkersLike,
     *,
     callback: Callable[[Snapshot], None] | None = None,
     memory_given: bool = True,

@@ -10,7 +10,7 @@ from powersum.core.errors import InputError
 from powersum.core.interrupt import Interrupt
 from powersum.model.limits import Limits
 from powersum.model.question import Question
-from powersum.run.tuning import DEFAULT_SCHEDULE, Schedule
+from powersum.run.tuning import Schedule, schedule_of
 
 if TYPE_CHECKING:
     from powersum.run.inheritance import Legacy
@@ -30,7 +30,7 @@ def sum_bounds(
     seconds: float,
     memory: float | None = None,
     interrupt: Interrupt | None = None,
-    schedule: Schedule = DEFAULT_SCHEDULE,
+    schedule: Schedule | None = None,
     legacy: Legacy | None = None,
 ) -> tuple[float, float]:
     """Both bounds on log Z given the evidence of a question, in which nothing is possible where it is None.
@@ -50,7 +50,7 @@ def sum_bounds(
         memory = limits.bytes if memory is None else memory
         limits = Limits(time_limit=seconds, memory=memory, threads=limits.threads, seed=limits.seed)
         # Without any bound in time there is none: nothing is worth waiting for longer.
-        schedule = replace(schedule, grace=0.0, grace_share=0.0)
+        schedule = replace(schedule_of(schedule), grace=0.0, grace_share=0.0)
         sums = Run(replace(question.summed(), limits=limits), schedule=schedule)
         if interrupt is not None:
             sums.watch(interrupt)

@@ -9,27 +9,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from powersum.cluster.executor import ExecutorLike, check_executor
+from powersum.cluster.executor import WorkersLike, check_workers
 from powersum.core.arrays import IntArray
 from powersum.core.clock import Clock
 from powersum.core.errors import InputError
 from powersum.core.interrupt import Interrupt, interruptible
-from powersum.core.machine import USUAL, budget_of
 from powersum.core.memory import memory_left, memory_usually_left
 from powersum.core.work_time import counted_by, metered
 from powersum.exact.small import small_elimination
+from powersum.model.defaults import EVERY
 from powersum.model.interval import SAME
-from powersum.model.keys import as_text
 from powersum.model.limits import NOT_GIVEN, Limits, NotGiven, flag, number, path_of, whole_number
 from powersum.model.model import VariableKey
-from powersum.model.query import Query
-from powersum.model.question import EvidenceLike, ModelLike, Question, function_of
+from powersum.model.question import EvidenceLike, ModelLike, Question, WeightsLike, function_of
 from powersum.model.result import Result, Snapshot
 from powersum.run.board import Board
 from powersum.run.checkpoint import Checkpoints
 from powersum.run.probability import reserved, with_probability
 from powersum.run.small import first_bounds, small_work
-from powersum.run.tuning import DEFAULT_SCHEDULE, Schedule
+from powersum.run.tuning import Schedule, schedule_of
 from powersum.run.verdict import verdict
 
 if TYPE_CHECKING:
@@ -44,17 +42,13 @@ if TYPE_CHECKING:
 _OVER = object()
 """What stands for the end of the work."""
 
-DEFAULT_TIME = 60.0
-DEFAULT_MEMORY = USUAL
-DEFAULT_EVERY = 30.0
-
 
 def solve(
     model: ModelLike,
     maximize: Iterable[VariableKey] | str | None = None,
-    evidence: EvidenceLike | None = None,
     *,
-    query: Query | None = None,
+    evidence: EvidenceLike | None = None,
+    weights: WeightsLike | None = None,
     k: int = 1,
     distinct: int = 1,
     time_limit: float | NotGiven | None = NOT_GIVEN,
@@ -65,11 +59,11 @@ def solve(
     work: float | None = None,
     certificate: bool = False,
     checkpoint: str | PathLike[str] | None = None,
-    every: float = DEFAULT_EVERY,
+    every: float = EVERY,
     resume: str | PathLike[str] | None = None,
-    executor: ExecutorLike = None,
+    workers: WorkersLike = None,
     callback: Callable[[Snapshot], None] | None = None,
-    schedule: Schedule = DEFAULT_SCHEDULE,
+    schedule: Schedule | None = None,
 ) -> Result:
     """Find the best states of the maximised variables, with a proof or with bounds on both sides.
 
@@ -83,8 +77,8 @@ def solve(
     evidence
         Observed states, by names or numbers; likelihoods, as ``{"cough": {"no": 0.2, "yes": 0.8}}``, where not certain.
         A dictionary, a list of pairs, or a row of a table (pandas Series, named tuple) without its missing values.
-    query
-        Weights 0 and 1, in place of ``maximize``.
+    weights
+        In place of ``maximize``: 1 for each variable to sum, 0 for each to maximise.
     k
         How many of the best assignments to find, in order: ``result.best``, and ``result.log_upper_next`` bounds what
         comes after them.
@@ -95,11 +89,11 @@ def solve(
         does not count.
     memory
         Bytes that the process may hold, or a size such as ``"2G"``; what it holds already is taken off. By default half
-        of what is free on the machine, at least 2 GB where there is so much, for all processes of an executor together.
+        of what is free on the machine, at least 2 GB where there is so much, for all ``workers`` together.
     gap
         Stop once upper and lower bound are this close (natural logs).
     threads
-        With more than one, local search has a thread of its own, and the others tighten the bound.
+        Threads of this process. With 2 or more, local search runs in its own thread; the others tighten the bound.
     seed
         Seed of all that is drawn at random.
     work
@@ -114,9 +108,9 @@ def solve(
     resume
         A checkpoint to go on from: the assignment, the tree and what was proven, all of it computed anew. It may be
         about another question on the same model, with other evidence or other variables to maximise.
-    executor
-        Who works on parts of the question: a number of processes (this one is among them), an ``Executor``, or a
-        ``dask.distributed.Client``; ``memory`` is for each process. See ``docs/long-runs.md``.
+    workers
+        Processes that work on parts of the question: their number (this one is among them), the address of a Dask
+        scheduler, a ``dask.distributed.Client`` or an ``Executor``. ``memory`` is for each. See ``docs/long-runs.md``.
     callback
         Called with a :class:`~powersum.model.result.Snapshot` whenever a bound has moved.
     schedule
@@ -143,12 +137,12 @@ def solve(
     """
     function_of(callback, "callback")
     k, distinct = whole_number(k, "k", 1), whole_number(distinct, "distinct", 1)
-    check_executor(executor)
+    check_workers(workers)
     solver = Solver(
         model,
         maximize,
-        evidence,
-        query=query,
+        evidence=evidence,
+        weights=weights,
         time_limit=time_limit,
         memory=memory,
         gap=gap,
@@ -167,13 +161,13 @@ def solve(
             from powersum.run.best import best_of
 
             return best_of(
-                solver, k=k, distinct=distinct, executor=executor, callback=callback, memory_given=memory is not None
+                solver, k=k, distinct=distinct, executor=workers, callback=callback, memory_given=memory is not None
             )
         # One process is this one.
-        if executor is not None and executor != 1 and solver.small is None:
+        if workers is not None and workers != 1 and solver.small is None:
             from powersum.run.cubes import solve_by_cubes
 
-            return solve_by_cubes(solver, executor, callback=callback, memory_given=memory is not None)
+            return solve_by_cubes(solver, workers, callback=callback, memory_given=memory is not None)
         solver.spare_for_probability()
         for snapshot in solver:
             if callback is not None:
@@ -207,9 +201,9 @@ class Run:
         *,
         certificate: bool = False,
         checkpoint: str | PathLike[str] | None = None,
-        every: float = DEFAULT_EVERY,
+        every: float = EVERY,
         resume: str | PathLike[str] | None = None,
-        schedule: Schedule = DEFAULT_SCHEDULE,
+        schedule: Schedule | None = None,
     ) -> None:
         self.question, limits = question, question.limits
         alternates = question.query.blocks is not None and bool(np.isin(question.query.weights, (0.0, 1.0)).all())
@@ -217,8 +211,7 @@ class Run:
             question.only_sums_and_maxima("solve")
         elif certificate or checkpoint is not None or resume is not None:
             question.no_blocks("certificate and checkpoint")
-        if not isinstance(schedule, Schedule):
-            raise InputError(f"schedule is {as_text(schedule)}: give a powersum.run.tuning.Schedule")
+        schedule = schedule_of(schedule)
         every = number(every, "every")
         if not every >= 0.0:
             raise InputError(f"every is {every:g}: it must be 0 or more")
@@ -534,9 +527,9 @@ class Solver(Run):
         self,
         model: ModelLike,
         maximize: Iterable[VariableKey] | str | None = None,
-        evidence: EvidenceLike | None = None,
         *,
-        query: Query | None = None,
+        evidence: EvidenceLike | None = None,
+        weights: WeightsLike | None = None,
         time_limit: float | NotGiven | None = NOT_GIVEN,
         memory: float | str | None = None,
         gap: float = 0.0,
@@ -545,15 +538,12 @@ class Solver(Run):
         work: float | None = None,
         certificate: bool = False,
         checkpoint: str | PathLike[str] | None = None,
-        every: float = DEFAULT_EVERY,
+        every: float = EVERY,
         resume: str | PathLike[str] | None = None,
-        schedule: Schedule = DEFAULT_SCHEDULE,
+        schedule: Schedule | None = None,
     ) -> None:
-        if time_limit is NOT_GIVEN:
-            time_limit = DEFAULT_TIME if work is None else None
-        budget = budget_of(memory, measured=work is None and not metered())
-        limits = Limits(time_limit=time_limit, memory=budget, gap=gap, threads=threads, seed=seed, work=work)
-        question = Question.of(model, maximize, evidence, query=query, limits=limits)
+        limits = Limits.given(time_limit=time_limit, memory=memory, gap=gap, threads=threads, seed=seed, work=work)
+        question = Question.of(model, maximize, evidence=evidence, weights=weights, limits=limits)
         super().__init__(
             question,
             certificate=certificate,

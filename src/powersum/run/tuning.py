@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from powersum.core.errors import InputError
 from powersum.core.speed import SLOW_ELIMINATION, SLOW_EVALUATION
+from powersum.model.keys import as_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,3 +195,12 @@ class Schedule:
 
 
 DEFAULT_SCHEDULE = Schedule()
+
+
+def schedule_of(schedule: object) -> Schedule:
+    """The schedule that a caller gave; the default for None."""
+    if schedule is None:
+        return DEFAULT_SCHEDULE
+    if not isinstance(schedule, Schedule):
+        raise InputError(f"schedule is {as_text(schedule)}: give a powersum.run.tuning.Schedule")
+    return schedule

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from powersum.api.gradient import Gradient
+from powersum.api.gradient import BoundFunction
 from powersum.api.layer import bounds_and_slopes, check_gradient, check_numbers
 
 __all__ = ["differentiable"]
@@ -18,7 +18,7 @@ __all__ = ["differentiable"]
 
 class _Bound(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
-    def forward(ctx: Any, log_values: Any, gradient: Gradient) -> Any:
+    def forward(ctx: Any, log_values: Any, gradient: BoundFunction) -> Any:
         dtype = str(log_values.dtype).removeprefix("torch.")
         check_numbers(gradient, tuple(log_values.shape[-1:]), dtype)
         values, slopes = bounds_and_slopes(gradient, log_values.detach().to("cpu", torch.float64).numpy(), dtype)
@@ -32,8 +32,8 @@ class _Bound(torch.autograd.Function):  # type: ignore[misc]
         return cotangents[0][..., None] * slopes, None
 
 
-def differentiable(gradient: Gradient) -> Callable[[Any], Any]:
-    """The bound of a :class:`powersum.Gradient` as a function of the log values of all tables.
+def differentiable(gradient: BoundFunction) -> Callable[[Any], Any]:
+    """The bound of a :class:`powersum.BoundFunction` as a function of the log values of all tables.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def differentiable(gradient: Gradient) -> Callable[[Any], Any]:
     --------
     ::
 
-        log_sum = powersum.torch.differentiable(ps.Gradient(model))
+        log_sum = powersum.torch.differentiable(ps.BoundFunction(model))
         theta = torch.tensor(model.log_values, requires_grad=True)
         log_sum(theta).backward()
     """

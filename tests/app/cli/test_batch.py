@@ -58,7 +58,7 @@ def test_a_table(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert [row["id"] for row in rows] == list("abcdefg")
     assert [row["status"] for row in rows] == ["optimal", "optimal", "error", "optimal", "error", "error", "optimal"]
     for k, evidence in ((0, {"dyspnoea": "much"}), (1, {"xray": [0.2, 0.6]}), (6, {})):
-        alone = ps.solve(CLINIC, ["cancer"], evidence)
+        alone = ps.solve(CLINIC, ["cancer"], evidence=evidence)
         assert alone.probability is not None
         assert rows[k]["cancer"] == alone.assignment["cancer"]
         assert float(rows[k]["log_value"]) == pytest.approx(alone.log_lower, abs=1e-9)
@@ -79,7 +79,7 @@ def test_json_lines(model: Path, tmp_path: Path) -> None:
     assert [line["row"] for line in found] == [1, 2, 3, 4]
     assert [line["status"] for line in found] == ["optimal", "optimal", "error", "error"]
     assert found[0]["case"] == {"id": 1}
-    alone = ps.solve(CLINIC, ["cancer", "bronchitis"], {"xray": [0.2, 0.6]})
+    alone = ps.solve(CLINIC, ["cancer", "bronchitis"], evidence={"xray": [0.2, 0.6]})
     assert found[1]["assignment"] == dict(alone.assignment)
     assert found[1]["log_upper"] == pytest.approx(alone.log_upper, abs=1e-9)
 
@@ -111,7 +111,7 @@ def test_what_does_not_go_together(model: Path, tmp_path: Path, capsys: pytest.C
     cases.write_text("xray\nclear\n")
     for options, message in (
         (("--resume",), "--resume needs -o"),
-        (("--workers", 1, "--cluster", "tcp://127.0.0.1:1"), "give --workers or --cluster, not both"),
+        (("--workers", 0), "--workers is 0: it must be 1 or more"),
         (("--keep", "id"), "no column is called 'id'"),
         (("-o", cases), "would be overwritten"),
     ):
@@ -241,7 +241,7 @@ def test_ctrl_c(model: Path, tmp_path: Path) -> None:
 
 def test_a_killed_worker_of_a_cluster(model: Path, tmp_path: Path) -> None:
     with machines(tmp_path, 0) as here:
-        batch = Batch(model, tmp_path, "--cluster", here.address)
+        batch = Batch(model, tmp_path, "--workers", here.address)
         # As slow as the rest, or it would all be over too soon.
         here.environment = batch.environment
         here.worker()
@@ -255,7 +255,7 @@ def test_a_killed_worker_of_a_cluster(model: Path, tmp_path: Path) -> None:
 
 def test_a_killed_scheduler(model: Path, tmp_path: Path) -> None:
     with machines(tmp_path, 0) as here:
-        batch = Batch(model, tmp_path, "--cluster", here.address)
+        batch = Batch(model, tmp_path, "--workers", here.address)
         here.environment = batch.environment
         here.worker()
         batch.wait_for_lines(20)

@@ -39,7 +39,7 @@ def test_json_equals_the_python_call(command: Command, model_file: Path, tmp_pat
     assert ran.code == 0
     assert f"wrote {out}" in ran.out
     data = strict(out.read_text())
-    result = ps.bound(ps.read(model_file), [1, 3], {0: 1, 5: 0}, method="gdd", sweeps=7)
+    result = ps.bound(ps.read(model_file), [1, 3], evidence={0: 1, 5: 0}, method="gdd", sweeps=7)
     assert data["log_upper"] == result.log_upper
     assert data["assignment"] == dict(result.assignment)
     assert data["status"] == "bounded"

@@ -42,7 +42,7 @@ def test_warmup_is_done_once(command: Command, store: Store, monkeypatch: pytest
     for module in (warmup, jit):
         monkeypatch.setattr(module, "store", store)
     monkeypatch.setattr(warmup, "_run", lambda names, jobs, *, quiet: begun.append(names))
-    assert command("warmup", "--jobs", 2).code == 0
+    assert command("warmup", "--workers", 2).code == 0
     assert begun == [list(warmup.TASKS)]
     assert command("warmup").out == "everything is compiled already\n"
     assert command("warmup", "--quiet").out == ""

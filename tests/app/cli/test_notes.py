@@ -12,6 +12,7 @@ import pytest
 import powersum as ps
 from powersum.run.tuning import Schedule
 from tests.app.cli.conftest import Command
+from tests.batch import results_of
 
 TEXT = """network n {}
 variable a { type discrete [ 2 ] { x, y }; }
@@ -84,10 +85,10 @@ def test_answers_in_python_have_them(tmp_path: Path) -> None:
         ps.bound(model),
         engine.solve(),
         next(ps.solve_each(model, [{}])).result,
-        next(iter(ps.solve_many(model, [{}]))),
+        results_of(model, [{}])[0],
     ]
     assert [answer and answer.notes for answer in answers] == [model.notes] * len(answers)
     with cf.ThreadPoolExecutor(2) as pool:
         cubes = Schedule(quick=0.0, look_first=False)
-        assert ps.solve(odd, executor=pool, time_limit=5.0, schedule=cubes).notes[0] == "This is odd."
+        assert ps.solve(odd, workers=pool, time_limit=5.0, schedule=cubes).notes[0] == "This is odd."
     assert ps.solve(odd, "all", time_limit=0.01, schedule=Schedule(quick=0.0)).notes[0] == "This is odd."

@@ -125,6 +125,6 @@ def test_marginals(command: Command, model_file: Path) -> None:
     assert question == "question: marginals of 5, 0 given 5=1"
     assert len(lines) == 5
     assert lines[:3] == ["variable  state  probability", "5         0      0 %", "5         1      100 %"]
-    share = ps.marginals(ps.read(model_file), {5: 1})[0][0]
+    share = ps.marginals(ps.read(model_file), evidence={5: 1})[0][0]
     assert lines[3].split() == ["0", "0", *str(share).split()]
     assert command("marginals", model_file, "--of", "99").code == 2

@@ -20,7 +20,7 @@ def test_evidence_adds_up(command: Command, tmp_path: Path, name: str) -> None:
     out = tmp_path / "out.json"
     ran = command(name, CLINIC, "--max", "cancer", *COUGH, *XRAY, "--json", out)
     assert ran.code == 0, ran.err
-    expected = ps.solve(CLINIC, ["cancer"], {"cough": "yes", "xray": "clear"})
+    expected = ps.solve(CLINIC, ["cancer"], evidence={"cough": "yes", "xray": "clear"})
     data = json.loads(out.read_text())
     assert data["log_upper"] == pytest.approx(expected.log_upper, abs=1e-6)
     assert data["question"]["evidence"] == {"cough": "yes", "xray": "clear"}
@@ -41,7 +41,7 @@ def test_marginals_of_each(command: Command) -> None:
     question, _, *rows = ran.out.splitlines()
     assert question == "question: marginals of cancer, asthma given cough=yes, xray=clear"
     assert [row.split()[0] for row in rows] == ["cancer", "cancer", "asthma", "asthma"]
-    expected = ps.marginals(CLINIC, {"cough": "yes", "xray": "clear"})["cancer"]
+    expected = ps.marginals(CLINIC, evidence={"cough": "yes", "xray": "clear"})["cancer"]
     assert rows[0].endswith(str(next(iter(expected.values()))))
 
 

@@ -1,4 +1,4 @@
-"""``powersum solve --workers`` and ``--cluster``: the same answers and proofs as by one process, and clear refusals."""
+"""``powersum solve --workers``, here and on a cluster: answers and proofs as by one process; clear refusals."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_cluster(command: Command, model_file: Path, tmp_path: Path) -> None:
     with machines(tmp_path, 1) as here:
         # A certificate is never made on the short road, which would need nobody.
         ran = command(
-            "solve", model_file, "--query", query, "--cluster", here.address, "--time", 300,
+            "solve", model_file, "--query", query, "--workers", here.address, "--time", 300,
             "--certificate", tmp_path / "proof.zip", "--json", out, "--quiet",
         )  # fmt: skip
     assert ran.code == 0, ran.err
@@ -55,9 +55,9 @@ def test_a_cluster(command: Command, model_file: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--workers", 1, "--cluster", "tcp://127.0.0.1:1"), "give --workers or --cluster, not both"),
-        (("--workers", 2, "--uai", "x"), "give --uai or --workers and --cluster, not both"),
-        (("--cluster", "tcp://127.0.0.1:1", "--certificate", "proof.zip"), "no scheduler at tcp://127.0.0.1:1"),
+        (("--workers", "two"), "--workers is 'two': give a number of processes"),
+        (("--workers", 2, "--uai", "x"), "give --uai or --workers, not both"),
+        (("--workers", "tcp://127.0.0.1:1", "--certificate", "proof.zip"), "no scheduler at tcp://127.0.0.1:1"),
     ],
 )
 def test_what_does_not_go_is_one_line(

@@ -29,8 +29,8 @@ def network(count: int, *, sums: float = 1.0) -> Model:
 def test_a_part_has_the_same_beliefs(evidence: dict[int, int]) -> None:
     model = network(120)
     part, place = Ancestors(model).of([7, 60, *evidence])
-    found = ps.marginals(part, {place[v]: state for v, state in evidence.items()})
-    expected = ps.marginals(model, evidence)
+    found = ps.marginals(part, evidence={place[v]: state for v, state in evidence.items()})
+    expected = ps.marginals(model, evidence=evidence)
     assert part.n_variables < model.n_variables or 119 in evidence
     for v in (7, 60):
         assert found.beliefs[place[v]] == pytest.approx(expected.beliefs[v], abs=1e-12)
@@ -50,7 +50,7 @@ def test_large_models_by_either_road(sums: float) -> None:
     model = network(MOST_VARIABLES + 1, sums=sums)
     evidence = {200: 1, 330: 0}
     said = Beliefs(model).of(Question.of(model, evidence=evidence), [100, 300, 200])
-    expected = ps.marginals(model, evidence)
+    expected = ps.marginals(model, evidence=evidence)
     for v in (100, 300, 200):
         # The rounding of so many tables is counted where no part will do.
         for (lower, upper), belief in zip(said["beliefs"][v], expected.beliefs[v].tolist(), strict=True):

@@ -49,7 +49,7 @@ def shown(variable: int) -> str:
 
 
 def expected(model: Model, evidence: Mapping[int, Any], variable: int) -> list[str]:
-    beliefs = ps.marginals(model, evidence).beliefs[variable]
+    beliefs = ps.marginals(model, evidence=evidence).beliefs[variable]
     return [f"{100 * p:.1f} %" if 100 * p >= 10 else f"{100 * p:.2f} %" for p in beliefs.tolist()]
 
 
@@ -91,7 +91,7 @@ def test_the_answer_is_that_of_solve(browser: Browser, served: Served) -> None:
     tab.click(state(DYSPNOEA, 1))
     for variable in (CANCER, BRONCHITIS):
         tab.click(f'[data-id="{variable}"] .role')
-    result = ps.solve(CLINIC, [CANCER, BRONCHITIS], {DYSPNOEA: 1})
+    result = ps.solve(CLINIC, [CANCER, BRONCHITIS], evidence={DYSPNOEA: 1})
     answered(
         tab, *(f"{name} = {label}" for name, label in result.assignment.items()), f"probability {result.probability}"
     )
@@ -164,7 +164,7 @@ def test_uncertain_evidence(browser: Browser, served: Served) -> None:
     tab.click("#lean-form button")
     leaning = {DYSPNOEA: [0.1, 0.2, 0.7]}
     settled(tab, CANCER, expected(CLINIC, leaning, CANCER))
-    answered(tab, f"probability {ps.solve(CLINIC, [CANCER], leaning).probability}")
+    answered(tab, f"probability {ps.solve(CLINIC, [CANCER], evidence=leaning).probability}")
     worded(tab, "dyspnoea leans 0.1 : 0.2 : 0.7")
     assert "lean=dyspnoea:0.1;0.2;0.7" in tab.value("location.hash")
     assert "given 1 uncertain, summed over 4" in tab.text("#sentence")
@@ -207,11 +207,11 @@ def test_edges_go_around_boxes(browser: Browser) -> None:
 
 def test_the_best_what_if_and_undo(browser: Browser, served: Served) -> None:
     tab = opened(browser, served, "max=cancer,bronchitis&see=dyspnoea:much")
-    first = ps.solve(CLINIC, [CANCER, BRONCHITIS], {"dyspnoea": "much"})
+    first = ps.solve(CLINIC, [CANCER, BRONCHITIS], evidence={"dyspnoea": "much"})
     answered(tab, f"probability {first.probability}")
     tab.click("#whatif")
     tab.click(state(SMOKER, 0))
-    second = ps.solve(CLINIC, [CANCER, BRONCHITIS], {"dyspnoea": "much", SMOKER: 0})
+    second = ps.solve(CLINIC, [CANCER, BRONCHITIS], evidence={"dyspnoea": "much", SMOKER: 0})
     answered(tab, f"probability {second.probability}")
     assert f"probability {first.probability}" in tab.text("#before")
     tab.wait(f"{before(CANCER)}.length === 2")
@@ -224,7 +224,7 @@ def test_the_best_what_if_and_undo(browser: Browser, served: Served) -> None:
     tab.value("document.getElementById('count').value = 3")
     tab.click("#again")
     tab.wait("document.querySelectorAll('#best li').length === 3")
-    three = ps.solve(CLINIC, [CANCER, BRONCHITIS], {"dyspnoea": "much", SMOKER: 0}, k=3)
+    three = ps.solve(CLINIC, [CANCER, BRONCHITIS], evidence={"dyspnoea": "much", SMOKER: 0}, k=3)
     for item, one in zip(tab.text("#best ol").splitlines(), three.best, strict=True):
         assert all(f"{name} = {label}" in item for name, label in one.assignment.items())
     assert tab.complaints() == []
@@ -245,7 +245,7 @@ def test_what_if_keeps_the_beliefs_of_its_own_question(browser: Browser, served:
     )
     tab.value(both)
     tab.wait(f"{before(CANCER)}.length === 2")
-    kept = ps.marginals(CLINIC, {DYSPNOEA: 1}).beliefs[CANCER]
+    kept = ps.marginals(CLINIC, evidence={DYSPNOEA: 1}).beliefs[CANCER]
     assert tab.value(before(CANCER)) == pytest.approx(100 * kept, abs=0.01)
     # It stays when the question goes on, and goes when it is taken back.
     tab.click(state(SMOKER, 1))
@@ -332,7 +332,7 @@ def test_a_phone_has_a_list_and_nothing_beside_it(browser: Browser, served: Serv
     tab.click(state(DYSPNOEA, 1))
     settled(tab, CANCER, expected(CLINIC, {DYSPNOEA: 1}, CANCER))
     # What comes later moves what is below it.
-    answered(tab, f"probability {ps.solve(CLINIC, [CANCER], {DYSPNOEA: 1}).probability}")
+    answered(tab, f"probability {ps.solve(CLINIC, [CANCER], evidence={DYSPNOEA: 1}).probability}")
     worded(tab, "dyspnoea")
     # All about a variable is elsewhere on the page: pressing its name leads there.
     tab.click(f'[data-id="{DYSPNOEA}"] .name')

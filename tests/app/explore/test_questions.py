@@ -64,7 +64,7 @@ def test_likelihoods_in_all_forms(tmp_path: Path, capsys: pytest.CaptureFixture[
     ps.write(CLINIC, file)
     words, expected = (
         words_of(CLINIC, data, str(file)),
-        ps.solve(CLINIC, [1], {"smoker": 1, "dyspnoea": [0.1, 0.25, 1e-7]}),
+        ps.solve(CLINIC, [1], evidence={"smoker": 1, "dyspnoea": [0.1, 0.25, 1e-7]}),
     )
     assert words.link() == "max=cancer&see=smoker:yes&lean=dyspnoea:0.1;0.25;1e-07"
     assert [one["text"] for one in words.to_json()["leaning"]] == ["0.1 : 0.25 : 1e-07"]
@@ -88,7 +88,7 @@ def test_the_command_gives_the_same_answer(tmp_path: Path, capsys: pytest.Captur
     assert command is not None
     assert run_app([*shlex.split(command)[1:], "--json", "-"]) == 0
     found = ps.Result.from_dict(json.loads(capsys.readouterr().out))
-    expected = ps.solve(ps.read(file), [1, 2], {"dyspnoea": "much"}, k=2)
+    expected = ps.solve(ps.read(file), [1, 2], evidence={"dyspnoea": "much"}, k=2)
     assert [one.assignment for one in found.best] == [one.assignment for one in expected.best]
 
 
@@ -99,7 +99,7 @@ def test_python_gives_the_same_answer(tmp_path: Path) -> None:
         place: dict[str, Any] = {}
         exec(words_of(CLINIC, data, str(file)).python(), place)
         question = question_from(CLINIC, data)
-        expected = ps.solve(CLINIC, query=question.query, evidence=question.all_evidence)
+        expected = ps.solve(CLINIC, weights=question.query, evidence=question.all_evidence)
         assert place["result"].assignment == expected.assignment
         assert place["result"].log_upper == pytest.approx(expected.log_upper, abs=1e-9)
 

@@ -44,7 +44,7 @@ def served() -> Iterator[Served]:
 def test_beliefs_are_marginals(served: Served) -> None:
     every = list(range(CLINIC.n_variables))
     said = served.json("/api/beliefs", {"question": {"evidence": QUESTION["evidence"]}, "of": every})
-    expected = ps.marginals(CLINIC, EVIDENCE)
+    expected = ps.marginals(CLINIC, evidence=EVIDENCE)
     assert said["exact"]
     for v in every:
         assert [pair[0] for pair in said["beliefs"][str(v)]] == pytest.approx(expected.beliefs[v], abs=1e-12)
@@ -62,7 +62,7 @@ def test_the_answer_is_that_of_solve(served: Served) -> None:
     events = served.events({"question": QUESTION})
     assert events[0][0] == "run"
     kind, said = events[-1]
-    expected = ps.solve(CLINIC, ["cancer", "bronchitis"], EVIDENCE)
+    expected = ps.solve(CLINIC, ["cancer", "bronchitis"], evidence=EVIDENCE)
     assert kind == "result"
     assert {one["name"]: one["label"] for one in said["assignment"]} == expected.assignment
     assert said["log_upper"] == pytest.approx(expected.log_upper, abs=1e-9)
@@ -73,7 +73,7 @@ def test_the_answer_is_that_of_solve(served: Served) -> None:
 
 def test_the_best_are_those_of_solve(served: Served) -> None:
     _, said = served.events({"question": QUESTION, "best": 3})[-1]
-    expected = ps.solve(CLINIC, ["cancer", "bronchitis"], EVIDENCE, k=3)
+    expected = ps.solve(CLINIC, ["cancer", "bronchitis"], evidence=EVIDENCE, k=3)
     found = [{one["name"]: one["label"] for one in best["assignment"]} for best in said["best"]]
     assert found == [one.assignment for one in expected.best]
     assert float(said["log_upper_next"]) == pytest.approx(expected.log_upper_next, abs=1e-9)

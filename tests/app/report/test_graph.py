@@ -100,7 +100,7 @@ def test_text_says_size_width_and_cost() -> None:
 
 def test_notebooks() -> None:
     assert "<svg" in CLINIC._repr_html_()
-    result = ps.solve(Model.from_tables({"<a>": {"x & y": 0.2, "z": 0.8}}), ["<a>"], {"<a>": "x & y"})
+    result = ps.solve(Model.from_tables({"<a>": {"x & y": 0.2, "z": 0.8}}), ["<a>"], evidence={"<a>": "x & y"})
     html = result._repr_html_()
     assert "&lt;a&gt;" in html
     assert "x &amp; y" in html

@@ -49,7 +49,7 @@ def value_of(page: str, element: str) -> float:
 
 @pytest.fixture(scope="module")
 def answer() -> Result:
-    return ps.solve(CLINIC, ["cancer", "bronchitis"], EVIDENCE)
+    return ps.solve(CLINIC, ["cancer", "bronchitis"], evidence=EVIDENCE)
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +106,7 @@ def test_names_and_variables_of_the_graph_do_not_collide(tmp_path: Path) -> None
     model = Model.from_tables(tables, directed=True)
     asked, evidence = names[1:16:2], {names[20]: 1}
     page = tmp_path / "page.html"
-    page.write_text(report_html(ps.solve(model, asked, evidence), model), encoding="utf-8")
+    page.write_text(report_html(ps.solve(model, asked, evidence=evidence), model), encoding="utf-8")
     with browsing(tmp_path) as browser:
         tab = browser.open(page.as_uri())
         tab.wait("document.querySelectorAll('.graph text').length === 30")
@@ -164,7 +164,7 @@ def test_both_bounds_and_the_gap() -> None:
 
 
 def test_beliefs_are_marginals(page: str) -> None:
-    beliefs = ps.marginals(CLINIC, EVIDENCE).beliefs[CLINIC.variable("smoker")]
+    beliefs = ps.marginals(CLINIC, evidence=EVIDENCE).beliefs[CLINIC.variable("smoker")]
     for belief in beliefs.tolist():
         assert f'<data value="{belief!r}">' in page
 
@@ -181,7 +181,7 @@ def test_nothing_comes_from_elsewhere(page: str) -> None:
 
 
 def test_several_answers_are_all_there() -> None:
-    result = ps.solve(CLINIC, ["cancer", "bronchitis"], EVIDENCE, k=3)
+    result = ps.solve(CLINIC, ["cancer", "bronchitis"], evidence=EVIDENCE, k=3)
     page = report_html(result, CLINIC)
     listed = page[page.index('<ol class="best">') : page.index("</ol>")]
     assert listed.count("<li>") == 3
@@ -226,7 +226,7 @@ def test_beliefs_that_the_time_did_not_reach_are_no_table(monkeypatch: pytest.Mo
 
 def test_an_impossible_question_is_answered_in_words() -> None:
     model = Model.from_tables({"a": {"x": 0.0, "y": 1.0}, ("a", "b"): [[0.5, 0.5], [0.5, 0.5]]})
-    page = report_html(ps.solve(model, ["b"], {"a": "x"}), model)
+    page = report_html(ps.solve(model, ["b"], evidence={"a": "x"}), model)
     assert '<p class="largest">Nothing is possible</p>' in page
     assert "exclude every state" in page
     assert "gap" not in page[page.index("<header>") : page.index("</header>")]
@@ -259,7 +259,7 @@ def test_text_from_outside_is_text(page: str) -> None:
 def test_the_result_knows_its_question(answer: Result) -> None:
     page = report_html(answer, CLINIC)
     assert page == report_html(answer, CLINIC, maximize=["cancer", "bronchitis"], evidence=EVIDENCE)
-    weighted = ps.bound(CLINIC, query=ps.Query(np.linspace(0.0, 1.0, CLINIC.n_variables)), sweeps=1)
+    weighted = ps.bound(CLINIC, weights=ps.Query(np.linspace(0.0, 1.0, CLINIC.n_variables)), sweeps=1)
     assert "power sum" in report_html(Result.from_dict(weighted.to_dict()), CLINIC)
     with pytest.raises(ps.InputError, match="the result is about another model"):
         report_html(answer, Model.from_factors([2], []))

@@ -217,7 +217,7 @@ def test_a_killed_process_is_replaced_and_the_bound_stays_valid(tmp_path: Path) 
         if snapshot.sweep == 3:
             killed.append(kill_one_of_ours(others))
 
-    result = ps.bound(path, grid.query, method="gdd", executor=2, sweeps=8, callback=kill_one)
+    result = ps.bound(path, grid.query, method="gdd", workers=2, sweeps=8, callback=kill_one)
     assert killed
     assert result.sizes["parts"] == 2
     assert len(seen) == 9
@@ -246,7 +246,7 @@ def test_a_killed_worker_of_a_cluster_is_replaced_from_the_last_checkpoint(
                 killers.append(threading.Thread(target=kill, args=(here.workers[0],)))
                 killers[0].start()
 
-        result = ps.bound(path, grid.query, method="gdd", executor=client, sweeps=10, callback=kill_one)
+        result = ps.bound(path, grid.query, method="gdd", workers=client, sweeps=10, callback=kill_one)
         killers[0].join()
         assert here.workers[0].poll() is not None
     assert result.sizes["parts"] == 2
@@ -273,7 +273,7 @@ def test_a_killed_scheduler_is_one_line(tmp_path: Path, monkeypatch: pytest.Monk
                 kill(here.scheduler)
 
         with pytest.raises(ClusterError, match="the cluster is gone") as caught:
-            ps.bound(path, grid.query, method="gdd", executor=client, sweeps=1000, callback=killing)
+            ps.bound(path, grid.query, method="gdd", workers=client, sweeps=1000, callback=killing)
     assert "\n" not in str(caught.value)
     assert len(seen) == 3
     assert min(seen) >= exact
@@ -296,7 +296,7 @@ def test_a_killed_client_leaves_no_process_and_its_files_go_with_the_next_run(
         "def told(snapshot):\n"
         "    if snapshot.sweep == 2: print(*own_workers(), flush=True)\n"
         "if __name__ == '__main__':\n"
-        "    ps.bound(sys.argv[1], [0], method='gdd', executor=2, sweeps=10**9, change=0.0, callback=told)\n"
+        "    ps.bound(sys.argv[1], [0], method='gdd', workers=2, sweeps=10**9, change=0.0, callback=told)\n"
     )
     client = subprocess.Popen([sys.executable, str(program), str(path)], env=environment(), stdout=subprocess.PIPE)
     assert client.stdout is not None
@@ -307,7 +307,7 @@ def test_a_killed_client_leaves_no_process_and_its_files_go_with_the_next_run(
     eventually(lambda: not any(runs(worker) for worker in workers), "the workers' end")
     assert list(folder.iterdir())
     with ThreadPoolExecutor(2) as pool:
-        ps.bound(path, [0], method="gdd", executor=pool, sweeps=1)
+        ps.bound(path, [0], method="gdd", workers=pool, sweeps=1)
     assert not list(folder.iterdir())
 
 
@@ -317,14 +317,14 @@ def test_a_slow_worker_is_waited_for(tmp_path: Path) -> None:
     path = tmp_path / "grid.psm"
     ps.write(grid.model, path)
     with ThreadPoolExecutor(2) as pool:
-        alone = ps.bound(path, grid.query, method="gdd", executor=pool, sweeps=6)
+        alone = ps.bound(path, grid.query, method="gdd", workers=pool, sweeps=6)
     with cluster_of(tmp_path, 2) as (here, client):
 
         def stopping(snapshot: Any) -> None:
             if snapshot.sweep == 2:
                 here.pause(here.workers[0], 0.5)
 
-        result = ps.bound(path, grid.query, method="gdd", executor=client, sweeps=6, callback=stopping)
+        result = ps.bound(path, grid.query, method="gdd", workers=client, sweeps=6, callback=stopping)
     assert [snapshot.log_upper for snapshot in result.history] == [snapshot.log_upper for snapshot in alone.history]
 
 
@@ -334,13 +334,13 @@ def test_a_slow_worker_is_waited_for(tmp_path: Path) -> None:
         ({"method": "tree"}, "works on method gdd"),
         ({"method": "gdd", "certificate": True}, "certificate is not there for a bound in parts"),
         ({"method": "gdd", "ibound": 2}, "ibound is not there for a bound in parts"),
-        ({"method": "gdd", "executor": "four"}, "executor is 'four'"),
+        ({"method": "gdd", "workers": "four"}, "workers is 'four'"),
     ],
 )
 def test_what_parts_cannot_do_is_said(options: dict[str, Any], message: str) -> None:
     model = ps.generate.grid(3, 3, seed=0).model
     with pytest.raises(ps.InputError, match=message):
-        ps.bound(model, sweeps=1, **{"executor": 2, **options})
+        ps.bound(model, sweeps=1, **{"workers": 2, **options})
 
 
 def test_mapped_models_read_back_as_they_were(tmp_path: Path) -> None:

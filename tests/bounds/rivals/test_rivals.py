@@ -62,7 +62,7 @@ def test_a_given_order_is_part_of_the_question(name: str, case: tuple[Model, Flo
     order = np.random.default_rng(seed).permutation(model.n_variables)
     order = order[np.argsort(weights[order] == 0.0, kind="stable")]
     exact = exact_value(model, weights, order=order.tolist())
-    result = bound(model, query=Query(weights), order=order, method=name, sweeps=2)
+    result = bound(model, weights=Query(weights), order=order, method=name, sweeps=2)
     assert result.log_upper >= exact - 1e-9 * max(1.0, abs(exact))
     if result.status is Status.OPTIMAL:
         assert result.log_upper == pytest.approx(exact, abs=1e-8)
@@ -74,7 +74,7 @@ def test_reordered_elimination_keeps_an_order_that_must_not_be_exchanged() -> No
     weights = np.array([0.2, 0.9])
     values = [exact_value(model, weights, order=order) for order in ([0, 1], [1, 0])]
     assert values[0] > values[1] + 0.1
-    result = bound(model, query=Query(weights), order=[0, 1], method="reorder", ibound=2)
+    result = bound(model, weights=Query(weights), order=[0, 1], method="reorder", ibound=2)
     assert result.log_upper == pytest.approx(values[0])
     assert result.status is Status.OPTIMAL
 

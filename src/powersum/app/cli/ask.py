@@ -28,7 +28,7 @@ from powersum.app.cli.files import (
 from powersum.app.cli.fresh import older_answers_aside
 from powersum.app.cli.progress import announce_compilation, output_stream
 from powersum.app.cli.terminal import print_json, say
-from powersum.core.machine import budget_of
+from powersum.model.defaults import TIME
 from powersum.model.keys import Place
 from powersum.model.question import shortened
 from powersum.model.strict_json import strict_json
@@ -54,7 +54,7 @@ def ask_command(
     evidence: EvidencePairs = None,
     names: NamesFile = None,
     likelihood: Likelihoods = None,
-    time_limit: Annotated[float, typer.Option("--time", metavar="S", help="Seconds for all of it.")] = 10.0,
+    time_limit: Annotated[float, typer.Option("--time", metavar="S", help="Seconds for all of it.")] = TIME,
     memory: Memory = None,
     seed: Seed = 0,
     json: JsonOutput = None,
@@ -65,7 +65,7 @@ def ask_command(
     """
     from powersum.api.inquiry import ask_next
 
-    limits = limits_of(time_limit=time_limit, memory=budget_of(memory), seed=seed)
+    limits = limits_of(time_limit=time_limit, memory=memory, seed=seed)
     announce_compilation(quiet=False)
     question, hints = read_question(
         model,
@@ -94,7 +94,7 @@ def ask_command(
             question.model,
             targets,
             places(among, "--among"),
-            question.all_evidence,
+            evidence=question.all_evidence,
             time_limit=time_limit,
             memory=memory,
             seed=seed,

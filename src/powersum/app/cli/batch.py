@@ -14,7 +14,7 @@ from typing import IO, Annotated, Any
 import typer
 
 from powersum.api.cases import Columns, Writing, columns_of, lines_of, parted
-from powersum.api.stream import answered
+from powersum.api.stream import Stream
 from powersum.app.cli import Stopped
 from powersum.app.cli.batch_output import Answers
 from powersum.app.cli.batch_progress import Counter
@@ -31,11 +31,11 @@ from powersum.app.cli.files import (
     print_question,
     read_question,
 )
-from powersum.app.cli.workers import Cluster, WorkerNumber, executor_of
+from powersum.app.cli.workers import WorkersOption
 from powersum.cluster.errors import ClusterError
 from powersum.core.errors import InputError
 from powersum.core.interrupt import interruptible
-from powersum.run.solver import DEFAULT_MEMORY, DEFAULT_TIME
+from powersum.model.defaults import TIME
 
 JSON_ENDINGS = (".jsonl", ".ndjson")
 
@@ -62,12 +62,11 @@ def batch_command(
         list[str] | None,
         typer.Option(metavar="NAMES", help="Columns of the cases to copy to the answers, as id,date. Repeatable."),
     ] = None,
-    workers: WorkerNumber = None,
-    cluster: Cluster = None,
+    workers: WorkersOption = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on after the last whole line of OUT; model and cases must be the same.")
     ] = False,
-    time_limit: Annotated[float, typer.Option("--time", metavar="S", help="Seconds for each row.")] = DEFAULT_TIME,
+    time_limit: Annotated[float, typer.Option("--time", metavar="S", help="Seconds for each row.")] = TIME,
     memory: Memory = None,
     seed: Seed = 0,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but what is wrong.")] = False,
@@ -77,7 +76,7 @@ def batch_command(
     A row that is wrong has a line that says so, and the rest goes on; the exit code is then 1. After a crash or Ctrl-C
     the same command with --resume goes on where it stopped.
     """
-    limits = limits_of(time_limit=time_limit, memory=DEFAULT_MEMORY if memory is None else memory, seed=seed)
+    limits = limits_of(time_limit=time_limit, memory=memory, seed=seed)
     check_outputs([output], [model, cases, query])
     if resume and output == "-":
         raise InputError("--resume needs -o with the file to go on with")
@@ -97,20 +96,18 @@ def batch_command(
         out = opened.enter_context(Answers(output, writing, resume=resume))
         if not quiet:
             print_question(question, sys.stderr)
-        executor = opened.enter_context(executor_of(workers, cluster))
         interrupt = opened.enter_context(interruptible())
         counter = opened.enter_context(Counter(cases, done=out.done, quiet=quiet))
         passed = sum(1 for _ in islice(rows, out.done))
         if passed < out.done:
             raise InputError(f"{output}: has {out.done} answers, {cases} only {passed} rows")
-        options = (limits.time_limit, limits.bytes, limits.seed, question.query, columns, writing)
         beside: deque[str] = deque()
-        lines = answered(
-            question.model,
+        lines = Stream(question.model, limits, workers, memory_given=memory is not None).answered(
             lines_of,
-            options,
             _items(rows, beside, columns, writing),
-            executor,
+            question.query,
+            columns,
+            writing,
             stopped=lambda: interrupt.cause is not None,
         )
         try:

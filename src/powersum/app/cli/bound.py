@@ -29,7 +29,7 @@ from powersum.app.cli.files import (
 from powersum.app.cli.fresh import older_answers_aside
 from powersum.app.cli.progress import announce_compilation, output_stream, progress, upper_line
 from powersum.app.cli.terminal import console_on, log10_text, say, value_text
-from powersum.app.cli.workers import Cluster, WorkerNumber, executor_of
+from powersum.app.cli.workers import WorkersOption
 from powersum.bounds.registry import (
     DEFAULT_METHOD,
     METHODS,
@@ -69,8 +69,7 @@ def bound_command(
     memory: Memory = None,
     threads: Threads = 1,
     seed: Seed = 0,
-    workers: WorkerNumber = None,
-    cluster: Cluster = None,
+    workers: WorkersOption = None,
     json: JsonOutput = None,
     plot: PlotOutput = None,
     report: ReportOutput = None,
@@ -119,14 +118,11 @@ def bound_command(
 
     # The flag stays up while files are written: a signal that comes then must not cost the answer.
     with interruptible():
-        with (
-            executor_of(workers, cluster) as executor,
-            progress(quiet=quiet, stream=stream, line=upper_line, seconds=limits.seconds) as callback,
-        ):
+        with progress(quiet=quiet, stream=stream, line=upper_line, seconds=limits.seconds) as callback:
             result = bound(
                 question.model,
                 evidence=question.all_evidence,
-                query=question.query,
+                weights=question.query,
                 order=question.order,
                 method=method,
                 sweeps=sweeps,
@@ -138,7 +134,7 @@ def bound_command(
                 work=work,
                 certificate=certificate is not None,
                 callback=callback,
-                executor=executor,
+                workers=workers,
                 **options,
             )
         write_answer(result, json, plot, certificate)

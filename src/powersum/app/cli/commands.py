@@ -72,7 +72,7 @@ COMMANDS: Mapping[str, Command] = MappingProxyType(
             (
                 "powersum batch clinic.bif cases.csv --max cancer -o answers.csv --workers 4",
                 "powersum batch clinic.bif cases.jsonl --max cancer -o answers.jsonl"
-                " --cluster tcp://head:8786 --resume",
+                " --workers tcp://head:8786 --resume",
             ),
         ),
         "explore": Command(
@@ -131,7 +131,7 @@ COMMANDS: Mapping[str, Command] = MappingProxyType(
             "warmup",
             "warmup_command",
             "Compile everything beforehand, so that no later run has to.",
-            ("powersum warmup", "powersum warmup --jobs 8 --quiet"),
+            ("powersum warmup", "powersum warmup --workers 8 --quiet"),
         ),
         # It has commands of its own, with examples of their own.
         "generate": Command("generate", "generate_app", "Write a realistic instance of any size, with a query."),

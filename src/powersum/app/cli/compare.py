@@ -11,7 +11,6 @@ import typer
 
 from powersum.api.comparison import (
     DEFAULT_METHODS,
-    DEFAULT_SWEEPS,
     RUNNABLE,
     Comparison,
     Point,
@@ -33,6 +32,7 @@ from powersum.app.cli.fresh import older_answers_aside
 from powersum.app.cli.progress import announce_compilation
 from powersum.app.cli.terminal import columns, say, wrapped
 from powersum.core.interrupt import interruptible
+from powersum.model.defaults import COMPARED_SWEEPS
 from powersum.model.limits import Limits
 
 
@@ -50,7 +50,7 @@ def compare_command(
         ),
     ] = ",".join(DEFAULT_METHODS),
     sweeps: Annotated[
-        int | None, typer.Option(metavar="N", help=f"Sweeps of each method; {DEFAULT_SWEEPS} if there is no --time.")
+        int | None, typer.Option(metavar="N", help=f"Sweeps of each method; {COMPARED_SWEEPS} if there is no --time.")
     ] = None,
     time_limit: Annotated[float | None, typer.Option("--time", metavar="S", help="Seconds of each method.")] = None,
     decode: Annotated[bool, typer.Option(help="Decode after each sweep and evaluate it exactly.")] = True,
@@ -67,7 +67,7 @@ def compare_command(
     """
     choices = parse_methods(methods)
     if sweeps is None and time_limit is None:
-        sweeps = DEFAULT_SWEEPS
+        sweeps = COMPARED_SWEEPS
     limits = limits_of(sweeps=sweeps, time_limit=time_limit, threads=threads, seed=seed)
     check_outputs([plot, csv], [*asked.files, order], picture=plot)
     announce_compilation(quiet=quiet)
@@ -81,7 +81,7 @@ def compare_command(
             comparison = compare(
                 question.model,
                 evidence=question.all_evidence,
-                query=question.query,
+                weights=question.query,
                 methods=[choice.label for choice in choices],
                 order=question.order,
                 sweeps=sweeps,

@@ -25,6 +25,7 @@ from powersum.app.cli.fresh import older_answers_aside
 from powersum.app.cli.progress import announce_compilation, output_stream
 from powersum.app.cli.terminal import print_json, say
 from powersum.core.interrupt import interruptible
+from powersum.model.defaults import TIME
 from powersum.model.model import VariableKey
 
 
@@ -37,7 +38,7 @@ def decide_command(
     ],
     evidence: EvidencePairs = None,
     names: NamesFile = None,
-    time_limit: Annotated[float, typer.Option("--time", metavar="S", help="Stop after S seconds.")] = 60.0,
+    time_limit: Annotated[float, typer.Option("--time", metavar="S", help="Stop after S seconds.")] = TIME,
     value_of_information: Annotated[
         bool, typer.Option("--voi", help="Find what each unseen variable would be worth; shares the time.")
     ] = False,
@@ -72,9 +73,9 @@ def decide_command(
     with interruptible():
         decision = decide(
             read,
-            pairs,
+            evidence=pairs,
             time_limit=time_limit,
-            memory=limits.bytes if limits.memory is not None else None,
+            memory=limits.memory,
             threads=threads,
             seed=seed,
             value_of_information=value_of_information,

@@ -10,6 +10,7 @@ from powersum.app.cli.asking import CommandQuestion, asking
 from powersum.app.cli.files import limits_of, print_notes
 from powersum.app.cli.progress import announce_compilation
 from powersum.core.errors import InputError
+from powersum.model.defaults import PAGE_TIME
 
 
 @asking
@@ -17,7 +18,7 @@ def explore_command(
     asked: CommandQuestion,
     time_limit: Annotated[
         float, typer.Option("--time", metavar="S", help="Seconds to look for an answer; the page can change it.")
-    ] = 20.0,
+    ] = PAGE_TIME,
     port: Annotated[
         int, typer.Option(metavar="N", min=0, max=65535, help="Port of the page's address; 0 takes a free one.")
     ] = 0,

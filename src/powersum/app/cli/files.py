@@ -130,7 +130,7 @@ def read_question(
     known += _likelihoods(likelihoods or [])
     eliminated = None if order is None else formats.read_order(order, model)
     asked = None if formula is None or maximize is not None else formula.query
-    question = Question.of(model, maximize, known, query=asked, order=eliminated, limits=limits)
+    question = Question.of(model, maximize, evidence=known, weights=asked, order=eliminated, limits=limits)
 
     beside = formats.companions(model_file)
     hints = list(model.notes)
@@ -144,7 +144,7 @@ def read_question(
 def limits_of(**options: Any) -> Limits:
     """Limits from options; what is wrong with them is said under the options' names."""
     try:
-        return Limits(**options)
+        return Limits.given(**options)
     except InputError as error:
         name, _, rest = str(error).partition(" ")
         raise InputError(f"--{OPTIONS.get(name, name)} {rest}") from None

@@ -32,7 +32,7 @@ from powersum.app.cli.fresh import older_answers_aside
 from powersum.app.cli.progress import announce_compilation, output_stream
 from powersum.app.cli.terminal import print_json, say
 from powersum.core.interrupt import interruptible
-from powersum.core.machine import budget_of
+from powersum.model.defaults import TIME
 from powersum.model.keys import Place
 from powersum.model.question import shortened
 
@@ -62,7 +62,7 @@ def marginals_command(
     evidence: EvidencePairs = None,
     names: NamesFile = None,
     likelihood: Likelihoods = None,
-    time_limit: Annotated[float, typer.Option("--time", metavar="S", help="Seconds, where nothing is exact.")] = 10.0,
+    time_limit: Annotated[float, typer.Option("--time", metavar="S", help="Seconds, where nothing is exact.")] = TIME,
     memory: Memory = None,
     threads: Threads = 1,
     seed: Seed = 0,
@@ -80,7 +80,7 @@ def marginals_command(
     # Imported here, for it loads what other commands do not need.
     from powersum.api.marginals import marginals
 
-    limits = limits_of(time_limit=time_limit, memory=budget_of(memory), threads=threads, seed=seed)
+    limits = limits_of(time_limit=time_limit, memory=memory, threads=threads, seed=seed)
     announce_compilation(quiet=False)
     question, hints = read_question(
         model,
@@ -112,7 +112,7 @@ def marginals_command(
     with older_answers_aside([json]), interruptible():
         found = marginals(
             question.model,
-            question.all_evidence,
+            evidence=question.all_evidence,
             of=wanted,
             time_limit=time_limit,
             memory=memory,

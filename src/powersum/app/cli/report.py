@@ -24,7 +24,7 @@ def write_page(
         result,
         question.model,
         path,
-        query=question.query,
+        weights=question.query,
         evidence=question.all_evidence,
         title=question.model.title,
         command=shlex.join(["powersum", *arguments]),

@@ -35,16 +35,17 @@ from powersum.app.cli.fresh import older_answers_aside
 from powersum.app.cli.progress import announce_compilation, output_stream, progress, two_sided_line
 from powersum.app.cli.result_file import AnswerWriter
 from powersum.app.cli.terminal import console_on, log10_text, value_text
-from powersum.app.cli.workers import Cluster, WorkerNumber, executor_of, refuse_both
+from powersum.app.cli.workers import WorkersOption
 from powersum.core.errors import InputError
 from powersum.core.interrupt import interruptible
-from powersum.core.machine import budget_of
 from powersum.core.work_time import counted_by
 from powersum.formats import is_formula
+from powersum.model.defaults import EVERY
+from powersum.model.limits import NOT_GIVEN
 from powersum.model.question import Question
 from powersum.model.result import Result, Status
 from powersum.run.probability import with_probability
-from powersum.run.solver import DEFAULT_EVERY, DEFAULT_TIME, Run
+from powersum.run.solver import Run
 
 
 @asking
@@ -92,15 +93,12 @@ def solve_command(
             metavar="RUN.zip", help="Write what is known there while solving: a killed run goes on with --resume."
         ),
     ] = None,
-    every: Annotated[
-        float, typer.Option(metavar="S", help="With --checkpoint: seconds between two of them.")
-    ] = DEFAULT_EVERY,
+    every: Annotated[float, typer.Option(metavar="S", help="With --checkpoint: seconds between two of them.")] = EVERY,
     resume: Annotated[
         Path | None,
         typer.Option(metavar="RUN.zip", help="Go on from a checkpoint, of this or of another question on the model."),
     ] = None,
-    workers: WorkerNumber = None,
-    cluster: Cluster = None,
+    workers: WorkersOption = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but the two bounds.")] = False,
 ) -> None:
     """Find the best states of the query variables with their certified value, and an upper bound on every other.
@@ -109,11 +107,9 @@ def solve_command(
     ends the run early and keeps the best answer so far; the exit code is then 130.
     """
     # What is wrong with the options is told before a large model is read.
-    if time_limit is None and work is None:
-        time_limit = DEFAULT_TIME
     limits = limits_of(
-        time_limit=time_limit,
-        memory=budget_of(memory, measured=work is None),
+        time_limit=NOT_GIVEN if time_limit is None else time_limit,
+        memory=memory,
         gap=gap,
         threads=threads,
         seed=seed,
@@ -125,10 +121,8 @@ def solve_command(
         raise InputError(f"--competition: {asked.model} is not a formula (.cnf, .sdimacs)")
     if competition and (json == "-" or best > 1):
         raise InputError(f"give --competition or {'--best' if best > 1 else '--json -'}, not both")
-    # A small question is answered at once, by nobody else: what is wrong is told all the same.
-    refuse_both(workers, cluster)
-    if uai is not None and (workers is not None or cluster is not None):
-        raise InputError("give --uai or --workers and --cluster, not both: improvements are written by one process")
+    if uai is not None and workers is not None:
+        raise InputError("give --uai or --workers, not both: improvements are written by one process")
     # A run may go on in the file that it resumes.
     check_outputs([json, uai, plot, report, certificate, checkpoint], asked.files, picture=plot)
     check_outputs([json, uai, plot, report, certificate], [resume], picture=plot)
@@ -155,25 +149,22 @@ def solve_command(
     # The flag stays up while files are written: a signal that comes then must not cost the answer.
     with interruptible() as interrupt:
         solver.watch(interrupt)
-        if best > 1 or ((workers is not None or cluster is not None) and not solver.small):
+        if best > 1 or (workers is not None and not solver.small):
             from powersum.run.best import best_of
             from powersum.run.cubes import solve_by_cubes
 
-            with (
-                executor_of(workers, cluster) as executor,
-                progress(quiet=quiet, stream=stream, line=two_sided_line, seconds=limits.seconds) as show,
-            ):
+            with progress(quiet=quiet, stream=stream, line=two_sided_line, seconds=limits.seconds) as show:
                 if best > 1:
                     result = best_of(
                         solver,
                         k=best,
                         distinct=distinct,
-                        executor=executor,
+                        executor=workers,
                         callback=show,
                         memory_given=memory is not None,
                     )
                 else:
-                    result = solve_by_cubes(solver, executor, callback=show, memory_given=memory is not None)
+                    result = solve_by_cubes(solver, workers, callback=show, memory_given=memory is not None)
         else:
             solver.spare_for_probability()
             result = _solved(solver, question, uai, quiet=quiet, stream=stream)

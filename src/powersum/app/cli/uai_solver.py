@@ -20,9 +20,10 @@ from powersum.core.errors import InputError
 from powersum.core.interrupt import Interrupt, interruptible, name_of
 from powersum.core.machine import default_memory
 from powersum.formats.results import TASKS, ResultWriter
+from powersum.model.defaults import TIME
 from powersum.model.model import Model
 from powersum.model.query import Query
-from powersum.run.solver import DEFAULT_TIME, Solver
+from powersum.run.solver import Solver
 
 # What to spare before a limit that kills, and what to use of it in any case: each improvement is written at once.
 TIME_SHARE, TIME_MARGIN, LEAST_TIME = 0.95, 0.4, 0.3
@@ -47,7 +48,7 @@ def uai_solver_command(
         raise InputError(f"no task is called {task!r}: there is {', '.join(TASKS)}")
     if task == "MMAP" and not query:
         raise InputError("the task MMAP needs a query file")
-    seconds = _allowance("INF_TIME", DEFAULT_TIME / TIME_SHARE)
+    seconds = _allowance("INF_TIME", TIME / TIME_SHARE)
     memory = _allowance("INF_MEMORY", default_memory() / 1e9 / MEMORY_SHARE) * 1e9 * MEMORY_SHARE
     out = Path(f"{model.name}.{task}")
     check_outputs([out], [model])
@@ -68,7 +69,7 @@ def uai_solver_command(
         if task == "MAR":
             _write_marginals(loaded, evidence, out, time_limit, memory, interrupt)
         else:
-            solver = Solver(loaded, evidence=evidence, query=asked, time_limit=time_limit, memory=memory)
+            solver = Solver(loaded, evidence=evidence, weights=asked, time_limit=time_limit, memory=memory)
             with AnswerWriter(out, asked, task) as writer:
                 solver.watch(interrupt)
                 for _ in solver:
@@ -82,7 +83,7 @@ def _write_marginals(
 ) -> None:
     from powersum.api.marginals import MarginalSolver
 
-    solver = MarginalSolver(model, evidence, time_limit=seconds, memory=memory)
+    solver = MarginalSolver(model, evidence=evidence, time_limit=seconds, memory=memory)
     solver.watch(interrupt)
     begun, again = working_time(), FIRST_MARGINALS
     with ResultWriter(out, "MAR") as writer:

@@ -22,7 +22,7 @@ WAIT = 0.05
 
 
 def warmup_command(
-    jobs: Annotated[
+    workers: Annotated[
         int | None,
         typer.Option(metavar="N", min=1, help="Processes side by side; one for each processor if not given."),
     ] = None,
@@ -52,19 +52,19 @@ def warmup_command(
         if not quiet:
             print("everything is compiled already")
         return
-    _run(list(task or TASKS), jobs or os.cpu_count() or 1, quiet=quiet)
+    _run(list(task or TASKS), workers or os.cpu_count() or 1, quiet=quiet)
     if task:
         return
     store.write(folder, name(TARGET), b"all tasks")
 
 
-def _run(waiting: list[str], jobs: int, *, quiet: bool) -> None:
+def _run(waiting: list[str], workers: int, *, quiet: bool) -> None:
     """One process for each task, so many at a time."""
     running: dict[str, subprocess.Popen[bytes]] = {}
     begun, done, total = time.monotonic(), 0, len(waiting)
     try:
         while waiting or running:
-            while waiting and len(running) < jobs:
+            while waiting and len(running) < workers:
                 name = waiting.pop(0)
                 command = [sys.executable, "-c", f"from powersum.app.cli.warmup import TASKS; TASKS[{name!r}]()"]
                 running[name] = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
@@ -129,8 +129,8 @@ def _engine() -> None:
     import powersum as ps
 
     engine = ps.Engine(ps.generate.random(20, seed=1)[0])
-    engine.solve([0, 1], {2: 0})
-    engine.marginals({2: 0})
+    engine.solve([0, 1], evidence={2: 0})
+    engine.marginals(evidence={2: 0})
 
 
 def _large() -> None:

@@ -1,39 +1,27 @@
-"""``--workers`` and ``--cluster``: who computes, from the command line."""
+"""``--workers``: who computes, from the command line."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Annotated
 
 import typer
 
-from powersum.cluster.executor import ExecutorLike
-from powersum.core.errors import InputError
+from powersum.cluster.executor import WorkersLike, check_workers
 
-WorkerNumber = Annotated[
-    int | None, typer.Option("--workers", metavar="N", min=1, help="Processes of this machine that share the work.")
+
+def _workers(text: str) -> WorkersLike:
+    """A number of processes, or the address of a scheduler."""
+    found = int(text) if text.strip().lstrip("+-").isdigit() else text
+    check_workers(found, "--workers")
+    return found
+
+
+WorkersOption = Annotated[
+    WorkersLike,
+    typer.Option(
+        "--workers",
+        metavar="N",
+        parser=_workers,
+        help="Share the work among N processes of this machine, or a Dask scheduler's workers: tcp://host:8786.",
+    ),
 ]
-Cluster = Annotated[
-    str | None,
-    typer.Option("--cluster", metavar="ADDRESS", help="A Dask scheduler whose workers do it, as tcp://host:8786."),
-]
-
-
-def refuse_both(workers: int | None, cluster: str | None) -> None:
-    """Refuse two answers to who computes."""
-    if workers is not None and cluster is not None:
-        raise InputError("give --workers or --cluster, not both")
-
-
-@contextmanager
-def executor_of(workers: int | None, cluster: str | None) -> Iterator[ExecutorLike]:
-    """The executor that the options name; None for this process."""
-    refuse_both(workers, cluster)
-    if cluster is None:
-        yield workers
-        return
-    from powersum.cluster.dask_workers import connected
-
-    with connected(cluster) as client:
-        yield client

@@ -44,10 +44,12 @@ class Beliefs:
     def _found(self, question: Question, variables: Sequence[int]) -> Marginals:
         evidence = question.all_evidence
         if not self._wide:
-            found = self._engine.marginals(evidence)
+            found = self._engine.marginals(evidence=evidence)
             self._wide = not found.exact
             return found
-        return marginals(question.model, evidence, of=[Place(v) for v in variables], time_limit=SECONDS, memory=MEMORY)
+        return marginals(
+            question.model, evidence=evidence, of=[Place(v) for v in variables], time_limit=SECONDS, memory=MEMORY
+        )
 
     @staticmethod
     def _of_part(
@@ -57,7 +59,7 @@ class Beliefs:
         part, place = ancestors.of([*variables, *question.all_evidence])
         of = [Place(place[v]) for v in variables]
         evidence = {Place(place[v]): known for v, known in question.all_evidence.items()}
-        return marginals(part, evidence, of=of, time_limit=SECONDS, memory=MEMORY), place
+        return marginals(part, evidence=evidence, of=of, time_limit=SECONDS, memory=MEMORY), place
 
 
 def _shown(found: Marginals, variable: int) -> list[list[float]]:

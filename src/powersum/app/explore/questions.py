@@ -36,7 +36,7 @@ def question_from(model: Model, data: Any, limits: Limits | None = None) -> Ques
     # Without any the question is log Z; an empty list would be one that asks for no states, which is the same.
     asked = maximize if isinstance(maximize, str) else [by_place(key) for key in maximize]
     pairs = [[by_place(key), by_place(state)] for key, state in evidence]
-    return Question.of(model, asked or None, pairs, limits=limits)
+    return Question.of(model, asked or None, evidence=pairs, limits=limits)
 
 
 def by_place(key: Any) -> Any:

@@ -198,7 +198,7 @@ class Explorer:
             lambda: report_html(
                 result,
                 self.model,
-                query=question.query,
+                weights=question.query,
                 evidence=question.all_evidence,
                 title=self.model.title or "powersum",
                 command=words.command(),

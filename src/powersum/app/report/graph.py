@@ -46,7 +46,7 @@ def plot_model(
     ax: Axes | None = None,
 ) -> Axes:
     """Draw the graph of a model; see :meth:`powersum.model.model.Model.plot`."""
-    question = Question.of(model, maximize, evidence)
+    question = Question.of(model, maximize, evidence=evidence)
     roles = roles_of(question)
     given = pairs_of(assignment, "assignment")
     shown = {model.variable(key, argument="assignment"): str(state) for key, state in given}

@@ -16,12 +16,10 @@ from powersum.core.errors import InputError
 from powersum.model.explanation import Explanation
 from powersum.model.keys import Place
 from powersum.model.model import Model, VariableKey
-from powersum.model.query import Query
-from powersum.model.question import EvidenceLike, Question, asked_again
+from powersum.model.question import EvidenceLike, Question, WeightsLike, asked_again
 from powersum.model.result import Result
 
 BELIEF_SECONDS = 3.0
-BELIEF_MEMORY = 2e8
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +48,7 @@ def write_report(
     *,
     maximize: Iterable[VariableKey] | str | None = None,
     evidence: EvidenceLike | None = None,
-    query: Query | None = None,
+    weights: WeightsLike | None = None,
     command: str | None = None,
     title: str | None = None,
     explanation: Explanation | None = None,
@@ -63,7 +61,7 @@ def write_report(
         The answer and the model it is about.
     path
         The file to write.
-    maximize, evidence, query
+    maximize, evidence, weights
         The question, where the result does not know it or it is to be shown in other words.
     command
         What made the answer, shown at the end of the page.
@@ -86,7 +84,7 @@ def write_report(
         model,
         maximize=maximize,
         evidence=evidence,
-        query=query,
+        weights=weights,
         command=command,
         title=title or "powersum",
         explanation=explanation,
@@ -101,7 +99,7 @@ def report_html(
     *,
     maximize: Iterable[VariableKey] | str | None = None,
     evidence: EvidenceLike | None = None,
-    query: Query | None = None,
+    weights: WeightsLike | None = None,
     command: str | None = None,
     title: str = "powersum",
     explanation: Explanation | None = None,
@@ -109,7 +107,7 @@ def report_html(
     """The page of :func:`write_report` as text."""
     from powersum.app.report import page_sections as sections
 
-    question = _question(result, model, maximize, evidence, query)
+    question = _question(result, model, maximize, evidence, weights)
     states = {model.variable(name): str(state) for name, state in result.assignment.items()}
     states.update({v: str(model.label(v, state)) for v, state in question.evidence.states.items()})
     report = ReportPage(
@@ -144,18 +142,18 @@ def _question(
     model: Model,
     maximize: Iterable[VariableKey] | str | None,
     evidence: EvidenceLike | None,
-    query: Query | None,
+    weights: WeightsLike | None,
 ) -> Question:
     """The question as it is given, and where it is not, as the result remembers it."""
     again = None if result.question is None else asked_again(result.question, model)
-    if maximize is None and query is None:
+    if maximize is None and weights is None:
         if again is not None:
-            query = again.query
+            weights = again.query
         else:
             maximize = list(result.assignment)
     if evidence is None and again is not None:
         evidence = again.all_evidence
-    return Question.of(model, maximize, evidence, query=query)
+    return Question.of(model, maximize, evidence=evidence, weights=weights)
 
 
 def _beliefs(question: Question) -> Marginals | str:
@@ -165,10 +163,9 @@ def _beliefs(question: Question) -> Marginals | str:
     try:
         return marginals(
             question.model,
-            question.all_evidence,
+            evidence=question.all_evidence,
             of=[Place(v) for v in question.query.answered] or None,
             time_limit=BELIEF_SECONDS,
-            memory=BELIEF_MEMORY,
         )
     except InputError as error:
         return f"There are none: {error}."

@@ -211,7 +211,7 @@ def narrow(numbers: Any) -> Int32Array:
     """Numbers of regions, axes, members or blocks in four bytes: there are many of them."""
     numbers = np.asarray(numbers)
     if numbers.size and numbers.max() > np.iinfo(np.int32).max:
-        raise InputError("gdd: more than 2 billion table axes are too many for one process; give an executor")
+        raise InputError("gdd: more than 2 billion table axes are too many for one process; give workers")
     return np.asarray(numbers, dtype=np.int32)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from powersum.cluster.executor import ExecutorLike, Task, Workers, check_executor, workers_of
+from powersum.cluster.executor import Task, Workers, WorkersLike, check_workers, workers_of
 from powersum.core.errors import InputError
 
 LOOK = 0.02
@@ -50,7 +50,7 @@ class PartWorkers:
 
 
 @contextmanager
-def crew_of(executor: ExecutorLike) -> Iterator[PartWorkers]:
+def crew_of(executor: WorkersLike) -> Iterator[PartWorkers]:
     """A crew for the length of a block.
 
     A number of processes is that many pools of one, so that a part stays with its process. Of Dask's workers one is
@@ -58,9 +58,9 @@ def crew_of(executor: ExecutorLike) -> Iterator[PartWorkers]:
     their worker, and so would everything that waits for them. Any other executor gives a part to whoever is free, and
     that one begins with the last checkpoint unless it has had the part before.
     """
-    check_executor(executor)
+    check_workers(executor)
     if executor is None:
-        raise InputError("give an executor")
+        raise InputError("workers is None: give workers")
     with ExitStack() as stack:
         if isinstance(executor, int):
             pools = [stack.enter_context(workers_of(1)) for _ in range(int(executor))]

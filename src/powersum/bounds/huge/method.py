@@ -16,7 +16,7 @@ from powersum.bounds.huge.cut import cut_factors
 from powersum.bounds.huge.part import PartPlan, decode, end, sweep
 from powersum.bounds.huge.seam import Ledger, total_of
 from powersum.cluster.errors import ClusterError
-from powersum.cluster.executor import ExecutorLike
+from powersum.cluster.executor import WorkersLike
 from powersum.cluster.run_folder import RunFolder
 from powersum.core.arrays import IntArray, positions_of, starts_of
 from powersum.core.errors import InputError
@@ -30,7 +30,7 @@ CHECKPOINT_SECONDS = 30.0
 
 @contextmanager
 def in_parts(
-    problem: Problem, order: IntArray, executor: ExecutorLike, *, seed: int, options: Mapping[str, Any]
+    problem: Problem, order: IntArray, executor: WorkersLike, *, seed: int, options: Mapping[str, Any]
 ) -> Iterator[PartedGDD]:
     """The decomposed bound on an executor's workers, for the length of a block."""
     with crew_of(executor) as crew:

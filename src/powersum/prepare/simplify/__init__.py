@@ -30,7 +30,7 @@ def simplify(model: Model, query: Query, evidence: EvidenceLike | None = None, *
     """:func:`simplified` of a question that is asked by its parts; whole numbers are places, whatever the names."""
     pairs = evidence.items() if isinstance(evidence, Mapping) else evidence or ()
     known = [tuple(Place(x) if isinstance(x, int) else x for x in pair) for pair in pairs]
-    return simplified(Question.of(model, evidence=known, query=query), barren=barren)
+    return simplified(Question.of(model, evidence=known, weights=query), barren=barren)
 
 
 def simplified(question: Question, *, barren: bool = True) -> Problem:
