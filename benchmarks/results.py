@@ -113,7 +113,7 @@ def plans() -> list[dict[str, Any]]:
         found.append(told(name, result, math.nan, "open"))
     for name in FORMULAS:
         formula = ps.read_formula(DATA / "ssat" / f"{name}.sdimacs")
-        result = timed(partial(ps.solve, formula.model, query=formula.query, time_limit=SECONDS))
+        result = timed(partial(ps.solve, formula.model, weights=formula.query, time_limit=SECONDS))
         found.append(told(name, result, math.nan, "open"))
     return found
 
