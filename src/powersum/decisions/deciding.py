@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-import time
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from powersum.core import work_time as time
 from powersum.core.errors import InputError
 from powersum.core.files import PathLike
 from powersum.core.interrupt import interruptible
+from powersum.core.work_time import counted_by
 from powersum.decisions.decision import Decision
 from powersum.decisions.search import DecisionSearch
 from powersum.decisions.stages import influenced_by
 from powersum.formats.diagrams import read_diagram
-from powersum.model.defaults import TIME
 from powersum.model.diagram import Choice, Diagram
-from powersum.model.limits import Limits, flag
+from powersum.model.limits import NOT_GIVEN, Limits, NotGiven, flag
 
 
 def decide(
     diagram: Diagram | PathLike,
     *,
     evidence: Mapping[Any, Any] | Iterable[Any] | None = None,
-    time_limit: float | None = TIME,
+    time_limit: float | NotGiven | None = NOT_GIVEN,
     memory: float | str | None = None,
     threads: int = 1,
     seed: int = 0,
+    work: float | None = None,
     value_of_information: bool = False,
 ) -> Decision:
     """Find a policy, certify its expected utility, and bound that of all policies.
@@ -38,8 +40,8 @@ def decide(
     evidence
         What is observed and decided already. What an open decision may influence cannot be observed.
     time_limit
-        Seconds; Ctrl-C ends earlier with what is known.
-    memory, threads, seed
+        Seconds, 60 unless given; Ctrl-C ends earlier with what is known.
+    memory, threads, seed, work
         As in :func:`powersum.solve`.
     value_of_information
         Whether to find what each unseen variable would be worth before each open decision; takes as long again for
@@ -65,14 +67,14 @@ def decide(
       bad: no
       good: yes
     """
-    started = time.monotonic()
-    limits = Limits.given(time_limit=time_limit, memory=memory, threads=threads, seed=seed)
+    limits = Limits.given(time_limit=time_limit, memory=memory, threads=threads, seed=seed, work=work)
     wanted = flag(value_of_information, "value_of_information")
     if not isinstance(diagram, Diagram):
         diagram = read_diagram(diagram)
     observed = diagram.model.evidence({} if evidence is None else evidence)
     _check_evidence(diagram, observed)
-    with interruptible() as interrupt:
+    with interruptible() as interrupt, counted_by(limits.meter()):
+        started = time.monotonic()
         unseen = _unseen(diagram, observed) if wanted else []
         share = limits.seconds / (1 + len(unseen))
         search = DecisionSearch(diagram, observed, limits, interrupt, started + share)
@@ -82,9 +84,9 @@ def decide(
             wider = DecisionSearch(_seeing(diagram, k, v), observed, limits, interrupt, time.monotonic() + share)
             wider.run()
             # Who sees more does at least as well.
-            low = max(0.0, wider.lower - search.upper)
+            low = max(0.0, math.nextafter(wider.lower - search.upper, -math.inf))
             names = (diagram.model.name(diagram.choices[k].variable), diagram.model.name(v))
-            worth[names] = low, max(low, wider.upper - search.lower)
+            worth[names] = low, max(low, math.nextafter(wider.upper - search.lower, math.inf))
         return replace(search.decision(time.monotonic() - started), value_of_information=worth)
 
 

@@ -10,13 +10,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from powersum.core.arrays import FloatArray, IntArray
-from powersum.decisions.pairs import TINY, NotDone, Pairs, U
+from powersum.decisions.pairs import MOST_ERROR, SLACK, TINY, NotDone, Pairs, U
 from powersum.decisions.plan import PairPlan, planned
 from powersum.decisions.stages import Stages
 from powersum.model.diagram import Diagram
-
-SLACK = 1e-18
-"""What underflow may take of a value, in units of the largest utility."""
 
 TRIES = 12
 """Elimination orders that are tried."""
@@ -117,9 +114,9 @@ class Eliminator:
         lows = [float(u.table.min()) for u in diagram.utilities]
         self.shift = math.fsum(lows)
         self.scale = max(float(np.ptp(u.table)) for u in diagram.utilities) or 1.0
-        # Tables are logs that are rounded: exp adds to the error what the log may lack.
+        # Tables are logs that are rounded, of rows that were made to sum to one: exp adds what the log may lack.
         chance = [
-            Given(scope, np.exp(log), U * (6.0 + 2.0 * _largest(log)), scope[-1])
+            Given(scope, np.exp(log), U * (6.0 + log.shape[-1] + 2.0 * _largest(log)), scope[-1])
             for scope, log in diagram.model.factors()
         ]
         utilities = [
@@ -131,7 +128,9 @@ class Eliminator:
         self._plans: dict[object, PairPlan] = {}
 
     def utility(self, value: float, error: float, side: float) -> float:
-        """A value in the user's units, rounded outward."""
+        """A value in the user's units, rounded outward; infinity where rounding may have moved it far."""
+        if not error <= MOST_ERROR:
+            return side * math.inf
         largest = len(self._utilities) * self.scale
         off = (1.01 * error + 8.0 * U) * value * self.scale + SLACK * largest
         total = value * self.scale + self.shift

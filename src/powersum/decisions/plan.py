@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+
+from powersum.core import work_time as time
+
+PLANNED = 2e-5
+"""Seconds for each variable of an order that is tried, about."""
 
 Scope = frozenset[int]
 
@@ -145,6 +149,7 @@ def _greedy(
             )
             state.after(v, decided)
             order.append(v)
+            time.spend(PLANNED)
             for u in waiting:
                 if u in touched:
                     costs[u] = state.cost(u, decided)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
@@ -14,13 +13,13 @@ import numpy as np
 
 from powersum.api.bounding import bound
 from powersum.bounds.protocol import FAULT
+from powersum.core import work_time as time
 from powersum.core.errors import InputError
 from powersum.core.interrupt import Interrupt
-from powersum.core.machine import free_memory
 from powersum.decisions.accumulator import Accumulated, Table
 from powersum.decisions.decision import Decision, PolicyRule
 from powersum.decisions.eliminator import Eliminator, Rule
-from powersum.decisions.pairs import TINY, NotDone
+from powersum.decisions.pairs import PAIR_ENTRY, TINY, NotDone
 from powersum.decisions.plan import PairPlan
 from powersum.decisions.policies import in_view, updated, widened
 from powersum.decisions.stages import Stages, requisite
@@ -36,8 +35,8 @@ CASES = (1, 16, 256, 4096)
 MOST_RULE_CASES = 256
 """Cases of all rules together for which the best rules are sought as a marginal MAP question."""
 
-QUICK, SECONDS = 1e8, 3e-8
-"""Entries of all tables of an elimination that is done at once, and seconds for each entry."""
+QUICK = 1e8
+"""Entries of all tables of an elimination that is done at once."""
 
 MOST_ENTRIES = 1 << 27
 """Entries of the largest table, where memory allows."""
@@ -74,17 +73,16 @@ class DecisionSearch:
         self._limits, self._interrupt, self._end = limits, interrupt, end
         self._product = Accumulated.of(diagram, observed)
         self._needed = requisite(diagram, observed)
-        free = free_memory() if limits.memory is None else limits.bytes
-        most = MOST_ENTRIES if free is None else min(MOST_ENTRIES, int(free / BYTES))
+        most = min(MOST_ENTRIES, int(limits.bytes / BYTES))
         self._eliminator = Eliminator(diagram, observed, self._needed, self._ended, most)
         self._most = most
         self._rules = {k: Rule(diagram.choices[k].variable, (), np.zeros((), dtype=np.int64)) for k in self._needed}
         self._spread = math.fsum(float(np.ptp(u.table)) for u in diagram.utilities)
-        self.lower = math.fsum(float(u.table.min()) for u in diagram.utilities)
-        self.upper = math.fsum(float(u.table.max()) for u in diagram.utilities)
-        # The sums above are rounded once each.
+        self.lower, self.upper = -math.inf, math.inf
+        # These sums are rounded once each.
         room = 2.0**-50 * math.fsum(float(np.abs(u.table).max()) for u in diagram.utilities)
-        self.lower, self.upper = self.lower - room, self.upper + room
+        self._offer_upper(math.fsum(float(u.table.max()) for u in diagram.utilities) + room)
+        self._offer_lower(math.fsum(float(u.table.min()) for u in diagram.utilities) - room, self._rules)
 
     def run(self) -> None:
         """A quick bound, policies, then tighter bounds; where memory is limited, the best rules themselves."""
@@ -99,7 +97,7 @@ class DecisionSearch:
             self._improve(POLICY_SHARE * self._left)
         tighter = plans[quick[-1] + 1 :] if quick else plans
         for _, plan in sorted(tighter, key=lambda found: found[1].entries):
-            if not self._done and SECONDS * plan.entries < 0.7 * self._left:
+            if not self._done and PAIR_ENTRY * plan.entries < 0.7 * self._left:
                 self._eliminate(plan)
         if not self._done and not self._diagram.recall and self._cases <= MOST_RULE_CASES:
             self._best_rules(self._left * (1.0 if quick else RULES_SHARE))
@@ -140,7 +138,7 @@ class DecisionSearch:
             value, rules = self._eliminator.best(plan)
         except NotDone:
             return
-        self.upper = min(self.upper, value)
+        self._offer_upper(value)
         if self._eliminator.seen(rules):
             self._certify(rules)
 
@@ -192,20 +190,33 @@ class DecisionSearch:
             )
             low, _ = self._solve(self._product.model(tables), None, 0.5 * self._left)
             value = self._product.utility(low, self._log_given[1], -1.0)
+        self._offer_lower(value, rules)
+
+    def _offer_lower(self, value: float, rules: Mapping[int, Rule]) -> None:
+        """The value of a policy or less, with its rounding: the one way to a lower bound."""
         if value > self.lower:
             self.lower, self._rules = value, {k: rule.short() for k, rule in rules.items()}
+            self._refuse_contradiction()
+
+    def _offer_upper(self, value: float) -> None:
+        """A bound on all policies, with its rounding: the one way to an upper bound."""
+        if value < self.upper:
+            self.upper = value
+            self._refuse_contradiction()
+
+    def _refuse_contradiction(self) -> None:
+        """Rounding is counted on both sides, so one of them is wrong: no answer is better than a false one."""
+        if self.lower > self.upper:
+            raise RuntimeError(f"the bounds contradict each other: {self.lower!r} to {self.upper!r}. {FAULT}")
 
     def decision(self, seconds: float) -> Decision:
         """What was found."""
-        if self.lower > self.upper:
-            # Rounding is counted on both sides, so one of them is wrong: no answer is better than a false one.
-            raise RuntimeError(f"the bounds contradict each other: {self.lower!r} to {self.upper!r}. {FAULT}")
         if self._met:
             status, reason = Status.OPTIMAL, "The policy is as good as the bound on all policies."
         elif self._interrupt.cause is not None:
             status, reason = Status.INTERRUPTED, f"Ended by {self._interrupt.cause}."
         elif time.monotonic() >= self._end:
-            status, reason = Status.BOUNDED, "The time limit is reached."
+            status, reason = Status.BOUNDED, f"{self._limits.reached}."
         else:
             status, reason = Status.BOUNDED, "Nothing more is known that would bring the two sides together."
         model = self._diagram.model
@@ -291,7 +302,7 @@ class DecisionSearch:
             threads=self._limits.threads,
             seed=self._limits.seed,
         )
-        self.upper = min(self.upper, product.utility(result.log_upper, self._log_given[0], 1.0))
+        self._offer_upper(product.utility(result.log_upper, self._log_given[0], 1.0))
 
     def _best_rules(self, seconds: float) -> None:
         """The best rules of limited memory: marginal MAP with a max variable for each case of each rule."""
@@ -313,7 +324,7 @@ class DecisionSearch:
         result = solve(
             whole.model(tuple(tables)), maximize, evidence=self._observed, time_limit=seconds, **self._costs()
         )
-        self.upper = min(self.upper, self._product.utility(result.log_upper, self._log_given[0], 1.0))
+        self._offer_upper(self._product.utility(result.log_upper, self._log_given[0], 1.0))
         if len(result.assignment) == len(maximize):
             chosen = [int(state) for state in result.assignment.values()]
             state_of = dict(zip(maximize, chosen, strict=True))

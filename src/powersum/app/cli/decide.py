@@ -16,6 +16,7 @@ from powersum.app.cli.files import (
     NamesFile,
     Seed,
     Threads,
+    Work,
     check_outputs,
     evidence_pairs,
     limits_of,
@@ -25,7 +26,7 @@ from powersum.app.cli.fresh import older_answers_aside
 from powersum.app.cli.progress import announce_compilation, output_stream
 from powersum.app.cli.terminal import print_json, say
 from powersum.core.interrupt import interruptible
-from powersum.model.defaults import TIME
+from powersum.model.limits import NOT_GIVEN
 from powersum.model.model import VariableKey
 
 
@@ -38,7 +39,10 @@ def decide_command(
     ],
     evidence: EvidencePairs = None,
     names: NamesFile = None,
-    time_limit: Annotated[float, typer.Option("--time", metavar="S", help="Stop after S seconds.")] = TIME,
+    time_limit: Annotated[
+        float | None, typer.Option("--time", metavar="S", help="Stop after S seconds, 60 unless given.")
+    ] = None,
+    work: Work = None,
     value_of_information: Annotated[
         bool, typer.Option("--voi", help="Find what each unseen variable would be worth; shares the time.")
     ] = False,
@@ -52,7 +56,9 @@ def decide_command(
 
     Utilities are in the units of the diagram. Ctrl-C ends the run early with what is known; the exit code is then 130.
     """
-    limits = limits_of(time_limit=time_limit, memory=memory, threads=threads, seed=seed)
+    limits = limits_of(
+        time_limit=NOT_GIVEN if time_limit is None else time_limit, memory=memory, threads=threads, seed=seed, work=work
+    )
     check_outputs([json], [diagram, names])
     announce_compilation(quiet=quiet)
     from powersum.decisions.deciding import decide
@@ -74,10 +80,11 @@ def decide_command(
         decision = decide(
             read,
             evidence=pairs,
-            time_limit=time_limit,
+            time_limit=limits.time_limit,
             memory=limits.memory,
             threads=threads,
             seed=seed,
+            work=work,
             value_of_information=value_of_information,
         )
         if json == "-":
