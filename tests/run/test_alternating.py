@@ -125,6 +125,6 @@ def test_bounds_that_are_not_finished_hold(monkeypatch: pytest.MonkeyPatch) -> N
 def test_what_is_not_answered_along_blocks_is_refused_in_one_line(tmp_path: Path) -> None:
     model, _ = ps.generate.grid(2, 2, seed=1)
     query = ps.Query(np.array([0.0, 1.0, 1.0, 1.0]), None, np.array([0, 1, 1, 1]))
-    for options in ({"certificate": True}, {"checkpoint": tmp_path / "c.pszip"}, {"k": 2}, {"executor": 2}):
+    for options in ({"certificate": True}, {"checkpoint": tmp_path / "c.pszip"}, {"k": 2}, {"workers": 2}):
         with pytest.raises(ps.InputError, match="maxima outside all sums only"):
             ps.solve(model, weights=query, **options)

@@ -35,7 +35,7 @@ def from_networkx(graph: Any, *, table: str = "table", states: str = "states") -
     >>> graph = nx.DiGraph([("rain", "wet")])
     >>> graph.nodes["rain"].update(table=[0.8, 0.2], states=["no", "yes"])
     >>> graph.nodes["wet"].update(table=[[0.9, 0.1], [0.3, 0.7]], states=["no", "yes"])
-    >>> dict(ps.solve(ps.from_networkx(graph), ["rain"], {"wet": "yes"}).assignment)
+    >>> dict(ps.solve(ps.from_networkx(graph), ["rain"], evidence={"wet": "yes"}).assignment)
     {'rain': 'yes'}
     """
     nodes = list(graph.nodes)

@@ -251,7 +251,7 @@ class Result:
         --------
         >>> import powersum as ps
         >>> rain = ps.Model.from_tables({"rain": {"no": 0.8, "yes": 0.2}, ("rain", "wet"): [[0.9, 0.1], [0.3, 0.7]]})
-        >>> print(ps.solve(rain, ["rain"], {"wet": 1}).explain(rain))
+        >>> print(ps.solve(rain, ["rain"], evidence={"wet": 1}).explain(rain))
         without  the answer is  its probability  this answer's
         wet=1    rain=no        80 %             20 %
         <BLANKLINE>
