@@ -159,3 +159,25 @@ def test_tables_that_nearly_fit(cardinalities: list[int], entries: int) -> None:
         Model(np.array(cardinalities), np.array([0, n]), np.arange(n), np.array([0, entries]), np.zeros(entries))
     with pytest.raises(InputError, match="does not fit scope"):
         Model.from_factors(cardinalities, [(range(n), np.zeros(entries))])
+
+
+def test_the_arrays_that_a_model_is_made_of_stay_the_callers() -> None:
+    """Writing to them afterwards changes no model, and answers are those of the model as it was made."""
+    arrays = [
+        np.array([2, 2]),
+        np.array([0, 1, 3]),
+        np.array([0, 0, 1]),
+        np.array([0, 2, 6]),
+        np.log([0.3, 0.7, 0.9, 0.1, 0.4, 0.6]),
+    ]
+    model = Model(*arrays)
+    other = model.with_log_values(arrays[-1])
+    before = [array.copy() for array in arrays]
+    for array in arrays:
+        assert array.flags.writeable
+        array[:] = 0
+    for one in (model, other):
+        held = [one.cardinalities, one.scope_starts, one.scope_variables, one.table_starts, one.log_values]
+        for array, wanted in zip(held, before, strict=True):
+            np.testing.assert_array_equal(array, wanted)
+            assert not array.flags.writeable

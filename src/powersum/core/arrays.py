@@ -35,6 +35,12 @@ def owned(values: Any, dtype: Any) -> NDArray[Any]:
     return array
 
 
+def given_up(array: NDArray[Any]) -> NDArray[Any]:
+    """The array, read-only: whoever made it does not write to it again, so that ``owned`` need not copy it."""
+    array.setflags(write=False)
+    return array
+
+
 def starts_of(lengths: Any) -> IntArray:
     """Where each of consecutive blocks of the given lengths starts, with the total as a last entry."""
     starts = np.zeros(len(lengths) + 1, dtype=np.int64)

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from powersum.core.arrays import FloatArray, IntArray, starts_of
+from powersum.core.arrays import FloatArray, IntArray, given_up, starts_of
 from powersum.core.errors import InputError
 from powersum.core.files import PathLike, saving, shown
 from powersum.formats.scopes import walk
@@ -48,7 +48,7 @@ def read_uai(path: PathLike) -> Model:
         scope_starts=scope_starts,
         scope_variables=scope_variables,
         table_starts=table_starts,
-        log_values=log_values,
+        log_values=given_up(log_values),
         directed=directed,
         notes=() if note is None else (f"{shown(path)}: {note}",),
     )

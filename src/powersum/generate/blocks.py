@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from powersum.core.arrays import FloatArray, IntArray, starts_of
+from powersum.core.arrays import FloatArray, IntArray, given_up, starts_of
 from powersum.core.errors import InputError
 from powersum.model.model import Model, log_of_probabilities
 
@@ -35,7 +35,7 @@ def assemble(
         scope_starts=starts_of(np.concatenate([np.full(len(b.scopes), b.scopes.shape[1]) for b in blocks])),
         scope_variables=np.concatenate([b.scopes.ravel() for b in blocks]),
         table_starts=starts_of(np.concatenate([np.full(len(b.scopes), b.tables.shape[1]) for b in blocks])),
-        log_values=log_of_probabilities(np.concatenate([b.tables.ravel() for b in blocks])),
+        log_values=given_up(log_of_probabilities(np.concatenate([b.tables.ravel() for b in blocks]))),
         directed=directed,
         names=None if names is None else tuple(names),
     )

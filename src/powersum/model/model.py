@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from powersum.core.arrays import FloatArray, IntArray, frozen, starts_of
+from powersum.core.arrays import FloatArray, IntArray, given_up, owned, starts_of
 from powersum.core.errors import InputError
 from powersum.model.above import above
 from powersum.model.keys import (
@@ -85,8 +85,8 @@ class Model:
 
     def __post_init__(self) -> None:
         for name in ("cardinalities", "scope_starts", "scope_variables", "table_starts"):
-            object.__setattr__(self, name, frozen(whole_numbers(getattr(self, name), name), np.int64))
-        object.__setattr__(self, "log_values", frozen(self.log_values, np.float64))
+            object.__setattr__(self, name, owned(whole_numbers(getattr(self, name), name), np.int64))
+        object.__setattr__(self, "log_values", owned(self.log_values, np.float64))
         _check(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -133,7 +133,7 @@ class Model:
             scope_starts=starts_of([len(s) for s in scopes]),
             scope_variables=np.asarray([v for s in scopes for v in s], dtype=np.int64),
             table_starts=starts_of([t.size for t in tables]),
-            log_values=flat,
+            log_values=given_up(flat),
             directed=directed,
             names=None if names is None else tuple(names),
             states=None if states is None else tuple(tuple(s) for s in states),
@@ -318,7 +318,7 @@ class Model:
         >>> coin = ps.Model.from_tables({"side": {"heads": 0.5, "tails": 0.5}})
         >>> biased = coin.with_log_values([-0.1, -2.4])
         """
-        values = frozen(log_values_of(log_values, self.log_values.shape), np.float64)
+        values = owned(log_values_of(log_values, self.log_values.shape), np.float64)
         new = {"log_values": values, "notes": (), "_digests": {}, "_numbers": {}}
         other = object.__new__(Model)
         for item in fields(self):

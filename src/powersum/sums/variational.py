@@ -25,7 +25,7 @@ from powersum.bounds.buckets.scopes import scopes_in_order
 from powersum.bounds.buckets.wiring import lay_out
 from powersum.bounds.tree.budget import exact_within
 from powersum.core import work_time as time
-from powersum.core.arrays import BoolArray, FloatArray, IntArray, starts_of
+from powersum.core.arrays import BoolArray, FloatArray, IntArray, frozen, starts_of
 from powersum.core.speed import EXPECTATION, ROUND
 from powersum.model.graph import incidence
 from powersum.model.model import Model
@@ -188,7 +188,10 @@ class Variational:
         if self._passes is None:
             return None
         inside = replace(
-            problem, model=self._core_model, variables=problem.variables[self.core], tau=problem.tau[self.core]
+            problem,
+            model=self._core_model.with_log_values(self._targets),
+            variables=problem.variables[self.core],
+            tau=problem.tau[self.core],
         )
         return elimination_forest(inside, self._order)
 
@@ -243,7 +246,7 @@ class Variational:
         if self._passes is None:
             value = math.fsum(self._targets) + entropy
         else:
-            self._passes.refill()
+            self._passes.refill(frozen(self._targets, np.float64))
             outside = math.fsum(self._targets[self._target_starts[self._outside]])
             value = self._passes.value() + outside + entropy
             error += self._passes.error()

@@ -84,9 +84,9 @@ class Passes(Sweeps):
             beliefs[position] += table.reshape(states, -1).sum(axis=1)
         return [b / b.sum() if b.sum() > 0 else np.full(len(b), 1.0 / len(b)) for b in beliefs]
 
-    def refill(self) -> None:
-        """Compute the static tables anew from the model."""
-        fill_static(self.layout, self._model, self._order, self.pool)
+    def refill(self, log_values: FloatArray | None = None) -> None:
+        """Compute the static tables anew from the model, or from other log values of its tables."""
+        fill_static(self.layout, self._model, self._order, self.pool, log_values)
 
     def message(self, node: int) -> FloatArray:
         """The message of a node, as a view."""

@@ -11,15 +11,21 @@ from powersum.core.odometer import add_table, set_strides
 from powersum.model.model import Model
 
 
-def fill_static(layout: Layout, model: Model, order: IntArray, pool: FloatArray) -> float:
-    """Write all static tables into the pool; returns the sum of factors without variables."""
+def fill_static(
+    layout: Layout, model: Model, order: IntArray, pool: FloatArray, log_values: FloatArray | None = None
+) -> float:
+    """Write all static tables into the pool; returns the sum of factors without variables.
+
+    ``log_values`` stand in place of those of the model.
+    """
+    values = model.log_values if log_values is None else log_values
     position = positions_of(order)
     pool[: layout.n_static] = 0.0
     add_factors(
         model.scope_starts,
         position[model.scope_variables],
         model.table_starts,
-        model.log_values,
+        values,
         model.cardinalities[order],
         layout.factor_group,
         layout.group_starts,
@@ -28,7 +34,7 @@ def fill_static(layout: Layout, model: Model, order: IntArray, pool: FloatArray)
         pool,
     )
     alone = np.flatnonzero(layout.factor_group < 0)
-    return float(model.log_values[model.table_starts[alone]].sum()) if alone.size else 0.0
+    return float(values[model.table_starts[alone]].sum()) if alone.size else 0.0
 
 
 @compiled

@@ -18,7 +18,7 @@ from powersum.bounds.gdd.method import GDD, REBUILD_EVERY
 from powersum.bounds.gdd.regions import factor_graph
 from powersum.bounds.gdd.whole import evaluate_regions
 from powersum.cluster.store import forget, kept
-from powersum.core.arrays import FloatArray, IntArray, starts_of
+from powersum.core.arrays import FloatArray, IntArray, given_up, starts_of
 from powersum.core.memory import most_bytes_held
 from powersum.model.mapped import map_arrays
 from powersum.model.model import Model
@@ -97,9 +97,9 @@ def load_part(plan: PartPlan, number: int) -> Loaded:
     model = Model(
         absorbed.cardinalities,
         absorbed.scope_starts,
-        absorbed.scope_variables,
+        given_up(absorbed.scope_variables),
         absorbed.table_starts,
-        absorbed.log_values,
+        given_up(absorbed.log_values),
     )
     return Loaded(model, variables, constants, log_error)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from powersum.core.arrays import BoolArray, FloatArray, IntArray, positions_of, starts_of
+from powersum.core.arrays import BoolArray, FloatArray, IntArray, given_up, positions_of, starts_of
 from powersum.model.graph import components
 from powersum.model.keys import Place
 from powersum.model.model import Model
@@ -159,9 +159,9 @@ def _assemble(
     reduced = Model(
         cardinalities=tables.cardinalities[variables],
         scope_starts=tables.scope_starts,
-        scope_variables=number[tables.scope_variables],
+        scope_variables=given_up(number[tables.scope_variables]),
         table_starts=tables.table_starts,
-        log_values=tables.log_values,
+        log_values=given_up(tables.log_values),
     )
     return Problem(
         model=reduced,
