@@ -179,6 +179,7 @@ def test_the_wheel_has_everything(tmp_path: Path) -> None:
     assert ran.returncode == 0, ran.stdout + ran.stderr
     (wheel,) = tmp_path.glob("*.whl")
     packed = set(zipfile.ZipFile(wheel).namelist())
+    assert "powersum_start/__init__.py" in packed
     for package in ("powersum", "powersum_check"):
         ours = {
             path.relative_to(ROOT / "src").as_posix()

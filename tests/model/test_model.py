@@ -163,7 +163,7 @@ def test_tables_that_nearly_fit(cardinalities: list[int], entries: int) -> None:
 
 def test_the_arrays_that_a_model_is_made_of_stay_the_callers() -> None:
     """Writing to them afterwards changes no model, and answers are those of the model as it was made."""
-    arrays = [
+    arrays: list[Any] = [
         np.array([2, 2]),
         np.array([0, 1, 3]),
         np.array([0, 0, 1]),
