@@ -48,7 +48,10 @@ main()
 """The command line, with a signal at the moment when a module begins to be imported."""
 
 
-@pytest.mark.parametrize("module", ["powersum", "typing", "powersum.app.cli", "typer", "numpy", "powersum.app.cli.app", "powersum.run.solver"])
+@pytest.mark.parametrize(
+    "module",
+    ["powersum", "typing", "powersum.app.cli", "typer", "numpy", "powersum.app.cli.app", "powersum.run.solver"],
+)
 @pytest.mark.parametrize("number", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_a_signal_during_import_is_one_line(module: str, number: str) -> None:
     code = SLOW_IMPORT.format(module=module, hears=HEARS_CTRL_C, number=number)
