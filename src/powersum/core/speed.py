@@ -11,6 +11,10 @@ ELIMINATION = 3e-9
 WAY_BACK = 4e-9
 """The same for the way back, which finds the distributions of all variables."""
 
+FRESH_MEMORY = 8e-9
+"""For each number of an array that is written for the first time: the system has to find the memory. On a virtual
+machine that takes longer than an entry of an elimination; elsewhere less."""
+
 SLOW_ELIMINATION = 15e-9
 """The same at worst, for judging beforehand whether elimination is affordable."""
 

@@ -41,7 +41,9 @@ def settle_components(
     while len(candidates):
         easy = np.isin(problem.component, candidates)
         part, part_order = part_of(problem, order, easy)
-        elimination = Elimination(part.model, part_order, part.tau) if tell is None else WayDown(part.model, part_order)
+        elimination = (
+            Elimination(part.model, part_order, part.tau) if tell is None else WayDown(part.model, part_order, size)
+        )
         if elimination.work <= work and elimination.bytes <= size:
             if isinstance(elimination, WayDown):
                 exact, beliefs = elimination.run()

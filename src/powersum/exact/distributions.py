@@ -79,25 +79,21 @@ def marginals_of(
         if wiring.parents[b] < 0:
             value += messages[places[b]]
     if value > -np.inf:
-        for b in range(n - 1, -1, -1):
-            # What lies above a bucket is the distribution of its message's variables; a root has nothing above.
-            if wiring.parents[b] < 0:
-                above[places[b]] = 1.0
-            spread_bucket(
-                b,
-                wiring,
-                domains,
-                bases,
-                factors.log_values,
-                messages,
-                places,
-                scratch,
-                above,
-                places,
-                beliefs,
-                plain[1],
-                np.inf,
-            )
+        spread_some(
+            wiring,
+            domains,
+            bases,
+            factors.log_values,
+            messages,
+            places,
+            scratch,
+            above,
+            places,
+            beliefs,
+            np.array([n - 1, 0]),
+            0,
+            np.inf,
+        )
     return value
 
 
@@ -114,11 +110,16 @@ def spread_some(
     above_places: IntArray,
     beliefs: FloatArray,
     reached: IntArray,
+    first: int,
     work: float,
 ) -> None:
-    """Go back along buckets for about ``work`` table entries, from ``reached`` on, which is moved: bucket and block."""
-    while reached[0] >= 0 and work > 0.0:
+    """Go back along buckets for about ``work`` table entries, from ``reached`` on, which is moved: bucket and block.
+
+    It ends at bucket ``first``. ``messages`` and ``above`` may be one array.
+    """
+    while reached[0] >= first and work > 0.0:
         b = reached[0]
+        # What lies above a bucket is the distribution of its message's variables; a root has nothing above.
         if wiring.parents[b] < 0:
             above[above_places[b]] = 1.0
         reached[1], done = spread_bucket(

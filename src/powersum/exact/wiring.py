@@ -192,48 +192,67 @@ def place_messages(
     Returns the places, the entries needed, and the same for the choices of the buckets in ``keep_choices``.
     """
     n = len(entries)
-    places = np.empty(n, np.int64)
-    # Free gaps as (start, end), ascending; the last one never ends.
-    starts = np.zeros(n + 2, np.int64)
-    ends = np.zeros(n + 2, np.int64)
-    ends[0] = np.iinfo(np.int64).max
-    n_gaps = 1
-    needed = 0
+    events = np.empty(2 * n, np.int64)
+    filled = 0
     choice_places = np.full(n, -1, np.int64)
     choices_needed = 0
     for b in range(n):
-        g = 0
-        while ends[g] - starts[g] < entries[b]:
-            g += 1
-        places[b] = starts[g]
-        starts[g] += entries[b]
-        needed = max(needed, starts[g])
+        events[filled] = b
+        filled += 1
         if keep_choices[b]:
             choice_places[b] = choices_needed
             choices_needed += entries[b]
         for k in range(wiring.input_starts[b], wiring.input_starts[b + 1]):
-            if wiring.inputs[k] >= 0:
-                continue
-            c = -1 - wiring.inputs[k]
-            first, last = places[c], places[c] + entries[c]
-            g = 0
-            while starts[g] < first:
-                g += 1
-            # Gap g is the first one after the freed room; join with its neighbours where they touch.
-            joins_after = starts[g] == last
-            joins_before = g > 0 and ends[g - 1] == first
-            if joins_after and joins_before:
-                ends[g - 1] = ends[g]
-                for i in range(g, n_gaps - 1):
-                    starts[i], ends[i] = starts[i + 1], ends[i + 1]
-                n_gaps -= 1
-            elif joins_after:
-                starts[g] = first
-            elif joins_before:
-                ends[g - 1] = last
-            else:
-                for i in range(n_gaps, g, -1):
-                    starts[i], ends[i] = starts[i - 1], ends[i - 1]
-                starts[g], ends[g] = first, last
-                n_gaps += 1
+            if wiring.inputs[k] < 0:
+                # The message of bucket c, which is the input -1 - c, ends: so says the event of the same number.
+                events[filled] = wiring.inputs[k]
+                filled += 1
+    places, needed = first_fit(events[:filled], entries)
     return places, needed, choice_places, choices_needed
+
+
+@compiled
+def first_fit(events: IntArray, entries: IntArray) -> tuple[IntArray, int]:
+    """Where arrays lie in one buffer, each in the first gap that holds it, and the entries needed.
+
+    Event ``i`` begins the array with ``entries[i]`` numbers, and event ``-1 - i`` ends it. An array that never begins
+    has the place -1.
+    """
+    places = np.full(len(entries), -1, np.int64)
+    # Free gaps as (start, end), ascending; the last one never ends.
+    starts = np.zeros(len(entries) + 2, np.int64)
+    ends = np.zeros(len(entries) + 2, np.int64)
+    ends[0] = np.iinfo(np.int64).max
+    n_gaps = 1
+    needed = 0
+    for event in events:
+        g = 0
+        if event >= 0:
+            while ends[g] - starts[g] < entries[event]:
+                g += 1
+            places[event] = starts[g]
+            starts[g] += entries[event]
+            needed = max(needed, starts[g])
+            continue
+        first = places[-1 - event]
+        last = first + entries[-1 - event]
+        while starts[g] < first:
+            g += 1
+        # Gap g is the first one after the freed room; join with its neighbours where they touch.
+        joins_after = starts[g] == last
+        joins_before = g > 0 and ends[g - 1] == first
+        if joins_after and joins_before:
+            ends[g - 1] = ends[g]
+            for i in range(g, n_gaps - 1):
+                starts[i], ends[i] = starts[i + 1], ends[i + 1]
+            n_gaps -= 1
+        elif joins_after:
+            starts[g] = first
+        elif joins_before:
+            ends[g - 1] = last
+        else:
+            for i in range(n_gaps, g, -1):
+                starts[i], ends[i] = starts[i - 1], ends[i - 1]
+            starts[g], ends[g] = first, last
+            n_gaps += 1
+    return places, needed

@@ -24,12 +24,11 @@ from powersum.core import work_time as time
 from powersum.core.arrays import IntArray
 from powersum.core.clock import Clock
 from powersum.core.progress import Progress
-from powersum.core.speed import ELIMINATION, SLOW_ELIMINATION
+from powersum.core.speed import ELIMINATION, SLOW_ELIMINATION, WAY_BACK
 from powersum.core.work_time import metered
 from powersum.model.factors import configuration_value
 from powersum.model.question import Question
 from powersum.prepare.ordering import MIN_FILL_VARIABLES, MIN_FILL_WORK, elimination_order
-from powersum.prepare.ordering.cost import order_cost
 from powersum.prepare.ordering.tries import OrderTries
 from powersum.prepare.problem import Problem
 from powersum.prepare.simplify import simplified
@@ -61,8 +60,9 @@ from powersum.search.costs import Costs
 SHORT_ORDERS, LONG_ORDERS = 0.2, 1.0
 """Seconds for the first order at most; distributions cost several times what a sum does along the same order."""
 
-MORE_ORDERS, MOST_TRIES, FEW_ENTRIES = 0.5, 60, 22.0
-"""Seconds and tries for orders of fewer entries than the narrowest has, where that has more than two to this."""
+MORE_ORDERS, WORTH = 0.05, 0.15
+"""Orders of fewer entries are looked for during this share of the time, and for no longer than this share of what both
+ways of an elimination take along the best order."""
 
 USUAL = ELIMINATION / SLOW_ELIMINATION
 """What an elimination usually takes, as a share of what it takes at worst."""
@@ -138,9 +138,9 @@ def work(
     order = elimination_order(problem.model, problem.tau, seed=seed, time_limit=min(most, 0.05 * clock.limit))
     if board.wants_distributions:
         yield
-        order = with_fewer_entries(problem, order, seed, clock.deadline(min(MORE_ORDERS, 0.05 * clock.limit)))
+        order = with_fewer_entries(problem, order, seed, clock.deadline(MORE_ORDERS * clock.limit))
     yield
-    elimination = ExactElimination(problem, order, board, cost=schedule.elimination_cost)
+    elimination = ExactElimination(problem, order, board, cost=schedule.elimination_cost, memory=shares.elimination)
     board.sizes.update(order_sizes(elimination.width, elimination.log2_entries))
     fits = elimination.bytes <= shares.elimination
     if not fits and elimination.seconds <= clock.limit < math.inf:
@@ -191,7 +191,9 @@ def work(
         yield from look_around(task, board.distributions, schedule.slice)
 
     def try_late(order: IntArray) -> None:
-        narrower = ExactElimination(task.problem, order, board, cost=schedule.elimination_cost)
+        narrower = ExactElimination(
+            task.problem, order, board, cost=schedule.elimination_cost, memory=shares.elimination
+        )
         if narrower.bytes <= shares.elimination and narrower.seconds < scheduler.late_seconds:
             scheduler.late, scheduler.late_seconds = narrower, narrower.seconds
 
@@ -204,13 +206,13 @@ def work(
 
 
 def with_fewer_entries(problem: Problem, order: IntArray, seed: int, deadline: float) -> IntArray:
-    """The order of a few tries with the fewest table entries, which are what both ways of an elimination take."""
-    model = problem.model
-    if not 1 < model.n_variables <= MIN_FILL_VARIABLES or order_cost(model, order).log2_total < FEW_ENTRIES:
+    """The order of some tries with the fewest table entries, which are what both ways of an elimination take."""
+    if not 1 < problem.model.n_variables <= MIN_FILL_VARIABLES:
         return order
-    tries = OrderTries(model, problem.tau, order, seed=seed, most_work=MIN_FILL_WORK, by_entries=True)
-    for _ in range(MOST_TRIES):
-        if time.monotonic() >= deadline:
+    tries = OrderTries(problem.model, problem.tau, order, seed=seed, most_work=MIN_FILL_WORK, by_entries=True)
+    begun = time.monotonic()
+    while time.monotonic() < deadline:
+        if time.monotonic() - begun > WORTH * (ELIMINATION + WAY_BACK) * 2.0**tries.log2_total:
             break
         tries.step()
     return tries.order

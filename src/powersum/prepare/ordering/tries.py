@@ -12,6 +12,15 @@ from powersum.model.model import Model
 from powersum.prepare.ordering.cost import order_cost
 from powersum.prepare.ordering.fill import min_fill
 
+UNIT_WEIGHT = 8
+"""What a variable weighs, or each of its states, before weights are drawn."""
+
+DRAWN = (3, 13)
+"""Weights that are drawn are at least the first of these, and less than the second."""
+
+REDRAWN = (1.0, 0.3, 0.1, 0.03)
+"""Shares of the variables whose weights are drawn anew, try by try: all of them, or near the best weights so far."""
+
 
 class OrderTries:
     """The best elimination order so far, and one more try whenever there is time.
@@ -27,7 +36,8 @@ class OrderTries:
     most_work
         Steps after which a single try is given up.
     by_entries
-        Whether the order with the fewest table entries is the best, whatever its width.
+        Whether the order with the fewest table entries is the best, whatever its width. Variables then get random
+        weights, which change near the best ones found: edges to heavy variables count more.
 
     Attributes
     ----------
@@ -59,14 +69,18 @@ class OrderTries:
         self._seed, self._most_work = (seed + 1) % 2**62, most_work
         self._by_entries = by_entries
         self._tries = self.last_work = 0
+        self._random = np.random.default_rng(self._seed)
+        self._best_weights = [UNIT_WEIGHT * weights for weights in self._weights]
         cost = order_cost(model, order)
         self.order, self.width, self.log2_total = order, cost.width, cost.log2_total
 
     def step(self) -> bool:
         """One more try; True if it is the best so far."""
+        kind = self._tries % 2
+        weights = self._drawn(kind) if self._by_entries else self._weights[kind]
         order, width, log2_total, self.last_work = min_fill(
             *self._arrays,
-            self._weights[self._tries % 2],
+            weights,
             self._log2_cardinalities,
             self._seed,
             self._tries,
@@ -79,4 +93,11 @@ class OrderTries:
         if not len(order) or (self._by_entries and not log2_total < self.log2_total):
             return False
         self.order, self.width, self.log2_total = order, width, log2_total
+        self._best_weights[kind] = weights
         return True
+
+    def _drawn(self, kind: int) -> IntArray:
+        """The best weights of variables, or of their states, with a share of them drawn anew."""
+        best, share = self._best_weights[kind], REDRAWN[self._tries // 2 % len(REDRAWN)]
+        drawn = self._random.integers(*DRAWN, len(best)) * self._weights[kind]
+        return np.where(self._random.random(len(best)) < share, drawn, best)

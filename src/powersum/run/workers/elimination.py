@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from powersum.core import work_time as time
 from powersum.core.arrays import IntArray
 from powersum.core.progress import Progress
-from powersum.core.speed import ELIMINATION, WAY_BACK
+from powersum.core.speed import ELIMINATION
 from powersum.exact.elimination import SLICE_ENTRIES, Elimination, Exact
 from powersum.exact.way_down import WayDown
 from powersum.model.rounding import elimination_error
@@ -28,6 +28,8 @@ class ExactElimination:
         Where the answer goes.
     cost
         Seconds for each entry of a table, at worst.
+    memory
+        Bytes for both ways, where distributions are wanted: with less, more is computed twice.
 
     Attributes
     ----------
@@ -39,9 +41,11 @@ class ExactElimination:
         About what share of the work is done, where distributions are wanted.
     """
 
-    def __init__(self, problem: Problem, order: IntArray, board: Board, *, cost: float) -> None:
+    def __init__(
+        self, problem: Problem, order: IntArray, board: Board, *, cost: float, memory: float = math.inf
+    ) -> None:
         self._problem, self._order, self._board = problem, order, board
-        self._down = WayDown(problem.model, order) if board.wants_distributions else None
+        self._down = WayDown(problem.model, order, memory) if board.wants_distributions else None
         self._elimination = Elimination(problem.model, order, problem.tau) if self._down is None else self._down.up
         self._slices: Iterator[Exact | None] | None = None
         self.share = 0.0
@@ -49,7 +53,7 @@ class ExactElimination:
         self.log2_entries = self._elimination.log2_entries
         self.bytes, self.seconds = self._elimination.bytes, self._elimination.work * cost
         if self._down is not None:
-            self.bytes, self.seconds = self._down.bytes, self.seconds * (1.0 + WAY_BACK / ELIMINATION)
+            self.bytes, self.seconds = self._down.bytes, self._down.seconds * cost / ELIMINATION
 
     def run(self, deadline: float) -> Progress:
         """Go on until the deadline, some table entries at a time; the memory is taken at the first call."""
@@ -82,7 +86,8 @@ class ExactElimination:
         """The same with the distributions of all variables, which are told to the board before the value is."""
         for found in down.slices():
             if found is None:
-                self.share = min(self.share + 0.5 * SLICE_ENTRIES / max(down.work, SLICE_ENTRIES), 1.0)
+                entries = 2.0 * down.work + down.again
+                self.share = min(self.share + SLICE_ENTRIES / max(entries, SLICE_ENTRIES), 1.0)
                 yield None
                 continue
             exact, beliefs = found
