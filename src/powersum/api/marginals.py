@@ -11,6 +11,7 @@ import numpy as np
 from powersum.api.certified import provable, with_certificates
 from powersum.api.distribution import Distribution, Marginals, known_marginals, marginals_of_states
 from powersum.api.joint import Group, Joint, asked_variables, with_joints
+from powersum.cluster.executor import WorkersLike, check_workers
 from powersum.core.clock import working_time
 from powersum.core.errors import InputError
 from powersum.core.interrupt import Interrupt, as_interrupts, interruptible
@@ -46,6 +47,7 @@ def marginals(
     threads: int = 1,
     seed: int = 0,
     certificate: bool = False,
+    workers: WorkersLike = None,
     callback: Callable[[Marginals], None] | None = None,
 ) -> Marginals:
     """Distribution of every variable, given the evidence and summed over all others.
@@ -68,6 +70,9 @@ def marginals(
     certificate
         Prove the distribution of each variable of ``of``, in half of the time: the result has a certificate of the sum
         with each state set, which ``powersum-check --share`` verifies.
+    workers
+        Processes that divide the question by setting variables, as in :func:`powersum.solve`. The sums of the parts add
+        up. ``memory`` is for each.
     callback
         Called with all distributions known so far whenever some have changed.
 
@@ -91,7 +96,14 @@ def marginals(
     certified = flag(certificate, "certificate")
     seconds = time_limit if not certified or time_limit is None else WHOLE * time_limit
     solver = MarginalSolver(
-        model, evidence=evidence, of=of, time_limit=seconds, memory=memory, threads=threads, seed=seed
+        model,
+        evidence=evidence,
+        of=of,
+        time_limit=seconds,
+        memory=memory,
+        threads=threads,
+        seed=seed,
+        workers=workers,
     )
     wanted = provable(solver.question, of) if certified else []
     with interruptible() as interrupt:
@@ -128,8 +140,11 @@ class MarginalSolver:
         memory: float | str | None = None,
         threads: int = 1,
         seed: int = 0,
+        workers: WorkersLike = None,
         schedule: Schedule | None = None,
     ) -> None:
+        check_workers(workers)
+        self._workers, self._memory_given = workers, memory is not None
         limits = Limits.given(time_limit=time_limit, memory=memory, threads=threads, seed=seed)
         question = Question.of(model, evidence=evidence, limits=limits)
         self.model = question.model
@@ -183,6 +198,9 @@ class MarginalSolver:
         # What compiled modules take is held when the work begins.
         import powersum.run.work  # noqa: F401
 
+        if self._workers is not None:
+            yield from self._by_boxes(question)
+            return
         limits = question.limits
         started = working_time()
         solver = Solver(
@@ -212,6 +230,22 @@ class MarginalSolver:
             yield from self._by_states(solver, self._distributions, started + limits.seconds)
         yield self.result()
 
+    def _by_boxes(self, question: Question) -> Iterator[Marginals]:
+        """Have workers bound parts of the question."""
+        from powersum.run.box_distributions import distributions_by_boxes
+
+        found = distributions_by_boxes(
+            question,
+            self._workers,
+            self._schedule,
+            memory=question.limits.bytes if self._memory_given else None,
+            interrupt=self._flag or Interrupt(),
+        )
+        for self._distributions, log_upper in found:
+            if log_upper == -math.inf:
+                raise impossible(question)
+            yield self.result()
+
     def _by_states(self, solver: Solver, known: Distributions, end: float) -> Iterator[Marginals]:
         """Bound the sums with a state of the variables asked for set, the widest interval first."""
         from powersum.run.inheritance import Inherited
@@ -231,7 +265,8 @@ class MarginalSolver:
             v, s = max(widths, key=lambda place: (widths[place], place))
             waiting.discard((v, s))
             seconds = max(left / len(widths), LEAST_SECONDS) if left < math.inf else UNLIMITED_SECONDS
-            lower, upper = known.sums(v, whole)
+            places = known.states(v)
+            lower, upper = known.sums(places, whole)
             found = sum_bounds(
                 self.question.within({v: frozenset((s,))}),
                 seconds=seconds,
@@ -243,7 +278,7 @@ class MarginalSolver:
             lower[s], upper[s] = max(lower[s], found[0]), min(upper[s], found[1])
             if (upper == -math.inf).all():
                 raise impossible(self.question)
-            known.parts(v, lower, upper, whole)
+            known.parts(places, lower, upper, whole)
             yield self.result()
 
     def _shown(self, known: Distributions) -> Marginals:

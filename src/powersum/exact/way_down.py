@@ -277,13 +277,13 @@ def _lay_out(
             if c >= 0 and not kept[c]:
                 events[filled] = -1 - c
                 filled += 1
-    end = n
-    for first in starts:
-        for b in range(first, end):
+    stop = n
+    for i in range(count):
+        for b in range(starts[i], stop):
             if not kept[b]:
                 events[filled] = n + b
                 filled += 1
-        for b in range(end - 1, first - 1, -1):
+        for b in range(stop - 1, starts[i] - 1, -1):
             if wiring.parents[b] < 0:
                 events[filled] = 2 * n + b
                 filled += 1
@@ -294,7 +294,7 @@ def _lay_out(
             events[filled] = -1 - (b if kept[b] else n + b)
             events[filled + 1] = -1 - (2 * n + b)
             filled += 2
-        end = first
+        stop = starts[i]
     every = np.concatenate((entries, entries, entries))
     places, needed = first_fit(events[:filled], every)
     down = np.where(kept, places[:n], places[n : 2 * n])

@@ -105,12 +105,18 @@ class Distributions:
         for sums in found:
             self._within(problem, sums, error, explored=explored)
 
-    def parts(self, variable: int, log_lower: FloatArray, log_upper: FloatArray, whole: tuple[float, float]) -> None:
-        """Bounds on the sums with each state of one original variable set, and on the sum of everything."""
-        places = slice(int(self.starts[variable]), int(self.starts[variable + 1]))
-        lower, upper = shares_of_parts(log_lower, log_upper, whole, np.array([len(log_lower)]))
+    def parts(self, places: slice, log_lower: FloatArray, log_upper: FloatArray, whole: tuple[float, float]) -> None:
+        """Bounds on the sums with each state set, of all states of some original variables, and on the whole sum."""
+        owner = self._owner[places]
+        sizes = np.bincount(owner - owner[0]) if len(owner) else owner
+        lower, upper = shares_of_parts(log_lower, log_upper, whole, sizes)
         self._tighten(places, lower, upper)
         self.agree()
+
+    def estimate(self, beliefs: FloatArray) -> None:
+        """Estimates of all probabilities of original variables, which promise nothing."""
+        chosen = ~self.settled_variables[self._owner]
+        self._guesses[chosen] = beliefs[chosen]
 
     def between(self, problem: Problem, variable: int, log_lower: FloatArray, log_upper: FloatArray) -> None:
         """Bounds on the distribution of one variable of a problem; :meth:`agree` is to be called after the last."""
@@ -124,13 +130,14 @@ class Distributions:
         place = int(self.starts[variable]) + state
         return float(np.exp(self.log_upper[place]) - np.exp(self.log_lower[place]))
 
-    def sums(self, variable: int, whole: tuple[float, float]) -> tuple[FloatArray, FloatArray]:
-        """What the intervals of a variable say of the sums with each of its states set."""
-        places = slice(int(self.starts[variable]), int(self.starts[variable + 1]))
-        error = 8.0 * UNIT * (1.0 + abs(whole[1]))
-        lower = (
-            np.full(places.stop - places.start, -np.inf) if whole[0] == -np.inf else self.log_lower[places] + whole[0]
-        )
+    def states(self, variable: int) -> slice:
+        """The places of the states of an original variable."""
+        return slice(int(self.starts[variable]), int(self.starts[variable + 1]))
+
+    def sums(self, places: slice, whole: tuple[float, float]) -> tuple[FloatArray, FloatArray]:
+        """What the intervals at some places say of the sums with each of these states set."""
+        error = 8.0 * UNIT * (1.0 + abs(whole[1])) if whole[1] < np.inf else 0.0
+        lower = self.log_lower[places] + whole[0] if whole[0] > -np.inf else np.full(len(self._owner[places]), -np.inf)
         return lower - error, self.log_upper[places] + whole[1] + error
 
     def guess(self, problem: Problem, beliefs: Sequence[FloatArray]) -> None:

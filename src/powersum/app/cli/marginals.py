@@ -31,6 +31,7 @@ from powersum.app.cli.files import (
 from powersum.app.cli.fresh import older_answers_aside
 from powersum.app.cli.progress import announce_compilation, output_stream
 from powersum.app.cli.terminal import print_json, say
+from powersum.app.cli.workers import WorkersOption
 from powersum.core.interrupt import interruptible
 from powersum.model.defaults import TIME
 from powersum.model.keys import Place
@@ -66,6 +67,7 @@ def marginals_command(
     memory: Memory = None,
     threads: Threads = 1,
     seed: Seed = 0,
+    workers: WorkersOption = None,
     json: JsonOutput = None,
     certificate: Annotated[
         Path | None,
@@ -119,6 +121,7 @@ def marginals_command(
             threads=threads,
             seed=seed,
             certificate=certificate is not None,
+            workers=workers,
             callback=_shown_on(sys.stderr) if sys.stderr.isatty() else None,
         )
         # Of joint distributions alone nothing else was asked.

@@ -1,0 +1,201 @@
+"""Distributions by many workers: each bounds the sums of boxes, with each state set, and these sums add up.
+
+A box is a question with some variables set. The sum of a question with one state set is the sum over its boxes of the
+same, so that bounds on both sides add up, whatever was answered, lost or never begun. A box that is not exact after its
+slice of time is split by one more variable.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from powersum.cluster.executor import HEARTBEAT, WorkersLike, workers_of
+from powersum.core.arrays import FloatArray
+from powersum.core.clock import working_time
+from powersum.core.errors import InputError
+from powersum.core.interrupt import Interrupt
+from powersum.model.interval import SAME
+from powersum.model.question import Question
+from powersum.model.rounding import UNIT
+from powersum.prepare.problem import Problem
+from powersum.prepare.simplify import simplified
+from powersum.run.cube import CubeQuestion, branch_variable, run_in, states_of
+from powersum.run.cube_memory import Room
+from powersum.run.distributions import Distributions
+from powersum.run.tuning import Schedule
+
+BOXES = 2
+"""Boxes for each worker at the beginning."""
+
+SLICE, LEAST_SECONDS = 0.3, 0.5
+"""Share of the time left that a box has, and seconds at least."""
+
+
+@dataclass(frozen=True, slots=True)
+class BoxSums:
+    """Bounds on the sum of a box, and on its sums with each state of each original variable set (natural logs).
+
+    ``beliefs`` has an estimate of each probability within the box, and ``branch`` the variable to split it by: None
+    where it is exact, or nothing is left to split.
+    """
+
+    whole: tuple[float, float]
+    log_lower: FloatArray
+    log_upper: FloatArray
+    beliefs: FloatArray
+    branch: int | None
+
+
+def bound_box(asked: CubeQuestion, box: dict[int, int], seconds: float) -> BoxSums:
+    """Bound the distributions within a box: what a worker does."""
+    allowed = states_of(box)
+    question = asked.question.within(allowed)
+    run = run_in(asked, allowed, seconds, schedule=asked.schedule, seed=asked.question.limits.seed)
+    if run is None or question is None:
+        return no_sums(asked.question)
+    run.keep_distributions()
+    # With too little memory for a part of the work, what was found before that holds.
+    with suppress(InputError, MemoryError):
+        for _ in run:
+            pass
+    known = run.distributions
+    if run.log_upper == -math.inf:
+        return no_sums(asked.question)
+    if known is None:
+        return replace(no_sums(asked.question, math.inf), branch=branch_variable(question, asked.question.limits.seed))
+    whole = run.log_lower, run.log_upper
+    exact = known.settled and run.log_upper - run.log_lower <= SAME
+    branch = None if exact else branch_variable(question, asked.question.limits.seed)
+    return BoxSums(whole, *known.sums(slice(None), whole), known.beliefs, branch)
+
+
+def no_sums(question: Question, log_upper: float = -math.inf) -> BoxSums:
+    """A box in which nothing is possible, or of which nothing is known where ``log_upper`` is infinite."""
+    nothing = np.full(int(question.model.cardinalities.sum()), -math.inf)
+    upper = np.full(len(nothing), log_upper)
+    return BoxSums((-math.inf, log_upper), nothing, upper, np.zeros(len(nothing)), None)
+
+
+@dataclass(slots=True)
+class _Parted:
+    """A box, what is known of it by itself, and its parts once it is split."""
+
+    box: dict[int, int]
+    known: BoxSums
+    parts: list[_Parted] = field(default_factory=list)
+
+    def joined(self) -> BoxSums:
+        """The best of what is known of the box and of its parts."""
+        if not self.parts:
+            return self.known
+        below = [part.joined() for part in self.parts]
+        lower, upper = ([getattr(one, side) for one in below] for side in ("log_lower", "log_upper"))
+        whole = (
+            _added([np.array([one.whole[0]]) for one in below], -1),
+            _added([np.array([one.whole[1]]) for one in below], 1),
+        )
+        middles = np.array([one.whole[0] if one.whole[0] > -math.inf else one.whole[1] for one in below])
+        weights = np.exp(middles - middles.max()) if -math.inf < middles.max() < math.inf else np.ones(len(below))
+        beliefs = sum(w * one.beliefs for w, one in zip(weights, below, strict=True)) / weights.sum()
+        own = self.known
+        return BoxSums(
+            (max(own.whole[0], float(whole[0][0])), min(own.whole[1], float(whole[1][0]))),
+            np.maximum(own.log_lower, _added(lower, -1)),
+            np.minimum(own.log_upper, _added(upper, 1)),
+            np.asarray(beliefs),
+            None,
+        )
+
+
+def _added(logs: list[FloatArray], side: int) -> FloatArray:
+    """Logs of sums, below (-1) or above (1) the true ones by what rounding may do.
+
+    A sum of k exponentials has a relative error of k + 4 units, beside those of exponents, which are differences: a
+    unit of the larger of both logs each. One more unit is that of the last addition.
+    """
+    stacked = np.stack(logs)
+    top = stacked.max(axis=0)
+    shift = np.where(np.isfinite(top), top, 0.0)
+    largest = np.abs(np.where(np.isfinite(stacked), stacked, 0.0)).max(axis=0)
+    with np.errstate(divide="ignore", over="ignore"):
+        found = shift + np.log(np.exp(stacked - shift).sum(axis=0))
+    return np.asarray(found + side * UNIT * (2.0 * len(logs) + 16.0 + 4.0 * largest))
+
+
+def distributions_by_boxes(
+    question: Question, workers: WorkersLike, schedule: Schedule, *, memory: float | None, interrupt: Interrupt
+) -> Iterator[tuple[Distributions, float]]:
+    """What is known of all distributions, and an upper bound on the log of the sum, whenever a box has ended.
+
+    Parameters
+    ----------
+    question
+        The question, with the time for all boxes.
+    workers
+        Who bounds boxes.
+    schedule
+        The policy of each box.
+    memory
+        Bytes for each process; they share what is free unless given.
+    interrupt
+        Ends it early.
+    """
+    seconds = question.limits.seconds
+    begun = working_time()
+    problem = simplified(question, barren=False)
+    root = _Parted({}, no_sums(question, math.inf if problem.feasible else -math.inf))
+    with workers_of(workers) as crew:
+        asked = CubeQuestion(question, Room.of(crew, memory, road=False), schedule)
+        shared = crew.share(asked)
+        waiting = [root]
+        while len(waiting) < BOXES * crew.size and interrupt.cause is None and _split(question, waiting[0], waiting):
+            waiting.pop(0)
+        told = _told(problem, question, root)
+        yield told
+        while (waiting or crew.pending) and not told[0].settled and interrupt.cause is None:
+            left = seconds - (working_time() - begun)
+            if left <= 0.0:
+                break
+            while waiting and crew.pending < crew.size:
+                node = max(waiting, key=lambda one: one.known.whole[1])
+                waiting.remove(node)
+                crew.submit(node, bound_box, shared, node.box, min(left, max(SLICE * left, LEAST_SECONDS)))
+            ended = crew.finished(min(HEARTBEAT, left))
+            for node, found in ended:
+                node.known = found
+                if found.branch is not None:
+                    _split(question, node, waiting, found.branch)
+            if ended:
+                told = _told(problem, question, root)
+                yield told
+
+
+def _split(question: Question, node: _Parted, waiting: list[_Parted], branch: int | None = None) -> bool:
+    """Split a box by a variable; its parts wait for a worker. False where there is none to split by."""
+    if branch is None:
+        within = question.within(states_of(node.box))
+        branch = None if within is None else branch_variable(within, question.limits.seed)
+    if branch is None:
+        return False
+    # A part is no larger than the whole.
+    unknown = replace(
+        no_sums(question, math.inf), whole=(-math.inf, node.known.whole[1]), log_upper=node.known.log_upper
+    )
+    states = range(int(question.model.cardinalities[branch]))
+    node.parts = [_Parted({**node.box, branch: state}, unknown) for state in states]
+    waiting += node.parts
+    return True
+
+
+def _told(problem: Problem, question: Question, root: _Parted) -> tuple[Distributions, float]:
+    """The distributions of the question from what is known of its boxes, and the upper bound on its log sum."""
+    found, sums = Distributions(problem, question.model.cardinalities), root.joined()
+    if sums.whole[1] < math.inf and -math.inf < sums.log_upper.max(initial=-math.inf):
+        found.parts(slice(None), sums.log_lower, sums.log_upper, sums.whole)
+        found.estimate(sums.beliefs)
+    return found, sums.whole[1]
