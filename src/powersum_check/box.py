@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powersum_check.archive import Archive
-from powersum_check.arrays import ARRAYS, PAIRS, REAL, WHOLE
 from powersum_check.errors import BadFile, Rejected
 from powersum_check.limits import spend
 from powersum_check.model import Factor, Model, Question
@@ -45,22 +44,18 @@ class Step:
         return self.archive.room.left
 
     def __contains__(self, name: str) -> bool:
-        assert name in ARRAYS[self.kind]
         return f"{self.number}/{name}" in self.archive
 
     def integers(self, name: str, *, low: int = 0, high: int = 1 << 53, columns: int | None = None) -> IntArray:
         """Whole numbers from ``low`` to below ``high``, in rows of so many columns if given."""
-        assert ARRAYS[self.kind][name] == (WHOLE if columns is None else PAIRS)
         return self.archive.integers(f"{self.number}/{name}", low=low, high=high, columns=columns)
 
     def floats(self, name: str, *, infinite: bool = False) -> FloatArray:
         """Finite numbers, unless -inf is allowed."""
-        assert ARRAYS[self.kind][name] == REAL
         return self.archive.floats(f"{self.number}/{name}", infinite=infinite)
 
     def starts(self, name: str, total: int) -> IntArray:
         """Where consecutive pieces of ``total`` things start, and the total."""
-        assert ARRAYS[self.kind][name] == WHOLE
         return self.archive.starts(f"{self.number}/{name}", total)
 
     def pieces(self, starts: str, things: list[int]) -> list[Scope]:
@@ -127,13 +122,11 @@ def is_empty(domains: Domains) -> bool:
     return any(len(d) == 0 for d in domains)
 
 
-def within(inner: Domains, outer: Domains, but: int | None = None) -> bool:
-    """Whether a box lies within another, of one variable apart."""
+def within(inner: Domains, outer: Domains) -> bool:
+    """Whether a box lies within another."""
     spend(50 * len(inner))
-    return all(
-        a is b or v == but or a.tobytes() == b.tobytes() or not len(np.setdiff1d(a, b))
-        for v, (a, b) in enumerate(zip(inner, outer, strict=True))
-    )
+    pairs = zip(inner, outer, strict=True)
+    return all(a is b or a.tobytes() == b.tobytes() or not len(np.setdiff1d(a, b)) for a, b in pairs)
 
 
 def local(factor: Factor, domains: Domains, position: dict[int, int]) -> Located:

@@ -13,16 +13,17 @@ from powersum_check.arrays import longest
 from powersum_check.best import Best, verified_best
 from powersum_check.box import Step, held_by, restricted, root_box
 from powersum_check.claims import refuse_if_more
+from powersum_check.cover import Proven, lower_bound
 from powersum_check.errors import BadFile, Rejected
 from powersum_check.limits import ACCOUNT, MEMORY, WORK, Work, spend
 from powersum_check.model import Model, Question, evidence_of, with_likelihoods
 from powersum_check.numbers import MEASURE
-from powersum_check.steps import Proven, Rule, known_kind, lower_bound, prove
+from powersum_check.steps import Rule, prove
 
 if TYPE_CHECKING:
     from powersum_check.balls import Balls
 
-VERSION = 5
+VERSION = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +112,8 @@ def _check(
         if not claimed.same_as(question):
             raise Rejected("the certificate answers another question (weights, evidence, likelihoods or order)")
     heads = head.get("steps")
-    if not isinstance(heads, list) or not all(isinstance(one, dict) for one in heads):
-        raise BadFile(f"{archive.name}: steps is not a list of objects")
+    if not isinstance(heads, list) or not all(isinstance(one, dict) and type(one.get("kind")) is str for one in heads):
+        raise BadFile(f"{archive.name}: steps is not a list of objects, each of a kind")
     whole = with_likelihoods(model, claimed)
     if measure := MEASURE.get():
         whole = replace(whole, factors=tuple(map(measure.measured, whole.factors)))
@@ -121,10 +122,10 @@ def _check(
     for number, one in enumerate(heads):
         before = room.taken
         spend(1000 + 50 * len(root))
-        step = Step(archive, number, whole, claimed, root, known_kind(number, one))
+        step = Step(archive, number, whole, claimed, root, one["kind"])
         step = replace(step, domains=restricted(step))
         try:
-            proven.append(Proven(step.domains, *prove(step, one, proven, more)))
+            proven.append(Proven(step.domains, *prove(step, proven, more)))
         except Rejected as error:
             raise Rejected(f"step {number}: {error}") from None
         # What is left of a step is its box.

@@ -18,6 +18,7 @@ from tests.check.writer import (
     context_arrays,
     core_arrays,
     no_tree,
+    parts_by,
     starts,
     tree_arrays,
 )
@@ -114,20 +115,52 @@ def with_split(rng: Rng, draft: Draft) -> None:
     v = order[-1] if rng.random() < 0.6 else int(rng.choice(order))
     states = setting.domains[v]
     owner = rng.integers(0, 2, len(states))
-    children, exact, overlap = [], bool(rng.random() < 0.5), pick(rng, 0.0, 0.0, 0.3)
+    boxes: dict[int, list[int]] = {}
+    exact, overlap = bool(rng.random() < 0.5), pick(rng, 0.0, 0.0, 0.3)
     for part in np.unique(owner).tolist():
         box = [list(d) for d in setting.domains]
         box[v] = [s for s, p in zip(states, owner.tolist(), strict=True) if p == part or rng.random() < overlap]
         inner = Setting.of(draft, box)
         arrays = tree_arrays(rng, inner, inner.random_order(rng), exact=exact)
-        children.append(draft.step("tree", arrays | {"box": np.array([(v, s) for s in box[v]])}))
-    if len(children) > 1 and rng.random() < 0.1:
-        del children[int(rng.integers(0, len(children)))]
+        boxes[draft.step("tree", arrays | {"box": np.array([(v, s) for s in box[v]])})] = box[v]
+    if len(boxes) > 1 and rng.random() < 0.1:
+        del boxes[pick(rng, *boxes)]
     # The box may be smaller than what the parts are of, or in another variable.
     u = pick(rng, v, v, int(rng.choice(order)))
     rows = [(u, s) for s in setting.domains[u] if rng.random() < 0.7]
     options = {"box": np.array(rows)} if rows and rng.random() < 0.4 else {}
-    draft.step("split", options, variable=v, children=children)
+    draft.step("cover", options | {"parts": parts_by(v, boxes)})
+
+
+def with_cover(rng: Rng, draft: Draft) -> None:
+    """A random decision tree, whose parts name steps about them, about more, or about less."""
+    setting = Setting.of(draft)
+    order = setting.random_order(rng)
+    if not order:
+        return
+    exact = bool(rng.random() < 0.6)
+    rows: list[tuple[int, int, int]] = []
+
+    def part(domains: list[list[int]], depth: int) -> None:
+        step = -1
+        if all(domains) and (depth == 0 or rng.random() < 0.3) and rng.random() < 0.9:
+            box = [d if rng.random() < 0.95 else list(e) for d, e in zip(domains, setting.domains, strict=True)]
+            inner = Setting.of(draft, box)
+            arrays = tree_arrays(rng, inner, inner.random_order(rng), exact=exact)
+            step = draft.step("tree", arrays | {"box": inner.box_rows()})
+        # Most often by the variable that is eliminated last of those with several states.
+        several = [u for u in order if len(domains[u]) > 1]
+        if not depth or not several:
+            rows.append((-1, -1, step))
+            return
+        v = several[-1] if rng.random() < 0.7 else pick(rng, *order)
+        s = pick(rng, *setting.domains[v])
+        rows.append((v, s, step))
+        for half in ([t for t in domains[v] if t == s], [t for t in domains[v] if t != s]):
+            part([*domains[:v], half, *domains[v + 1 :]], depth - 1)
+
+    part(setting.domains, int(rng.integers(1, 4)))
+    draft.step("cover", {"parts": np.array(rows, np.int64)})
 
 
 def with_mean_field(rng: Rng, draft: Draft) -> None:
@@ -230,9 +263,9 @@ def with_best(rng: Rng, draft: Draft) -> None:
         boxes.append(inner.domains)
         arrays = tree_arrays(rng, inner, inner.random_order(rng), exact=True)
         draft.step("tree", arrays | {"box": inner.box_rows()})
-    rows: list[tuple[int, int]] = []
+    rows: list[tuple[int, int, int]] = []
 
-    def part(box: list[list[int]], depth: int) -> None:
+    def part(box: list[list[int]], depth: int, near: int = -1) -> None:
         fitting = [
             k for k, b in enumerate(boxes) if all(set(mine) <= set(own) for mine, own in zip(box, b, strict=True))
         ]
@@ -241,15 +274,20 @@ def with_best(rng: Rng, draft: Draft) -> None:
             boxes.append(inner.domains)
             fitting = [draft.step("tree", tree_arrays(rng, inner, inner.random_order(rng)) | {"box": inner.box_rows()})]
         around = int(rng.integers(0, len(listed))) if listed and depth and rng.random() < 0.8 else -1
-        rows.append((int(rng.choice(fitting)) if rng.random() < 0.8 else -1, around))
-        if around >= 0:
-            rest = list(box)
-            for v, s in zip(variables, listed[around], strict=True):
-                if s in box[v] and len(box[v]) > 1:
-                    piece = list(rest)
-                    piece[v], rest[v] = [t for t in box[v] if t != s], [s]
-                    part(piece, depth - 1)
-            part(rest, depth - 1)
+        step = int(rng.choice(fitting)) if rng.random() < 0.8 else -1
+        if around < 0:
+            rows.append((-1, near, step))
+            return
+        rest, pieces = list(box), []
+        for v, s in zip(variables, listed[around], strict=True):
+            if s in box[v] and len(box[v]) > 1:
+                rows.append((v, s, step))
+                pieces.append([[t for t in d if t != s] if u == v else d for u, d in enumerate(rest)])
+                rest[v], step = [s], -1
+        differs = sum(rest[v] != [s] for v, s in zip(variables, listed[around], strict=True))
+        part(rest, depth - 1, around if differs < distinct else -1)
+        for piece in reversed(pieces):
+            part(piece, depth - 1)
 
     part(setting.domains, 3)
     draft.arrays["best_variables"] = np.array(variables, np.int64)
@@ -274,7 +312,7 @@ def honest(rng: Rng) -> Draft:
         with_best(rng, draft)
         return draft
     for _ in range(int(rng.integers(1, 3))):
-        pick(rng, with_tree, with_tree, with_removed, with_split, with_mean_field)(rng, draft)
+        pick(rng, with_tree, with_tree, with_removed, with_split, with_cover, with_mean_field)(rng, draft)
     if rng.random() < 0.2:
         maxima = [v for v, w in enumerate(draft.weights) if w == 0.0]
         draft.assignment = [[v, int(rng.integers(0, draft.model.cardinalities[v]))] for v in maxima]
@@ -334,15 +372,13 @@ def change_head(rng: Rng, draft: Draft) -> None:
     choice = int(rng.integers(0, 6))
     step = draft.steps[int(rng.integers(0, len(draft.steps)))]
     if choice == 0:
-        step["kind"] = pick(rng, "tree", "split", "mean-field", "conditioning", "branching")
+        step["kind"] = pick(rng, "tree", "cover", "mean-field", "conditioning", "branching")
     elif choice == 1 and draft.best:
         draft.best["distinct"] = pick(rng, 1, 2, 3, 0)
     elif choice == 2 and draft.assignment:
         draft.assignment[0][1] = 1 - draft.assignment[0][1]
-    elif choice == 3 and "children" in step:
-        step["children"] = pick(rng, step["children"][:-1], [0], [0, 0], step["children"][::-1], [*step["children"], 0])
-    elif choice == 4:
-        step["variable"] = int(rng.integers(0, draft.model.n_variables))
+    elif choice == 3:
+        draft.steps.append(dict(step))
     else:
         draft.order = None
         draft.arrays["order"] = rng.permutation(draft.model.n_variables)

@@ -121,5 +121,6 @@ class Graph:
             "table_starts": np.cumsum([0, *map(len, self.scopes)]).tolist(),
             "table_variables": [v for scope in self.scopes for v in scope],
         }
-        flat["order"] = setting.free
+        # Variables of one state and another weight may stand between, where the question has an order.
+        flat["order"] = [v for v in setting.draft.order or setting.free if v in setting.free]
         return no_tree(setting.draft) | {name: np.array(numbers, np.int64) for name, numbers in flat.items()}

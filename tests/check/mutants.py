@@ -34,6 +34,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "archive.py": ("check/test_files.py", "check/test_limits.py"),
     "balls.py": ("check/test_rounding.py",),
     "best.py": ("run/test_best_proofs.py",),
+    "cover.py": ("run/test_best_proofs.py", "run/test_cube_proofs.py", "check/test_conditions.py"),
     "branching.py": ("search/test_cost_proof.py", "check/test_kinds.py"),
     "conditioning.py": ("proof/test_conditioning.py", "check/test_graphs.py"),
     "mean_field.py": ("check/test_conditions.py", "check/test_kinds.py"),

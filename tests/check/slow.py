@@ -47,6 +47,61 @@ from tests.check.slow_tables import (
 from tests.check.slow_trees import Trees
 
 
+class Cover:
+    """A decision tree over states, read from its rows; with ``listed`` assignments it bounds single assignments."""
+
+    def __init__(
+        self,
+        rows: list[list[int]],
+        asked: Asked,
+        found: list[Found],
+        listed: list[dict[int, int]] | None = None,
+        distinct: int = 0,
+    ) -> None:
+        self.rows, self.asked, self.found, self.listed, self.distinct = iter(rows), asked, found, listed, distinct
+
+    def bounds(self, box: Box) -> tuple[list[Decimal | None], Decimal, bool]:
+        """Upper bounds for each place, the lower bound, and whether that may be better than the checker's."""
+        result = self.part(box)
+        need(next(self.rows, None) is None, "a cover has too many rows")
+        return result
+
+    def part(self, part: Box) -> tuple[list[Decimal | None], Decimal, bool]:
+        listed = self.listed or []
+        row: Any = next(self.rows, None)
+        need(row is not None, "a cover ends early")
+        v, s, j = row
+        need(v < len(part) and j < len(self.found) and (v >= 0 or s < len(listed)), "a cover names what is not there")
+        uppers: list[Decimal | None] = [None] * (len(listed) + 1)
+        lower, lossy, step = ZERO, False, self.found[j] if j >= 0 else None
+        if not all(part):
+            uppers = [ZERO for _ in uppers]
+        elif step is not None:
+            lossy = step.lossy
+            uppers = [step.upper if inside(part, step.box) else None for _ in uppers]
+            lower = step.lower if inside(step.box, part) else ZERO
+        if v < 0:
+            if s >= 0:
+                near = sum(set(part[u]) != {t} for u, t in listed[s].items()) < self.distinct
+                need(self.listed is not None and near, "a part is not near an assignment")
+                uppers = [ZERO if place > s else x for place, x in enumerate(uppers)]
+            return uppers, lower, lossy
+        ranks, weights = self.asked.ranks(), self.asked.weights
+        need(self.listed is None or weights[v] == 0.0, "a part of assignments is divided by a sum variable")
+        later = [weights[u] for u, d in enumerate(part) if len(d) > 1 and ranks[u] > ranks[v]]
+        may = self.listed is not None or all(w <= weights[v] for w in later)
+        same, other = (
+            self.part([*part[:v], half, *part[v + 1 :]])
+            for half in ([t for t in part[v] if t == s], [t for t in part[v] if t != s])
+        )
+        for place, (x, y) in enumerate(zip(same[0], other[0], strict=True)):
+            if x is not None and y is not None and (may or x == y == 0):
+                uppers[place] = least(uppers[place], power_sum([x, y], weights[v]))
+        if not later:
+            lower = max(lower, power_sum([same[1], other[1]], weights[v]))
+        return uppers, lower, lossy or same[2] or other[2]
+
+
 class Step(Trees):
     """One step of a certificate, of any kind."""
 
@@ -54,8 +109,10 @@ class Step(Trees):
         box, kind = list(self.box), self.head["kind"]
         if not all(self.box):
             return Found(box, ZERO, ZERO)
-        if kind == "split":
-            return self.split()
+        if kind == "cover":
+            rows = self.rows("parts", 1 << 53, 3, -1)
+            (upper,), lower, lossy = Cover(rows, self.asked, self.found).bounds(box)
+            return Found(box, lower, upper, lossy)
         if kind == "mean-field":
             lower, upper = self.mean_field(), None
         else:
@@ -292,7 +349,7 @@ class Reading:
         head = a.head
         need(isinstance(head["steps"], list) and all(isinstance(s, dict) for s in head["steps"]), "steps")
         for number, step in enumerate(head["steps"]):
-            kinds = ("tree", "split", "mean-field", "conditioning", "branching")
+            kinds = ("tree", "cover", "mean-field", "conditioning", "branching")
             need(isinstance(step.get("kind"), str) and step["kind"] in kinds, "kind")
             self.found.append(Step(a, self.asked, self.root, self.found, number, step).prove())
         assignment = {}
@@ -324,33 +381,9 @@ class Reading:
         apart = (sum(x != y for x, y in zip(p, q, strict=True)) for p, q in itertools.combinations(listed, 2))
         need(all(number >= distinct for number in apart), "distinct")
         need(isinstance(told.get("claims"), list) and len(told["claims"]) == len(listed) + 1, "claims")
-        rows = iter(a.rows("best_parts", 1 << 53, low=-1))
-
-        def bound(part: Box, near: int) -> list[Decimal | None]:
-            """Of all in a part, for each place; ``near`` is the assignment that it is too near to."""
-            row: Any = next(rows, None)
-            need(row is not None, "best_parts ends early")
-            step, around = row
-            need(step < len(self.found) and around < len(listed), "best_parts")
-            need(step < 0 or inside(part, self.found[step].box), "a part is not within the box of its step")
-            own = [self.found[step].upper if step >= 0 else None] * (len(listed) + 1)
-            if around >= 0:
-                center = dict(zip(variables, listed[around], strict=True))
-                rest, pieces = list(part), list[tuple[Box, int]]()
-                for v in variables:
-                    if center[v] in part[v] and len(part[v]) > 1:
-                        pieces.append((list(rest), -1))
-                        pieces[-1][0][v] = [s for s in part[v] if s != center[v]]
-                        rest[v] = [center[v]]
-                differs = sum(center[v] not in part[v] for v in variables)
-                pieces.append((rest, around if differs < distinct else -1))
-                inner = [bound(*piece) for piece in pieces]
-                joined = [None if None in column else max(column) for column in zip(*inner, strict=True)]
-                own = [least(x, y) for x, y in zip(own, joined, strict=True)]
-            return [ZERO if 0 <= near < place else x for place, x in enumerate(own)]
-
-        uppers = bound(self.root, -1)
-        need(next(rows, None) is None, "best_parts has too many rows")
+        named = [dict(zip(variables, row, strict=True)) for row in listed]
+        rows = a.rows("best_parts", 1 << 53, 3, -1)
+        uppers, _, _ = Cover(rows, self.asked, self.found, named, distinct).bounds(self.root)
         observed = {v: s for v, s in self.asked.evidence.items() if self.asked.weights[v] == 0.0}
         lowers = [self.below({**observed, **dict(zip(variables, row, strict=True))}) for row in listed]
         return list(zip([*lowers, ZERO], uppers, strict=True))

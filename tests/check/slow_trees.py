@@ -22,7 +22,6 @@ from tests.check.slow_tables import (
     Found,
     States,
     Table,
-    inside,
     need,
     over,
     power_sum,
@@ -47,8 +46,8 @@ class Trees:
     def wholes(self, name: str, high: int = 1 << 53, low: int = 0) -> list[int]:
         return self.arrays.wholes(f"{self.number}/{name}", high, low)
 
-    def rows(self, name: str, high: int = 1 << 53) -> list[list[int]]:
-        return self.arrays.rows(f"{self.number}/{name}", high)
+    def rows(self, name: str, high: int = 1 << 53, columns: int = 2, low: int = 0) -> list[list[int]]:
+        return self.arrays.rows(f"{self.number}/{name}", high, columns, low)
 
     def reals(self, name: str) -> list[float]:
         return self.arrays.reals(f"{self.number}/{name}")
@@ -94,26 +93,6 @@ class Trees:
             if smaller == box:
                 return box
             box = smaller
-
-    def split(self) -> Found:
-        v: Any = self.head.get("variable")
-        children: Any = self.head.get("children")
-        need(type(v) is int and 0 <= v < len(self.box) and isinstance(children, list) and bool(children), "split")
-        need(all(type(c) is int and 0 <= c < self.number for c in children), "children")
-        parts = [self.found[c] for c in children]
-        ranks, weights = self.asked.ranks(), self.asked.weights
-        later = [u for u, d in enumerate(self.box) if len(d) > 1 and ranks[u] > ranks[v]]
-        states = [s for part in parts for s in part.box[v]]
-        uppers = [part.upper for part in parts]
-        upper: Decimal | None = None
-        if all(inside(self.box, part.box, but=v) for part in parts) and set(self.box[v]) <= set(states):
-            nothing = all(x == 0 for x in uppers)
-            if None not in uppers and (nothing or all(weights[u] <= weights[v] for u in later)):
-                upper = power_sum([x for x in uppers if x is not None], weights[v])
-        lower = ZERO
-        if all(inside(part.box, self.box) for part in parts) and len(set(states)) == len(states) and not later:
-            lower = power_sum([part.lower for part in parts], weights[v])
-        return Found(self.box, lower, upper, any(part.lossy for part in parts))
 
     # Trees.
 

@@ -12,7 +12,7 @@ import pytest
 import powersum_check as pc
 from powersum.model.model import Model
 from tests.check.helpers import checked, truth
-from tests.check.writer import Array, Draft, no_tree, starts
+from tests.check.writer import Array, Draft, no_tree, parts_by, starts
 
 SAME = [[1.0, 0.0], [0.0, 1.0]]
 PAIR = [[0.9, 0.2], [0.3, 0.6]]
@@ -268,15 +268,16 @@ def test_unlisted_contexts_have_no_value_unless_the_tree_is_exact_below() -> Non
 
 
 def cubes(weights: list[float], boxes: list[list[tuple[int, int]]], variable: int, **options: Any) -> Draft:
-    """Exact values of some boxes of the pair model, joined by a split."""
+    """Exact values of some boxes of the pair model, joined by a cover."""
     draft = Draft(PAIR_MODEL, weights)
     order = sorted(range(2), key=lambda v: -weights[v])
     for box in boxes:
         free = [v for v in order if len({s for u, s in box if u == v}) != 1]
         nodes = [(free[k:], k + 1 if k + 1 < len(free) else -1, weights[free[k]]) for k in range(len(free))]
         draft.step("tree", tree(free, nodes, [0 if free else -1]) | {"box": np.array(box).reshape(-1, 2)})
-    draft.step("split", {"box": np.array(options["box"])} if "box" in options else {}, variable=variable,
-               children=list(range(len(boxes))))  # fmt: skip
+    more = {"box": np.array(options["box"])} if "box" in options else {}
+    parts = {k: [s for v, s in box if v == variable] or [0, 1] for k, box in enumerate(boxes)}
+    draft.step("cover", {**more, "parts": parts_by(variable, parts)})
     return draft
 
 
@@ -290,7 +291,7 @@ def test_a_box_has_no_states_but_those_of_the_evidence() -> None:
         assert verified.log_lower <= math.log(0.25)
 
 
-def test_splits_cover_every_state() -> None:
+def test_covers_have_every_state() -> None:
     assert checked(cubes([1.0, 1.0], [[(0, 0)], [(0, 1)]], 0)).log_upper < math.inf
     assert checked(cubes([1.0, 1.0], [[(0, 0)], [(0, 0)]], 0)).log_upper == math.inf
     # Parts that leave out states of another variable do not cover the box.
@@ -299,23 +300,23 @@ def test_splits_cover_every_state() -> None:
     assert checked(cubes([1.0, 1.0], [[(0, 0)], [(0, 1)]], 1)).log_upper == math.inf
 
 
-def test_splits_add_only_what_is_disjoint_and_inside() -> None:
+def test_covers_add_only_what_is_disjoint_and_inside() -> None:
     draft = cubes([1.0, 1.0], [[(0, 0)], [(0, 1)], [(0, 1)]], 0)
     assert checked(draft).log_lower <= truth(draft)
-    # A split on a sum variable before the maximum is taken: max Σ is less than Σ max.
+    # A division by a sum variable before the maximum is taken: max Σ is less than Σ max.
     draft = cubes([0.0, 1.0], [[(1, 0)], [(1, 1)]], 1)
     verified = checked(draft)
     assert verified.log_lower <= truth(draft) <= verified.log_upper
-    # Parts outside the box of the split say nothing about it, and a box is not the root.
+    # Parts outside the box of the cover say nothing about it, and a box is not the root.
     draft = cubes([1.0, 1.0], [[(0, 0)], [(0, 1)]], 0, box=[(1, 0)])
-    draft.step("split", {"box": np.array([[1, 0]])}, variable=0, children=[0, 1])
+    draft.step("cover", {"box": np.array([[1, 0]]), "parts": parts_by(0, {0: [0], 1: [1]})})
     verified = checked(draft)
     assert verified.log_lower <= truth(draft)
     assert verified.log_upper == math.inf
 
 
-def test_boxes_of_a_split_are_judged_by_their_own() -> None:
-    """The lower bound of a split in a box must not come from parts that lie outside."""
+def test_boxes_of_a_cover_are_judged_by_their_own() -> None:
+    """The lower bound of a cover of a box must not come from parts that lie outside."""
     draft = cubes([0.0, 0.0], [[(0, 0)], [(0, 1)]], 0, box=[(0, 0), (0, 1), (1, 0)])
     draft.assignment = [[0, 0], [1, 0]]
     assert checked(draft).log_lower == -math.inf
@@ -324,12 +325,12 @@ def test_boxes_of_a_split_are_judged_by_their_own() -> None:
     assert checked(draft).log_lower <= math.log(0.3)
 
 
-def test_splits_of_a_question_with_an_order() -> None:
-    """Taking a power sum out past one of larger weight is no bound: the split gives none."""
+def test_covers_of_a_question_with_an_order() -> None:
+    """Taking a power sum out past one of larger weight is no bound: the cover gives none."""
     draft = Draft(PAIR_MODEL, [0.0, 1.0], order=[0, 1])
     for s in range(2):
         draft.step("tree", tree([1], [([1], -1, 1.0)], [0]) | {"box": np.array([[0, s]])})
-    draft.step("split", variable=0, children=[0, 1])
+    draft.step("cover", {"parts": parts_by(0, {0: [0], 1: [1]})})
     verified = checked(draft)
     assert verified.log_upper == math.inf
     assert verified.log_lower <= truth(draft)
@@ -342,7 +343,7 @@ def test_parts_in_which_nothing_is_possible_join_in_any_order(possible: float) -
     draft = Draft(model, [0.0, 1.0], order=[0, 1])
     for s in range(2):
         draft.step("tree", tree([1], [([1], -1, 1.0)], [0]) | {"box": np.array([[0, s]])})
-    draft.step("split", variable=0, children=[0, 1])
+    draft.step("cover", {"parts": parts_by(0, {0: [0], 1: [1]})})
     assert checked(draft).log_upper == (math.inf if possible else -math.inf)
 
 

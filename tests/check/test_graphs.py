@@ -119,7 +119,7 @@ def test_the_best_are_of_all_max_variables() -> None:
         draft.best = {"distinct": 1, "claims": [{}, {}]}
         draft.arrays["best_variables"] = np.array(variables, np.int64)
         draft.arrays["best_states"] = np.array(states, np.int64)
-        draft.arrays["best_parts"] = np.array([[-1, -1]], np.int64)
+        draft.arrays["best_parts"] = np.array([[-1, -1, -1]], np.int64)
         if len(variables) == 2:
             assert checked(draft).best is not None
         else:

@@ -18,6 +18,7 @@ from tests.check.writer import (
     context_arrays,
     core_arrays,
     no_tree,
+    parts_by,
     split_weights,
     starts,
     tree_arrays,
@@ -142,13 +143,13 @@ def test_value_of_an_assignment(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_splits_join_cubes(seed: int) -> None:
+def test_covers_join_cubes(seed: int) -> None:
     rng = np.random.default_rng(seed)
     draft = random_draft(rng, n_variables=5)
     cards = draft.model.cardinalities.tolist()
     v = int(rng.integers(0, 5))
     states = [draft.evidence[v]] if v in draft.evidence else list(range(cards[v]))
-    children = []
+    bounded: dict[int, list[int]] = {}
     exact = bool(rng.random() < 0.5)
     parts = rng.integers(0, 2, len(states))
     for part in np.unique(parts).tolist():
@@ -156,8 +157,11 @@ def test_splits_join_cubes(seed: int) -> None:
         box[v] = [s for s, p in zip(states, parts.tolist(), strict=True) if p == part]
         setting = Setting.of(draft, box)
         arrays = tree_arrays(rng, setting, setting.random_order(rng), exact=exact)
-        children.append(draft.step("tree", arrays | {"box": np.array([(v, s) for s in box[v]])}))
-    draft.step("split", variable=v, children=children)
+        bounded[draft.step("tree", arrays | {"box": np.array([(v, s) for s in box[v]])})] = box[v]
+    # The larger part comes last: all states but those told apart before.
+    (last, _), *first = sorted(bounded.items(), key=lambda item: -len(item[1]))
+    rows = parts_by(v, dict(first), last)
+    cover = draft.step("cover", {"parts": rows})
     verified = checked(draft)
     value = truth(draft)
     assert holds(verified, value)
@@ -167,9 +171,9 @@ def test_splits_join_cubes(seed: int) -> None:
         assert verified.log_upper - verified.log_lower < CLOSE
     if draft.order is None:
         assert verified.log_upper < math.inf
-    # With a part missing there is no upper bound.
-    if len(children) == 2:
-        draft.steps[-1]["children"] = children[:1]
+    # With a part that no step bounds there is no upper bound.
+    draft.arrays[f"{cover}/parts"] = np.array([[*row[:2], -1 if row[2] == last else row[2]] for row in rows.tolist()])
+    if first:
         assert checked(draft).log_upper == math.inf
 
 
@@ -419,21 +423,21 @@ def test_mean_field_is_tight_for_independent_variables() -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_conditioned_trees(seed: int) -> None:
-    """Trees over an order that names variables of one state as well, in boxes that a split joins."""
+    """Trees over an order that names variables of one state as well, in boxes that a cover joins."""
     rng = np.random.default_rng(seed)
     draft = random_draft(rng, n_variables=5, plain=True)
     setting = Setting.of(draft)
     order = setting.random_order(rng)
     if not order:
-        pytest.skip("no variable to split")
+        pytest.skip("no variable to divide by")
     v = order[-1]
-    children = []
+    children: dict[int, list[int]] = {}
     for s in setting.domains[v]:
         part = Setting.of(draft, [[s] if u == v else d for u, d in enumerate(setting.domains)])
         whole = Setting(draft, part.domains, setting.scopes, setting.free)
         arrays = tree_arrays(rng, whole, order, exact=bool(seed % 2))
-        children.append(draft.step("tree", arrays | {"box": np.array([[v, s]])}))
-    draft.step("split", variable=v, children=children)
+        children[draft.step("tree", arrays | {"box": np.array([[v, s]])})] = [s]
+    draft.step("cover", {"parts": parts_by(v, children)})
     verified, value = checked(draft), truth(draft)
     assert holds(verified, value)
     if seed % 2 and value > -math.inf:

@@ -17,9 +17,10 @@ import pytest
 
 import powersum_check as pc
 from powersum.model.model import Model
+from powersum.proof.arrays import ARRAYS
 from powersum_check.__main__ import main
 from powersum_check.archive import Archive
-from powersum_check.arrays import ARRAYS, ROWS, longest
+from powersum_check.arrays import longest
 from powersum_check.outside import read_model
 from powersum_check.reading import read_evidence, read_list
 from tests.check.helpers import question_of, to_check
@@ -28,6 +29,8 @@ from tests.check.test_files import array_bytes, members_of, zipped
 from tests.check.writer import Draft, Setting, no_tree, starts, tree_arrays
 
 MEMORY = 20_000_000
+QUESTION = ("weights", "evidence", "likelihood_variables", "likelihood_values", "order")
+BEST = ("best_variables", "best_states", "best_parts")
 
 
 @pytest.fixture
@@ -59,20 +62,17 @@ def checked_within(draft: Draft, data: bytes, question: pc.Question | None = Non
     return refused_within(MEMORY, lambda: pc.check(model, question, data, memory=MEMORY))
 
 
-def test_every_array_has_its_length_declared() -> None:
-    assert {name for arrays in ARRAYS.values() for name in arrays} < set(ROWS)
-
-
 @pytest.mark.parametrize("kind", ["<f4", "|u1"])
-@pytest.mark.parametrize("name", sorted(ROWS))
+@pytest.mark.parametrize("name", sorted({name for arrays in ARRAYS.values() for name in arrays} | {*QUESTION, *BEST}))
 def test_arrays_of_small_numbers_do_not_become_large_lists(name: str, kind: str, draft: Draft) -> None:
     """Four million entries of a byte pack into some kilobytes; as lists of numbers they would take 64 times as much."""
     data = zipped({f"7/{name}.npy": array_bytes(np.zeros(4_000_000, kind))})
     assert len(data) < 100_000
-    archive = Archive(data, MEMORY, longest=longest(to_check(draft.model)))
+    most = longest(to_check(draft.model))
+    archive = Archive(data, MEMORY, longest=most)
     reader = archive.floats if kind == "<f4" else archive.integers
     why = refused_within(MEMORY, lambda: reader(f"7/{name}"))
-    assert ("rows" in why) == (ROWS[name] != "any")
+    assert ("rows" in why) == (name in most)
 
 
 @pytest.mark.parametrize("name", ["evidence", "0/box", "0/removed", "order", "0/order", "likelihood_variables"])
@@ -272,11 +272,13 @@ def test_many_nodes_over_many_variables() -> None:
     too_much_work(draft, 1e8)
 
 
-def test_splits_of_many_children() -> None:
+def test_covers_of_many_parts() -> None:
     draft = Draft(Model.from_factors([2] * 500, []), [1.0] * 500, {0: 1})
     draft.step("tree", {"box": np.zeros((1, 2), np.uint8)})
+    # Each part is divided once more, always by the same state: all but one of them are empty.
+    parts = np.array([[1, 0, 0]] * 50_000 + [[-1, -1, 0]] * 50_001)
     for _ in range(3):
-        draft.step("split", variable=0, children=[0] * 100_000)
+        draft.step("cover", {"parts": parts})
     too_much_work(draft, 1e8)
 
 
@@ -310,7 +312,7 @@ def test_parts_of_the_best_without_end() -> None:
     draft = Draft(Model.from_factors([2] * n, []), [0.0] * n)
     draft.arrays["best_variables"] = np.arange(n)
     draft.arrays["best_states"] = np.eye(200, n, dtype=np.uint8)
-    draft.arrays["best_parts"] = np.array([(-1, k % 200) for k in range(100_000)])
+    draft.arrays["best_parts"] = np.array([(0, k % 200, -1) for k in range(100_000)])
     draft.best = {"distinct": 1, "claims": [{}] * 201}
     too_much_work(draft, 1e8)
 

@@ -14,7 +14,7 @@ import powersum_check as pc
 from tests.check.graphs import Graph
 from tests.check.helpers import question_of, random_draft, to_check, truth
 from tests.check.test_kinds import random_box
-from tests.check.writer import Array, Draft, Setting, context_arrays, core_arrays, no_tree, tree_arrays
+from tests.check.writer import Array, Draft, Setting, context_arrays, core_arrays, no_tree, parts_by, tree_arrays
 
 CLOSE = 1e-9
 ROUNDS, EACH = 25, 400
@@ -36,12 +36,12 @@ def sound_draft(rng: np.random.Generator) -> Draft:
         draft.step("tree", tree_arrays(rng, setting, setting.random_order(rng)))
     if order and rng.random() < 0.5:
         v = order[-1]
-        parts = []
+        parts: dict[int, list[int]] = {}
         for s in setting.domains[v]:
             part = Setting.of(draft, [[s] if u == v else list(d) for u, d in enumerate(setting.domains)])
             arrays = tree_arrays(rng, part, [u for u in order if u in part.free or rng.random() < 0.5])
-            parts.append(draft.step("tree", arrays | {"box": np.array([[v, s]])}))
-        draft.step("split", variable=v, children=parts)
+            parts[draft.step("tree", arrays | {"box": np.array([[v, s]])})] = [s]
+        draft.step("cover", {"parts": parts_by(v, parts)})
     if rng.random() < 0.5:
         part = Setting.of(draft, random_box(rng, draft))
         arrays = tree_arrays(rng, part, part.random_order(rng), exact=True)
@@ -107,12 +107,12 @@ def change_head(rng: np.random.Generator, draft: Draft) -> None:
         del draft.steps[int(rng.integers(0, len(draft.steps)))]
     elif choice == 1:
         draft.steps[int(rng.integers(0, len(draft.steps)))] = {
-            "kind": str(rng.choice(["tree", "split", "mean-field", "conditioning"]))
+            "kind": str(rng.choice(["tree", "cover", "mean-field", "conditioning"]))
         }
     elif choice == 2:
         step = draft.steps[int(rng.integers(0, len(draft.steps)))]
         odd: list[Any] = [0, 1, -1, 99, None, "0", 1.0, True, [], [0], [0, 0], [99], {}]
-        step[str(rng.choice(["variable", "children", "kind"]))] = odd[int(rng.integers(0, len(odd)))]
+        step["kind"] = odd[int(rng.integers(0, len(odd)))]
     elif choice == 3:
         rng.shuffle(draft.steps)
     elif choice == 4:

@@ -10,9 +10,9 @@ from tests.check.mutants import SOURCE, Mutant, battery, by_hand, generated, is_
 
 SAMPLE = (
     ("tree.py", "'own == [needed]'"),
-    ("steps.py", "'len(d := p.box[v]) <= 1"),
+    ("cover.py", "'len(d := p.box[v]) <= 1"),
     ("conditioning.py", "'if len(settled_by) > 1:'"),
-    ("best.py", "'bound[near + 1 :] = -math.inf'"),
+    ("cover.py", "'uppers[s + 1 :] = -math.inf'"),
     ("mean_field.py", "'entropies.append(weight"),
 )
 """Files, and how what is written of the fault begins."""

@@ -58,10 +58,10 @@ class Draft:
         if self.order is not None:
             self.arrays["order"] = np.asarray(self.order, dtype=np.int64)
 
-    def step(self, kind: str, arrays: Mapping[str, Array] | None = None, **options: Any) -> int:
+    def step(self, kind: str, arrays: Mapping[str, Array] | None = None) -> int:
         """Add a step with its arrays; returns its number."""
         number = len(self.steps)
-        self.steps.append({"kind": kind, **options})
+        self.steps.append({"kind": kind})
         for name, array in (arrays or {}).items():
             self.arrays[f"{number}/{name}"] = array
         return number
@@ -69,7 +69,7 @@ class Draft:
     def head(self) -> dict[str, Any]:
         head = {
             "format": "powersum-certificate",
-            "version": 5,
+            "version": 6,
             "model": digest(self.model),
             "claim": self.claim,
             "steps": self.steps,
@@ -225,6 +225,12 @@ def no_tree(draft: Draft) -> dict[str, Array]:
         "weight": np.zeros(0),
         "home": home,
     }
+
+
+def parts_by(v: int, boxes: Mapping[int, Sequence[int]], rest: int = -1) -> Array:
+    """The rows of a cover by states of a variable: for each step the states that it bounds, and a step for others."""
+    halves = [((v, s, -1), (-1, -1, step)) for step, states in boxes.items() for s in states]
+    return np.array([row for pair in halves for row in pair] + [(-1, -1, rest)])
 
 
 def core_arrays(

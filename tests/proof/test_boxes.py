@@ -68,7 +68,7 @@ def proven(model: ps.Model, weights: list[float], certificate: Certificate, numb
     archive = Archive(packed(certificate), memory)
     head = certificate.head["steps"][number]
     step = Step(archive, number, checked, question, root_box(checked, question), head["kind"])
-    return prove(replace(step, domains=restricted(step)), head, [])
+    return prove(replace(step, domains=restricted(step)), [])
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -315,14 +315,14 @@ def test_a_part_that_is_left_out_is_missed() -> None:
     seen = []
     for at, other in itertools.product(range(len(rows)), range(-1, len(certificate.head["steps"]))):
         changed = rows.copy()
-        changed[at, 0] = other
+        changed[at, 2] = other
         proof = packed(Certificate(certificate.head, {**certificate.arrays, "best_parts": changed}))
         try:
             pc.check(model, question, proof)
         except pc.Rejected as error:
             seen.append(str(error))
-    assert any("is not within the box of step" in line for line in seen)
-    assert any("claims an upper bound" in line for line in seen)
+    assert len(seen) >= len(rows) // 2
+    assert all("claims an upper bound" in line for line in seen)
 
 
 def test_parts_within_parts_take_no_more_memory_than_allowed() -> None:
@@ -331,7 +331,7 @@ def test_parts_within_parts_take_no_more_memory_than_allowed() -> None:
     model = pc.Model((size,) + (1,) * 500, ())
     head = {
         "format": "powersum-certificate",
-        "version": 5,
+        "version": 6,
         "model": model.digest(),
         "claim": {"log_lower": None, "log_upper": None},
         "steps": [],
@@ -341,7 +341,7 @@ def test_parts_within_parts_take_no_more_memory_than_allowed() -> None:
         "weights": np.array([0.0] + [1.0] * 500),
         "best_variables": np.array([0]),
         "best_states": np.arange(most).reshape(-1, 1),
-        "best_parts": np.array([[-1, n] for n in range(most)] + [[-1, -1]] * (most + 1)),
+        "best_parts": np.array([[0, n, -1] for n in range(most)][::-1] + [[-1, -1, -1]] * (most + 1)),
     }
     question = pc.Question.of(model, [0])
     proof = packed(Certificate(head, arrays))

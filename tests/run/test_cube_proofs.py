@@ -127,13 +127,13 @@ def accepted(certificate: Certificate, asked: Case, folder: Path) -> bool:
     return True
 
 
-Change = Callable[[dict[str, Any]], dict[str, Any]]
+Change = Callable[[list[list[int]]], list[list[int]]]
 
 
 def changed(certificate: Certificate, numbers: list[int], change: Change) -> Certificate:
-    """The certificate with other entries of some steps."""
-    steps = [step | change(step) if n in numbers else step for n, step in enumerate(certificate.head["steps"])]
-    return Certificate({**certificate.head, "steps": steps}, certificate.arrays)
+    """The certificate with other parts of some covers."""
+    parts = {f"{n}/parts": np.array(change(certificate.arrays[f"{n}/parts"].tolist())) for n in numbers}
+    return Certificate(certificate.head, {**certificate.arrays, **parts})
 
 
 def state_of(certificate: Certificate, number: int, variable: int) -> int:
@@ -146,40 +146,47 @@ def test_a_cube_that_is_missing_or_not_the_one_is_refused(
     maximize: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = grid(maximize)
-    # Whatever the parts prove is needed: no step is about the whole but a split.
+    # Whatever the parts prove is needed: no step is about the whole but a cover.
     result = solved(asked, monkeypatch, Doubtful(1, silent=2), Schedule(quick=0.0))
     assert result.status is ps.Status.OPTIMAL
     certificate = result.certificate
     assert certificate is not None
     assert accepted(certificate, asked, tmp_path)
     steps, arrays = certificate.head["steps"], certificate.arrays
-    # Both bounds of a sum have splits of their own where they rest on different steps.
+    # Both bounds of a sum have covers of their own where they rest on different steps.
     groups: dict[Any, list[int]] = {}
     for number, step in enumerate(steps):
-        if step["kind"] == "split":
+        if step["kind"] == "cover":
             groups.setdefault(arrays.get(f"{number}/box", np.zeros(0)).tobytes(), []).append(number)
     assert len(groups) >= 3
     for numbers in groups.values():
-        v = steps[numbers[0]]["variable"]
+        v = int(arrays[f"{numbers[0]}/parts"][0, 0])
+        named = {c for n in numbers for c in arrays[f"{n}/parts"][:, 2].tolist() if c >= 0}
         for state in range(2):
+            own = {c for c in named if state_of(certificate, c, v) == state}
+            other = next(iter(named - own))
 
-            def missing(step: dict[str, Any], state: int = state, v: int = v) -> dict[str, Any]:
-                return {"children": [c for c in step["children"] if state_of(certificate, c, v) != state]}
+            def missing(parts: list[list[int]], own: set[int] = own) -> list[list[int]]:
+                return [[u, s, -1 if step in own else step] for u, s, step in parts]
 
-            def doubled(step: dict[str, Any], missing: Change = missing) -> dict[str, Any]:
-                return {"children": 2 * missing(step)["children"]}
+            def doubled(parts: list[list[int]], own: set[int] = own, other: int = other) -> list[list[int]]:
+                return [[u, s, other if step in own else step] for u, s, step in parts]
 
             assert not accepted(changed(certificate, numbers, missing), asked, tmp_path)
             assert not accepted(changed(certificate, numbers, doubled), asked, tmp_path)
             # The same proofs about the other cube.
             boxes = {}
-            for child in [c for n in numbers for c in steps[n]["children"] if state_of(certificate, c, v) == state]:
+            for child in own:
                 box = arrays[f"{child}/box"].copy()
                 box[box[:, 0] == v, 1] = 1 - state
                 boxes[f"{child}/box"] = box
             assert not accepted(Certificate(certificate.head, {**arrays, **boxes}), asked, tmp_path)
         other = next(u for u in range(asked.model.n_variables) if u != v)
-        assert not accepted(changed(certificate, numbers, lambda _, u=other: {"variable": u}), asked, tmp_path)  # type: ignore[misc]
+
+        def by_another(parts: list[list[int]], u: int = other) -> list[list[int]]:
+            return [[u if v >= 0 else -1, s, step] for v, s, step in parts]
+
+        assert not accepted(changed(certificate, numbers, by_another), asked, tmp_path)
 
 
 def test_what_evidence_excludes_is_proven(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

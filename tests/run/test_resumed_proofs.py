@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures as cf
+import contextlib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -17,12 +18,13 @@ import powersum_check as pc
 from powersum.core.errors import InputError
 from powersum.model.certificate import Certificate
 from powersum.model.question import Question
-from powersum.proof.arrays import ARRAYS
+from powersum.proof.arrays import ARRAYS, COLUMNS
 from powersum.proof.format import Step
 from powersum.run.resume import Resumed
 from powersum.run.tuning import DEFAULT_SCHEDULE, Schedule
-from powersum_check.arrays import ARRAYS as CHECKED
+from powersum_check.box import Step as Read
 from tests.cases import bushy_case, hard_case
+from tests.check.forgeries import honest
 from tests.check.helpers import to_check
 from tests.run.test_cube_proofs import Doubtful
 from tests.run.workers.test_conditioning import NOT_BY_TABLES, parities
@@ -109,10 +111,10 @@ def by_method(method: str, **options: Any) -> Kind:
 KINDS = {
     "elimination": Kind(mixed, {"tree"}),
     "contradiction": Kind(contradiction, {"removed"}),
-    "cases": Kind(refuted, {"split"}, Schedule(quick=0.0)),
+    "cases": Kind(refuted, {"cover"}, Schedule(quick=0.0)),
     "covering tree": Kind(mixed, {"shifts"}, SMALL_TREES, {"work": 0.003}),
     "contexts of a search": Kind(mixed, {"context_states"}, SMALL_TREES),
-    "boxes": Kind(mixed, {"split"}, BOXED, patches=BOXES),
+    "boxes": Kind(mixed, {"cover"}, BOXED, patches=BOXES),
     "branching": Kind(grid, {"branching"}, Schedule(quick=0.0)),
     "conditioning": Kind(parity, {"conditioning"}, NOT_BY_TABLES),
     "partial sums": Kind(summed, {"context_settled"}, TOO_WIDE, patches=UNAFFORDABLE),
@@ -121,7 +123,7 @@ KINDS = {
     "the best": Kind(mixed, {"tree"}, SMALL_TREES, {"k": 3, "time_limit": 600.0}),
     "cubes": Kind(
         mixed,
-        {"split"},
+        {"cover"},
         Schedule(quick=0.0),
         {"time_limit": None},
         {"powersum.run.cubes.bound_cube": Doubtful(0)},
@@ -184,10 +186,31 @@ def test_a_resumed_proof_is_a_proof(name: str, tmp_path: Path, monkeypatch: pyte
     run.no_worse(run.checked(run.path))
 
 
-def test_the_checker_reads_the_arrays_that_are_written() -> None:
-    assert {kind: dict(arrays) for kind, arrays in CHECKED.items()} == {
-        kind: dict(arrays) for kind, arrays in ARRAYS.items()
-    }
+def test_the_checker_reads_the_arrays_that_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of steps of all kinds the checker asks for the arrays that writers and resume have listed, and for no others."""
+    asked: set[tuple[str, str]] = set()
+    columns: dict[tuple[str, str], int | None] = {}
+
+    def watch(method: str) -> None:
+        original = getattr(Read, method)
+
+        def watched(step: Read, name: str, *given: Any, **more: Any) -> Any:
+            asked.add((step.kind, name))
+            if method == "integers":
+                columns[step.kind, name] = more.get("columns")
+            return original(step, name, *given, **more)
+
+        monkeypatch.setattr(Read, method, watched)
+
+    for method in ("__contains__", "integers", "floats", "starts"):
+        watch(method)
+    for seed in range(300):
+        draft = honest(np.random.default_rng(seed))
+        with contextlib.suppress(pc.CheckError):
+            pc.check(to_check(draft.model), None, draft.zip())
+    listed = {(kind, name) for kind, arrays in ARRAYS.items() for name in arrays}
+    assert asked == listed
+    assert all(COLUMNS.get(ARRAYS[kind][name]) == number for (kind, name), number in columns.items())
 
 
 def test_every_array_is_documented() -> None:
@@ -203,7 +226,7 @@ def test_every_array_is_documented() -> None:
         ("tree", "weight", np.zeros(1, dtype=np.int64)),
         ("branching", "gone", np.zeros(2, dtype=np.int64)),
         ("conditioning", "gone", np.zeros((1, 2), dtype=np.int64)),
-        ("split", "order", np.zeros(1, dtype=np.int64)),
+        ("cover", "order", np.zeros(1, dtype=np.int64)),
     ],
 )
 def test_an_array_that_is_not_listed_is_not_written(kind: str, name: str, array: Any, tmp_path: Path) -> None:
@@ -211,7 +234,7 @@ def test_an_array_that_is_not_listed_is_not_written(kind: str, name: str, array:
         Step(kind, {name: array})
     # In a file it is either nothing that a step of this kind asks for, or refused in one line.
     model, query = contradiction()
-    head = {"format": "powersum-certificate", "version": 5, "model": model.structure, "steps": [{"kind": kind}]}
+    head = {"format": "powersum-certificate", "version": 6, "model": model.structure, "steps": [{"kind": kind}]}
     arrays = {"weights": query.weights, f"0/{name}": array}
     Certificate(head, arrays).save(tmp_path / "run.zip")
     question = Question.of(model, weights=query)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -79,7 +79,7 @@ class JoinedProofs:
     def __init__(self, root: StatesBox, *, sums: bool) -> None:
         self.steps = Steps()
         self._sums = sums
-        self._splits: dict[tuple[int, ...], int] = {}
+        self._covers: dict[tuple[int, ...], int] = {}
         self._order = list(root.from_the_top())
         self._upper: dict[int, float] = {}
         inherited = self._inherited()
@@ -99,7 +99,7 @@ class JoinedProofs:
             parts = [id(part) for part in box.parts if id(part) in at]
             log_parts = joined([lower[part] for part in parts], -1, sums=self._sums) if parts else -math.inf
             if log_parts > proof.log_lower:
-                at[id(box)] = self._split(box, [at[part] for part in parts])
+                at[id(box)] = self._cover(box, at)
                 lower[id(box)] = log_parts
             elif proof.below is not None:
                 at[id(box)] = self.steps.put(proof) + proof.below
@@ -130,13 +130,15 @@ class JoinedProofs:
                 continue
             own = inherited[id(box)]
             if self._upper[id(box)] < own.log_upper:
-                at[id(box)] = self._split(box, [at[id(part)] for part in box.parts])
+                at[id(box)] = self._cover(box, at)
             elif own.above is not None:
                 at[id(box)] = self.steps.put(own) + own.above
 
-    def _split(self, box: StatesBox, children: Sequence[int]) -> int:
-        """That a box is made of what these steps are about; both bounds of a sum may rest on the same ones."""
-        if tuple(children) not in self._splits:
+    def _cover(self, box: StatesBox, at: Mapping[int, int]) -> int:
+        """That these steps bound the parts of a box; both bounds of a sum may rest on the same ones."""
+        steps = {s: at[id(part)] for part in box.parts if id(part) in at for s in part.allowed[box.variable]}
+        key = tuple(steps.values())
+        if key not in self._covers:
             rows = sorted((v, s) for v, states in box.allowed.items() for s in states)
-            self._splits[tuple(children)] = self.steps.split(box.variable, children, rows)
-        return self._splits[tuple(children)]
+            self._covers[key] = self.steps.cover(box.variable, steps, rows)
+        return self._covers[key]

@@ -11,8 +11,12 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-WHOLE, PAIRS, REAL = "whole numbers", "rows of two whole numbers", "real numbers"
+WHOLE, REAL = "whole numbers", "real numbers"
+PAIRS, TRIPLES = "rows of two whole numbers", "rows of three whole numbers"
 """What an array holds."""
+
+COLUMNS = {PAIRS: 2, TRIPLES: 3}
+"""Arrays with two axes, and their lengths along the second."""
 
 _BOX = {"box": PAIRS}
 _TREE = {
@@ -34,7 +38,7 @@ _TABLES = {"table_of": WHOLE, "table_starts": WHOLE, "table_variables": WHOLE}
 
 ARRAYS: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
-        "split": _BOX,
+        "cover": {**_BOX, "parts": TRIPLES},
         "mean-field": {**_TREE, "q": REAL},
         "tree": {
             **_TREE,
@@ -75,5 +79,6 @@ def misfit(kind: str, name: str, array: NDArray[Any]) -> str | None:
     if holds is None:
         return f"is no array of a {kind} step"
     fits = array.dtype.kind == "f" if holds == REAL else array.dtype.kind in "iub"
-    shaped = array.ndim == 2 and array.shape[1] == 2 if holds == PAIRS else array.ndim == 1
+    columns = COLUMNS.get(holds)
+    shaped = array.ndim == 1 if columns is None else array.ndim == 2 and array.shape[1] == columns
     return None if fits and shaped else f"does not hold {holds}"

@@ -1,7 +1,7 @@
 """Proofs of boxes: what the certificate of a run in a box says of it, and the steps of many boxes as one list.
 
 A run proves its box like any other question, with evidence and likelihoods that leave the states of the box. Here these
-states become the box of every step, and parts are put together by ``split`` steps (docs/certificates.md).
+states become the box of every step, and ``cover`` steps join parts (docs/certificates.md).
 """
 
 from __future__ import annotations
@@ -85,11 +85,9 @@ def proof_in_box(
             if left is None:
                 return NOTHING_PROVEN
             own |= left
-        options = {name: value for name, value in entry.items() if name != "kind"}
-        if "children" in options:
-            options["children"] = [place[child] for child in options["children"] if child in place]
         place[number] = len(steps)
-        steps.append(Step(entry["kind"], {**own, **rows_of(sorted(rows))}, options))
+        # A part that names a step of which nothing is left has no states left, and needs no bound.
+        steps.append(_renamed(Step(entry["kind"], {**own, **rows_of(sorted(rows))}), place))
     claim = {side: float(head["claim"][f"log_{side}"]) for side in ("lower", "upper")}
     above = place[n_above - 1] if n_above and claim["upper"] < math.inf else None
     below = len(steps) - 1 if steps and claim["lower"] > -math.inf else None
@@ -130,20 +128,28 @@ class Steps(list[Step]):
         self.append(replace(step, arrays={**step.arrays, **rows_of(rows)}))
         return len(self) - 1
 
-    def split(self, variable: int, children: Sequence[int], rows: Iterable[tuple[int, int]]) -> int:
-        """Put down that a box is made of what other steps are about; returns the number of that step."""
-        return self.add(Step("split", {}, {"variable": variable, "children": list(children)}), rows)
+    def cover(self, variable: int, steps: Mapping[int, int], rows: Iterable[tuple[int, int]], others: int = -1) -> int:
+        """Put down that steps bound the parts of a box by states of a variable; returns the number of that step.
+
+        ``steps`` names a step for each state, ``others`` one for all other states, if there are any.
+        """
+        parts = [row for state, step in steps.items() for row in ((variable, state, -1), (-1, -1, step))]
+        return self.add(Step("cover", {"parts": small(np.array([*parts, (-1, -1, others)]))}), rows)
 
 
 def renumbered(steps: Sequence[Step], first: int) -> list[Step]:
     """Steps that follow others: what they say of earlier ones moves along."""
-    moved = []
-    for step in steps:
-        options = dict(step.options)
-        if "children" in options:
-            options["children"] = [child + first for child in options["children"]]
-        moved.append(replace(step, options=options))
-    return moved
+    place = {number: number + first for number in range(len(steps))}
+    return [_renamed(step, place) for step in steps]
+
+
+def _renamed(step: Step, place: Mapping[int, int]) -> Step:
+    """A step in which the steps that it names have other numbers, or none."""
+    if step.kind != "cover":
+        return step
+    parts = step.arrays["parts"].astype(np.int64)
+    parts[:, 2] = [place.get(number, -1) for number in parts[:, 2].tolist()]
+    return replace(step, arrays={**step.arrays, "parts": small(parts)})
 
 
 def rows_of(rows: Iterable[tuple[int, int]]) -> dict[str, Array]:

@@ -86,7 +86,7 @@ def certificate_of(
         "producer": f"powersum {__version__}",
         "model": question.model.structure,
         "claim": claim_of(log_lower, max(log_upper, proof.log_upper)),
-        "steps": [{"kind": step.kind, **step.options} for step in steps],
+        "steps": [{"kind": step.kind} for step in steps],
     }
     if assignment and log_lower > -math.inf:
         head["assignment"] = [[int(v), int(s)] for v, s in assignment.items()]

@@ -27,11 +27,10 @@ LEAST_WEIGHT = 1e-300
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """One step of a certificate: its kind, its arrays, and other entries of its head."""
+    """One step of a certificate: its kind and its arrays."""
 
     kind: str
     arrays: Mapping[str, Array]
-    options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name, array in self.arrays.items():

@@ -1,13 +1,13 @@
 """Certificates of the k best: the values of those listed, and upper bounds on the parts that all others are in.
 
 A part is asked about with likelihoods that forbid states. In its certificate these become the box of every step, as the
-cubes of ``cube_proofs`` do; which states each part has, the checker finds out by itself (docs/certificates.md).
+cubes do. A part is divided around an assignment by one variable after another (docs/certificates.md, covers).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -102,10 +102,11 @@ class _Writer:
     def __init__(self, question: Question, variables: Sequence[int], distinct: int, listed: Sequence[Listed]) -> None:
         model, observed = question.observed
         self.ground = ground_of(question, simplify(model, question.query, observed))
+        self._variables = variables
         self._distinct = distinct
         self._number = {one.states: number for number, one in enumerate(listed)}
         self.steps = Steps()
-        self.rows: list[tuple[int, int]] = []
+        self.rows: list[tuple[int, int, int]] = []
         self.lowers: list[float] = []
         self._values: list[tuple[int, float]] = []
         for one in listed:
@@ -131,25 +132,40 @@ class _Writer:
         above: list[int] = []
         uppers: list[float] = []
         near: list[int] = []
-        waiting: list[tuple[int, Part]] = [(-1, root)]
+        centers: list[int] = []
+        waiting: list[tuple[int, Part, int]] = [(-1, root, -1)]
         while waiting:
-            whole, part = waiting.pop()
-            known = uppers[whole] if whole >= 0 else math.inf
-            step, upper = -1, known
-            center = self.rows[whole][1] if part.apart >= 0 else -1
+            whole, part, step = waiting.pop()
+            upper = uppers[whole] if whole >= 0 else math.inf
+            center = centers[whole] if part.apart >= 0 else -1
             if part.apart == 0 and self._values[center][1] < upper:
                 # The assignment itself.
                 step, upper = self._values[center]
             if part.proof.above is not None and part.proof.log_upper < upper:
                 upper = part.proof.log_upper
                 step = self.steps.put(part.proof.upper_part) + part.proof.above
-            number = len(self.rows)
-            self.rows.append((step, -1 if part.center is None else self._number[part.center]))
+            number = len(above)
             above.append(whole)
             uppers.append(upper)
             near.append(center if part.apart < self._distinct else -1)
-            waiting += [(number, piece) for piece in reversed(part.parts)]
+            centers.append(-1 if part.center is None else self._number[part.center])
+            if not part.parts:
+                self.rows.append((-1, near[-1], step))
+                continue
+            for v, s in self._divisions(part):
+                self.rows.append((v, s, step))
+                step = -1
+            *pieces, rest = part.parts
+            waiting += [*((number, piece, -1) for piece in pieces), (number, rest, step)]
         return _joined(above, uppers, near, len(self._number) + 1)
+
+    def _divisions(self, part: Part) -> Iterator[tuple[int, int]]:
+        """The variables and states by which a part is divided around an assignment, one for each piece."""
+        assert part.center is not None
+        for v, s in zip(self._variables, part.center, strict=True):
+            kept = part.allowed.get(v, range(int(self.ground.model.cardinalities[v])))
+            if s in kept and len(kept) > 1:
+                yield v, s
 
 
 def _joined(above: Sequence[int], uppers: Sequence[float], near: Sequence[int], n: int) -> list[float]:

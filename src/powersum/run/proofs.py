@@ -95,14 +95,13 @@ def by_splitting(ground: Ground, splitting: Splitting) -> Proof:
     for box, rows in splitting.boxes():
         if box.parts:
             v = int(problem.variables[box.variable])
-            children = [number[id(part)] for part in box.parts]
             low, high = problem.kept_state_starts[box.variable : box.variable + 2].tolist()
             kept = problem.kept_states[low:high][splitting.states_of(box)]
             gone = np.setdiff1d(np.arange(ground.model.cardinalities[v]), kept)
-            if len(gone):
-                # What zeros had excluded before is a part of its own, in which nothing is.
-                children.append(steps.add(ground.contradiction(), [*rows, *((v, int(s)) for s in gone)]))
-            number[id(box)] = steps.split(v, children, rows)
+            # What zeros had excluded before is a part of its own, in which nothing is.
+            zeros = steps.add(ground.contradiction(), [*rows, *((v, int(s)) for s in gone)]) if len(gone) else -1
+            parts = {s: number[id(part)] for s, part in zip(kept.tolist(), box.parts, strict=True)}
+            number[id(box)] = steps.cover(v, parts, rows, zeros)
         elif splitting.is_empty(box):
             number[id(box)] = steps.add(inside(box, rows).contradiction(), rows)
         else:
@@ -172,12 +171,12 @@ def by_cases(ground: Ground) -> Proof:
         uses = np.bincount(model.scope_variables, minlength=model.n_variables)
         v = int(inside.variables[np.lexsort((-uses, model.cardinalities))[0]])
         low, high = starts_of(ground.model.cardinalities)[v : v + 2].tolist()
-        children = []
+        cases = {}
         for state in range(high - low):
             if len(steps) > MOST_CASES or not refuted({**known, v: state}):
                 return False
-            children.append(len(steps) - 1)
-        steps.split(v, children, rows)
+            cases[state] = len(steps) - 1
+        steps.cover(v, cases, rows)
         return True
 
     return Proof(steps, -math.inf) if refuted({}) else Proof([], math.inf)

@@ -22,7 +22,7 @@ from powersum.core.arrays import IntArray
 from powersum.core.errors import InputError
 from powersum.model.question import Question
 from powersum.prepare.problem import Problem
-from powersum.proof.arrays import ARRAYS, PAIRS, misfit
+from powersum.proof.arrays import ARRAYS, COLUMNS, misfit
 from powersum.proof.boxes import NOTHING_PROVEN, BoxProof
 from powersum.proof.format import Proof, Step
 from powersum.run.board import FROM_FILE, Board, one_number
@@ -36,7 +36,6 @@ from powersum_check.model import Factor
 from powersum_check.model import Model as Checked
 from powersum_check.model import Question as Asked
 from powersum_check.numbers import Table
-from powersum_check.steps import known_kind
 
 MOST_BYTES = 4e9
 """Bytes that a checkpoint may take unpacked, where the question allows more."""
@@ -164,9 +163,9 @@ class Resumed:
             raise InputError(f"{os.fspath(self._path)}: steps is not a list of objects")
         steps = []
         for number, step in enumerate(listed):
-            kind = known_kind(number, step)
-            options = {name: value for name, value in step.items() if name != "kind"}
-            steps.append(Step(kind, dict(self._arrays_of(number, kind)), options))
+            if not isinstance(kind := step.get("kind"), str) or kind not in ARRAYS:
+                raise InputError(f"{os.fspath(self._path)}: step {number} is of no known kind: {str(kind)[:40]!r}")
+            steps.append(Step(kind, dict(self._arrays_of(number, kind))))
         return steps
 
     def _arrays_of(self, number: int, kind: str) -> Iterator[tuple[str, Any]]:
@@ -174,7 +173,7 @@ class Resumed:
         for name, holds in ARRAYS[kind].items():
             place = f"{number}/{name}"
             if place in self._archive:
-                array = self._archive.array(place, 2 if holds == PAIRS else 1)
+                array = self._archive.array(place, 2 if holds in COLUMNS else 1)
                 if wrong := misfit(kind, name, array):
                     raise InputError(f"{os.fspath(self._path)}: {place} {wrong}")
                 yield name, array
