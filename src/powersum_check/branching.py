@@ -1,103 +1,90 @@
-"""Branch and bound over all variables: numbers move between tables and variables, states go, and boxes are divided.
+"""Branching: a maximum over all variables from above, by a decision tree as in cover.py and numbers that move.
 
 For a maximum, any numbers may be taken from a table and given to a variable, state by state: every configuration keeps
-its value, and the largest entries of all tables and variables together bound it. A certificate is a walk through boxes,
-in *rounds*. In each of them numbers move, and then
+its value. So the largest entries of all tables and the largest numbers of all variables, over the states of a part,
+bound every configuration of the part. Rows (v, s, m) list the parts in pre-order, as those of a cover do; m >= 0 makes
+a *move* first: from then on, in all of the part, so much has been moved at these places.
 
-* some states *go*: with one of them, every configuration of the box is bounded by the other maxima and its own number;
-* the whole box may be *closed*: it is bounded by all maxima. The walk goes back to the last box that was divided;
-* or it is divided: first the part in which a variable has a state, later, from the same numbers, the part without it.
-
-When the first box is closed, every configuration has been bounded once: by the largest of these bounds at most.
+A half of a part has the same tables and fewer states of one variable v: its bound is that of the part, less the largest
+number of v, plus the largest of v in the half. The largest entries of tables are looked at only when numbers move at
+them: over fewer states they are still bounds. Every configuration is in one part that is not divided, so the largest
+bound of these parts bounds them all.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from powersum_check.box import Step
 from powersum_check.errors import BadFile, Rejected
-from powersum_check.limits import afford
+from powersum_check.limits import afford, spend
 from powersum_check.numbers import FloatArray, Table, add, magnitude, outward
 from powersum_check.remainder import Remainder, read_remainder
 
-GOES_ON, CLOSED, DIVIDES = 0, 1, 2
+States = NDArray[np.bool_]
+Axes = list[list[tuple[int, int]]]
+"""The tables of each variable, and its axis in them."""
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
-    """Where the walk stands. Its arrays are replaced, never changed: boxes that were divided keep theirs."""
+class Part:
+    """Some states of each variable, and what has been moved. Parts share lists and arrays, and never change them."""
 
-    alive: list[NDArray[np.bool_]]
-    """Of each variable, which states are there."""
+    alive: list[States]
     moved: list[list[FloatArray]]
     """Of each table and each axis, what was moved to each state."""
     maxima: list[float]
     """Of each table the largest entry less what was moved, when this was last looked at; with its rounding."""
     own: list[FloatArray]
     """What was moved to each state of each variable, with its rounding."""
+    bound: float
+    """No configuration has more."""
 
-    def copy(self) -> Box:
-        return Box(list(self.alive), list(map(list, self.moved)), list(self.maxima), list(self.own))
+    def best(self, v: int) -> float:
+        """The largest number of a variable."""
+        return float(self.own[v][self.alive[v]].max(initial=-math.inf))
 
+    def half(self, v: int, states: States) -> Part:
+        """What of the part has some states of a variable."""
+        alive = list(self.alive)
+        alive[v] = alive[v] & states
+        half = replace(self, alive=alive)
+        if self.bound == -math.inf:
+            return half
+        return replace(half, bound=outward([self.bound, -self.best(v), half.best(v)], 0.0, 0.0)[1])
 
-class Walk:
-    """The tables, and the box that is looked at."""
-
-    def __init__(self, rest: Remainder) -> None:
-        self.rest = rest
-        self.axes: list[list[tuple[int, int]]] = [[] for _ in rest.sizes]
-        """The tables and axes of each variable."""
-        for t, (scope, _) in enumerate(rest.tables):
-            for axis, v in enumerate(scope):
-                self.axes[v].append((t, axis))
-        self.box = Box(
-            [np.ones(size, np.bool_) for size in rest.sizes],
-            [[np.zeros(rest.sizes[v]) for v in scope] for scope, _ in rest.tables],
-            [_largest(table) for _, table in rest.tables],
-            [np.zeros(size) for size in rest.sizes],
-        )
-
-    def look_at(self, t: int) -> None:
-        """The largest entry of a table, less what was moved, over the states that are there."""
-        scope, table = self.rest.tables[t]
-        rows, n = [], len(scope)
-        for axis, (v, moved) in enumerate(zip(scope, self.box.moved[t], strict=True)):
-            left = np.where(self.box.alive[v], -moved, -math.inf)
-            rows.append(Table(left.reshape((1,) * axis + (-1,) + (1,) * (n - axis - 1))))
-        total = add(table.values.shape, [table, *rows])
-        self.box.maxima[t] = _largest(total)
-
-    def move(self, places: list[int], numbers: list[float]) -> None:
-        """Move numbers to places, and look at what depends on them."""
+    def after(self, rest: Remainder, axes: Axes, places: Sequence[int], numbers: Sequence[float]) -> Part:
+        """The part after a move."""
+        moved, maxima, own = list(map(list, self.moved)), list(self.maxima), list(self.own)
         tables, variables = set(), set()
         for place, number in zip(places, numbers, strict=True):
-            t, axis, s = self.rest.places[place]
-            row = self.box.moved[t][axis].copy()
-            row[s] = number
-            self.box.moved[t][axis] = row
+            t, axis, s = rest.places[place]
+            moved[t][axis] = moved[t][axis].copy()
+            moved[t][axis][s] = number
             tables.add(t)
-            variables.add(self.rest.tables[t][0][axis])
+            variables.add(rest.tables[t][0][axis])
         for t in tables:
-            self.look_at(t)
+            scope, table = rest.tables[t]
+            rows = []
+            for axis, v in enumerate(scope):
+                less = np.where(self.alive[v], -moved[t][axis], -math.inf)
+                rows.append(Table(less.reshape((1,) * axis + (-1,) + (1,) * (len(scope) - axis - 1))))
+            maxima[t] = _largest(add(table.values.shape, [table, *rows]))
         for v in variables:
-            total = add([self.rest.sizes[v]], [Table(self.box.moved[t][axis]) for t, axis in self.axes[v]])
-            self.box.own[v] = np.nextafter(total.values + total.up, math.inf)
+            total = add([rest.sizes[v]], [Table(moved[t][axis]) for t, axis in axes[v]])
+            own[v] = np.nextafter(total.values + total.up, math.inf)
+        return bounded(Part(self.alive, moved, maxima, own, 0.0))
 
-    def remove(self, v: int, states: NDArray[np.bool_]) -> None:
-        """Take states of a variable out of the box; what is known of tables stays a bound."""
-        self.box.alive[v] = self.box.alive[v] & ~states
 
-    def bounds(self) -> tuple[list[float], float]:
-        """The largest number of each variable, and the bound that these and those of tables give; rounded up."""
-        best = [
-            float(own[alive].max(initial=-math.inf)) for own, alive in zip(self.box.own, self.box.alive, strict=True)
-        ]
-        return best, outward([*self.box.maxima, *best], 0.0, 0.0)[1]
+def bounded(part: Part) -> Part:
+    """The part with the bound that its tables and variables give."""
+    best = [part.best(v) for v in range(len(part.own))]
+    return replace(part, bound=outward([*part.maxima, *best], 0.0, 0.0)[1])
 
 
 def branching(step: Step) -> tuple[float, float]:
@@ -105,45 +92,51 @@ def branching(step: Step) -> tuple[float, float]:
     rest = read_remainder(step)
     if rest.weight != 0.0:
         raise Rejected("only a maximum is bounded by branching")
-    kinds = step.integers("rounds", high=3).tolist()
-    numbers, moves = step.integers("move_places", high=len(rest.places)).tolist(), step.floats("moves")
+    rows = step.integers("parts", low=-1, columns=3).tolist()
+    places, moves = step.integers("move_places", high=len(rest.places)).tolist(), step.floats("moves")
     magnitude(moves)
-    gone, branches = _states(step, rest, "gone"), iter(_states(step, rest, "branches"))
-    move_starts = step.starts("move_starts", len(moves)).tolist()
-    gone_starts = step.starts("gone_starts", len(gone)).tolist()
-    if not len(kinds) == len(move_starts) - 1 == len(gone_starts) - 1 or len(numbers) != len(moves):
-        raise BadFile("rounds, moves and what goes do not fit together")
+    starts = step.starts("move_starts", len(moves)).tolist()
+    if len(places) != len(moves):
+        raise BadFile("move_places and moves do not fit together")
+    number = {v: k for k, v in enumerate(rest.variables)}
+    axes: Axes = [[] for _ in rest.sizes]
+    for t, (scope, _) in enumerate(rest.tables):
+        for axis, v in enumerate(scope):
+            axes[v].append((t, axis))
     held = 200 * (sum(rest.sizes) + sum(len(scope) + 1 for scope, _ in rest.tables))
-    walk = Walk(rest)
-    highest, done = -math.inf, False
-    waiting: list[tuple[int, NDArray[np.bool_], Box]] = []
-    for k, kind in enumerate(kinds):
-        if done:
-            raise BadFile("rounds go on after the end")
-        first, end = move_starts[k : k + 2]
-        walk.move(numbers[first:end], moves[first:end].tolist())
-        best, total = walk.bounds()
-        for v, s in gone[gone_starts[k] : gone_starts[k + 1]]:
-            if total > -math.inf:
-                highest = max(highest, outward([total, -best[v], walk.box.own[v][s]], 0.0, 0.0)[1])
-            walk.remove(v, np.arange(rest.sizes[v]) == s)
-        if kind == DIVIDES:
-            v, s = next(branches, (-1, 0))
-            if v < 0:
-                raise BadFile("branches ends too early")
-            afford("boxes", held * (len(waiting) + 1), step.memory)
-            state = np.arange(rest.sizes[v]) == s
-            waiting.append((v, state, walk.box))
-            walk.box = walk.box.copy()
-            walk.remove(v, ~state)
-        if kind == CLOSED:
-            highest = max(highest, total)
-            done = not waiting
-            if waiting:
-                v, state, walk.box = waiting.pop()
-                walk.remove(v, state)
-    if not done or next(branches, None) is not None:
-        raise Rejected("the walk ends before every box is closed")
+    waiting = [
+        bounded(
+            Part(
+                [np.ones(size, np.bool_) for size in rest.sizes],
+                [[np.zeros(rest.sizes[v]) for v in scope] for scope, _ in rest.tables],
+                [_largest(table) for _, table in rest.tables],
+                [np.zeros(size) for size in rest.sizes],
+                0.0,
+            )
+        )
+    ]
+    highest = -math.inf
+    for v, s, m in rows:
+        spend(20_000 + 100 * len(rest.sizes))
+        if not waiting:
+            raise BadFile("rows go on after the last part")
+        part = waiting.pop()
+        if m >= 0:
+            if m >= len(starts) - 1:
+                raise BadFile("a row names a move that does not exist")
+            spend(1000 * (len(rest.tables) + len(rest.sizes)))
+            first, end = starts[m : m + 2]
+            part = part.after(rest, axes, places[first:end], moves[first:end].tolist())
+        if v < 0:
+            highest = max(highest, part.bound)
+            continue
+        if v not in number or s not in step.domains[v]:
+            raise Rejected(f"a part is divided by state {s} of variable {v}, which is not left")
+        afford("boxes", held * (len(waiting) + 2), step.memory)
+        same = step.domains[v] == s
+        waiting += [part.half(number[v], ~same), part.half(number[v], same)]
+    if waiting:
+        raise Rejected("the rows end before every part is bounded")
     if highest == -math.inf or rest.high == -math.inf:
         return -math.inf, -math.inf
     return -math.inf, math.nextafter(highest + rest.high, math.inf)
@@ -153,14 +146,3 @@ def _largest(table: Table) -> float:
     """The largest entry, with its error."""
     largest = float(table.values.max())
     return math.nextafter(largest + table.up, math.inf) if largest > -math.inf else largest
-
-
-def _states(step: Step, rest: Remainder, name: str) -> list[tuple[int, int]]:
-    """Rows (variable, state) as numbers of variables that are left and of their states in the box."""
-    number = {
-        (v, s): (k, place) for k, v in enumerate(rest.variables) for place, s in enumerate(step.domains[v].tolist())
-    }
-    rows = [(v, s) for v, s in step.integers(name, columns=2).tolist()]
-    for v, s in set(rows) - number.keys():
-        raise Rejected(f"{name} has state {s} of variable {v}, which is not left")
-    return [number[row] for row in rows]

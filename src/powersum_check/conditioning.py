@@ -28,7 +28,7 @@ is in their nodes.
 from __future__ import annotations
 
 import math
-from itertools import accumulate, chain
+from itertools import accumulate
 
 import numpy as np
 
@@ -63,8 +63,11 @@ class Graph:
         """All states of each variable."""
         self.of_table = [sum(self.of[v] for v in scope) for scope, _ in rest.tables]
         """All states of the variables of each table."""
+        scopes = [scope for scope, _ in rest.tables]
+        self.places = [(t, v := scopes[t][axis], self.starts[v] + s) for t, axis, s in rest.places]
+        """Of each place the table, the variable, and the bit of the state."""
         # Bytes of the sets of a node, and of a range of a table; a quarter of what is there is for these.
-        width = 500 + (3 * sum(rest.sizes) + len(rest.tables) + len(rest.sizes)) // 8
+        width = 500 + (4 * sum(rest.sizes) + len(rest.tables)) // 8
         afford("nodes", width * n + 200 * self.first[-1], step.memory // 2)
         self.most_ranges = step.memory // (4 * width)
         self.ranges: dict[tuple[int, int], tuple[float, float]] = {}
@@ -74,7 +77,7 @@ class Graph:
         self.offset, self.error = [-math.inf] * self.first[-1], [0.0] * self.first[-1]
         """What each lane has beside its nodes, -inf if the lane is 0; and the error of that."""
         self.variables, self.tables = [0] * n, [0] * n
-        """Of each node the variables, and the tables that are settled in it or below."""
+        """Of each node all states of its variables, and the tables that are settled in it or below."""
         self.values, self.errors = [-math.inf] * n, [0.0] * n
         logs = [power_sum_of([0.0] * max(k, 1), rest.weight) for k in range(max(rest.sizes, default=1) + 1)]
         self.log, self.log_error = [log for log, _ in logs], max(error for _, error in logs)
@@ -103,7 +106,7 @@ class Graph:
 
     def down(self, node: int) -> None:
         """What the lanes of a node leave."""
-        v, first, before = self.branching[node], self.first[node], self.possible[node]
+        v, first, before, of = self.branching[node], self.first[node], self.possible[node], self.of
         spend(3000)
         for lane in range(first, self.first[node + 1]):
             gone = self.gone[self.gone_at[lane] : self.gone_at[lane + 1]]
@@ -111,23 +114,23 @@ class Graph:
             spend(2000 + 200 * (len(gone) + len(settled)))
             left, loses = before, set[int]()
             if v >= 0:
-                left &= ~self.of[v] | 1 << self.starts[v] + lane - first
+                left &= ~of[v] | 1 << self.starts[v] + lane - first
                 loses.add(v)
             for place in gone:
-                t, axis, s = self.rest.places[place]
-                u = self.rest.tables[t][0][axis]
-                bit = 1 << self.starts[u] + s
-                if left & bit and self.range(t, left & ~self.of[u] | bit)[1] > -math.inf:
-                    raise Rejected("a state goes that is not shown to be impossible")
-                left &= ~bit
+                t, u, at = self.places[place]
                 loses.add(u)
-            are = [(left & self.of[u]).bit_count() for u in loses]
+                if left & (bit := 1 << at):
+                    if self.range(t, left & ~of[u] | bit)[1] > -math.inf:
+                        raise Rejected("a state goes that is not shown to be impossible")
+                    left ^= bit
+            are = [(left & of[u]).bit_count() for u in loses]
             if 0 in are:
                 # No configuration that is not 0 follows this lane.
                 continue
+            terms = [self.log[k] for k in are]
             for u in loses:
-                self.variables[node] |= 1 << u
-            terms = [self.log[k] for k in are] + [-self.log[(before & self.of[u]).bit_count()] for u in loses]
+                self.variables[node] |= of[u]
+                terms.append(-self.log[(before & of[u]).bit_count()])
             for t in settled:
                 low, high = self.range(t, left)
                 if low == -math.inf:
@@ -151,18 +154,22 @@ class Graph:
             tables = variables = 0
             settled = self.settled[self.settled_at[lane] : self.settled_at[lane + 1]]
             nodes = self.nodes[self.nodes_at[lane] : self.nodes_at[lane + 1]]
-            for its_variables, its_tables in chain(
-                ((0, 1 << t) for t in settled), ((self.variables[k], self.tables[k]) for k in nodes)
-            ):
-                if variables & its_variables or tables & its_tables:
+            terms, errors = [self.offset[lane]], self.error[lane]
+            for t in settled:
+                if tables >> t & 1:
+                    raise Rejected("a lane settles a table twice")
+                tables |= 1 << t
+            for below in nodes:
+                if variables & self.variables[below] or tables & self.tables[below]:
                     raise Rejected("a lane has a variable or a settled table in two of its nodes")
-                variables |= its_variables
-                tables |= its_tables
-            terms = [self.offset[lane], *(self.values[below] for below in nodes)]
+                variables |= self.variables[below]
+                tables |= self.tables[below]
+                terms.append(self.values[below])
+                errors += self.errors[below]
             if -math.inf in terms:
                 continue
             lanes.append(math.fsum(terms))
-            error = max(error, self.error[lane] + sum(self.errors[k] for k in nodes) + 2.0 * U * abs(lanes[-1]))
+            error = max(error, errors + 2.0 * U * abs(lanes[-1]))
             self.variables[node] |= variables
             settled_by.add(tables)
         if len(settled_by) > 1:
@@ -170,8 +177,7 @@ class Graph:
         self.tables[node] = max(settled_by, default=0)
         self.values[node], local = power_sum_of(lanes, self.rest.weight)
         self.errors[node] = error + local
-        differ = self.possible[node] & ~self.common[node]
-        if differ and any(self.variables[node] >> v & 1 and differ & own for v, own in enumerate(self.of)):
+        if self.variables[node] & self.possible[node] & ~self.common[node]:
             raise Rejected("a node is led to with other states of its variables than before")
 
     def value(self) -> tuple[float, float]:

@@ -23,7 +23,7 @@ from powersum_check.tree import read_tree, value, without_flat
 
 Place = tuple[int, int, int]
 """A table, an axis of it, and a state there (counted within the box)."""
-PER_PLACE = 200
+PER_PLACE = 300
 """Bytes that are counted for a place."""
 
 

@@ -198,33 +198,27 @@ def with_walk(rng: Rng, draft: Draft) -> None:
     setting = Setting.of(draft)
     scopes = setting.scopes
     n_places = sum(len(setting.domains[v]) for scope in scopes for v in scope)
-    rounds: list[tuple[int, list[tuple[int, float]], list[tuple[int, int]]]] = []
-    branches: list[tuple[int, int]] = []
+    rows: list[tuple[int, int, int]] = []
+    groups: list[list[tuple[int, float]]] = []
 
-    def walk(alive: set[tuple[int, int]], depth: int) -> None:
-        for _ in range(int(rng.integers(0, 2))):
-            rounds.append((0, some_moves(), leaving := some_states(alive)))
-            alive = alive - set(leaving)
-        if depth and alive and rng.random() < 0.6:
-            state = pick(rng, *sorted(alive))
-            rounds.append((2, some_moves(), leaving := some_states(alive)))
-            branches.append(state)
-            alive = alive - set(leaving)
-            walk({p for p in alive if p[0] != state[0] or p == state}, depth - 1)
-            walk(alive - {state}, depth - 1)
-        else:
-            rounds.append((1, some_moves(), some_states(alive)))
-
-    def some_moves() -> list[tuple[int, float]]:
+    def move() -> int:
+        if not n_places or rng.random() < 0.4:
+            return -1
         count = int(rng.integers(0, 1 + min(4, n_places)))
-        return [(int(rng.integers(0, n_places)), float(rng.normal())) for _ in range(count)]
+        groups.append([(int(rng.integers(0, n_places)), float(rng.normal())) for _ in range(count)])
+        return len(groups) - 1
 
-    def some_states(alive: set[tuple[int, int]]) -> list[tuple[int, int]]:
-        return [p for p in sorted(alive) if rng.random() < 0.1]
+    def part(depth: int) -> None:
+        if not depth or not setting.free or rng.random() < 0.3:
+            rows.append((-1, -1, move()))
+            return
+        v = int(rng.choice(setting.free))
+        rows.append((v, pick(rng, *setting.domains[v]), move()))
+        part(depth - 1)
+        part(depth - 1)
 
-    walk({(v, s) for v in setting.free for s in setting.domains[v]}, 3)
-    lengths = [[len(moves) for _, moves, _ in rounds], [len(gone) for _, _, gone in rounds]]
-    moves = [move for _, some, _ in rounds for move in some]
+    part(4)
+    moves = [one for group in groups for one in group]
     draft.step(
         "branching",
         no_tree(draft)
@@ -233,13 +227,10 @@ def with_walk(rng: Rng, draft: Draft) -> None:
             "table_of": np.arange(len(scopes)),
             "table_starts": np.cumsum([0, *map(len, scopes)]),
             "table_variables": np.array([v for scope in scopes for v in scope], np.int64),
-            "rounds": np.array([kind for kind, _, _ in rounds]),
-            "move_starts": np.cumsum([0, *lengths[0]]),
+            "parts": np.array(rows, np.int64),
+            "move_starts": starts(groups),
             "move_places": np.array([place for place, _ in moves], np.int64),
             "moves": np.array([number for _, number in moves]),
-            "gone_starts": np.cumsum([0, *lengths[1]]),
-            "gone": np.array([p for _, _, gone in rounds for p in gone], np.int64).reshape(-1, 2),
-            "branches": np.array(branches, np.int64).reshape(-1, 2),
         },
     )
 

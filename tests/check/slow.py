@@ -176,7 +176,7 @@ class Step(Trees):
         settled = self.lists("settled_counts", "settled", len(lanes), len(self.tables))
         leads = self.lists("child_counts", "child_nodes", len(lanes), n_nodes, 1)
         # Down: what is left in each lane.
-        left_in: dict[int, list[set[tuple[int, int]]]] = {0: [{(v, s) for v in self.left for s in self.box[v]}]}
+        left_in: dict[int, list[set[tuple[int, int]]]] = {0: [set(self.all_states())]}
         own: dict[int, tuple[Decimal, Decimal] | None] = {}
         variables: list[set[int]] = [set() for _ in range(n_nodes)]
         for node in range(n_nodes):
@@ -255,63 +255,49 @@ class Step(Trees):
         _, high = self.remainder()
         need(self.tau == 0.0, "only a maximum is bounded by branching")
         self.read_places()
-        kinds, numbers, moves = (
-            self.wholes("rounds", 3),
-            self.wholes("move_places", len(self.places)),
-            self.reals("moves"),
-        )
+        places, moves = self.wholes("move_places", len(self.places)), self.reals("moves")
         if any(abs(x) > 1e15 for x in moves):
             raise Beyond
-        gone, branches = ([(v, s) for v, s in self.rows(name)] for name in ("gone", "branches"))
-        states = {(v, s) for v in self.left for s in self.box[v]}
-        need(set(gone) | set(branches) <= states and len(numbers) == len(moves), "a state is not left")
-        moved_at = self.pieces("move_starts", list(zip(numbers, moves, strict=True)))
-        gone_at = self.pieces("gone_starts", gone)
-        need(len(kinds) == len(moved_at) == len(gone_at), "rounds")
-        alive, moved = set(states), dict.fromkeys(self.places, ZERO)
+        need(len(places) == len(moves), "moves")
+        groups = self.pieces("move_starts", list(zip(places, moves, strict=True)))
         logs = [{p: f.ln() for p, f in t.values.items() if f} for t in self.tables]
+        rows = iter(self.rows("parts", 1 << 53, 3, -1))
 
-        def largest(t: int) -> Decimal | None:
-            scope = self.tables[t].scope
-            sums = [
-                f - sum((moved.get((t, *x), ZERO) for x in zip(scope, p, strict=True)), ZERO)
-                for p, f in logs[t].items()
-                if all(x in alive for x in zip(scope, p, strict=True))
-            ]
-            return max(sums, default=None)
+        def largest(t: int, alive: Box, moved: dict[tuple[int, int, int], Decimal]) -> Decimal | None:
+            pairs = [(list(zip(self.tables[t].scope, p, strict=True)), f) for p, f in logs[t].items()]
+            left = [(x, f) for x, f in pairs if all(s in alive[v] for v, s in x)]
+            return max((f - sum((moved.get((t, *p), ZERO) for p in x), ZERO) for x, f in left), default=None)
 
-        maxima = [largest(t) for t in range(len(self.tables))]
-        least_of_all = Decimal("-1e30")
-        highest, done = least_of_all, False
-        stack: list[tuple[Any, set[tuple[int, int]], dict[tuple[int, int, int], Decimal], list[Decimal | None]]] = []
-        rest = iter(branches)
-        for kind, some, leaving in zip(kinds, moved_at, gone_at, strict=True):
-            need(not done, "rounds go on after the end")
-            for p, number in some:
-                moved[self.places[p]] = Decimal(number)
-            for t in {self.places[p][0] for p, _ in some}:
+        def highest(
+            alive: Box, moved: dict[tuple[int, int, int], Decimal], maxima: list[Decimal | None]
+        ) -> Decimal | None:
+            """The largest bound of all parts of a part that are not divided; None where nothing is possible."""
+            row: Any = next(rows, None)
+            need(row is not None, "the rows end before every part is bounded")
+            v, s, m = row
+            need(m < len(groups), "a row names a move that does not exist")
+            for p, number in groups[m] if m >= 0 else []:
+                moved = {**moved, self.places[p]: Decimal(number)}
+            for t in {self.places[p][0] for p, _ in groups[m]} if m >= 0 else set():
                 # Others keep what they had: with fewer states that is still a bound.
-                maxima[t] = largest(t)
-            own = {p: sum((x for (_, *q), x in moved.items() if tuple(q) == p), ZERO) for p in states}
-            best = {v: max((own[p] for p in alive if p[0] == v), default=None) for v in self.left}
-            nothing = None in maxima or None in best.values()
-            if not nothing:
-                total = sum((x for x in [*maxima, *best.values()] if x is not None), ZERO)
-                for p in leaving:
-                    highest = max(highest, total - (best[p[0]] or ZERO) + own[p])
-            alive -= set(leaving)
-            if kind == 1:
-                highest, done = highest if nothing else max(highest, total), not stack
-                if stack:
-                    last, alive, moved, maxima = stack.pop()
-                    alive.discard(last)
-            elif kind == 2:
-                state: Any = next(rest, None)
-                need(state is not None, "branches ends too early")
-                stack.append((state, set(alive), dict(moved), list(maxima)))
-                alive = {p for p in alive if p[0] != state[0] or p == state}
-        need(done and next(rest, None) is None, "the walk ends before every box is closed")
-        return ZERO, ZERO if highest == least_of_all else high * highest.exp()
+                maxima = [largest(t, alive, moved) if u == t else x for u, x in enumerate(maxima)]
+            if v >= 0:
+                need(v in self.left and s in self.box[v], "a state is not left")
+                halves = [t for t in alive[v] if t == s], [t for t in alive[v] if t != s]
+                found = [highest([*alive[:v], half, *alive[v + 1 :]], moved, maxima) for half in halves]
+                return max((x for x in found if x is not None), default=None)
+            own = {p: sum((x for (_, *q), x in moved.items() if tuple(q) == p), ZERO) for p in self.all_states()}
+            best = [max((own[u, t] for t in alive[u]), default=None) for u in self.left]
+            numbers = [x for x in [*maxima, *best] if x is not None]
+            return sum(numbers, ZERO) if len(numbers) == len(maxima) + len(best) else None
+
+        every = [list(d) for d in self.box]
+        found = highest(every, {}, [largest(t, every, {}) for t in range(len(self.tables))])
+        need(next(rows, None) is None, "rows go on after the last part")
+        return ZERO, ZERO if found is None else high * found.exp()
+
+    def all_states(self) -> list[tuple[int, int]]:
+        return [(v, s) for v in self.left for s in self.box[v]]
 
 
 class Reading:

@@ -294,13 +294,10 @@ def test_branching_in_many_rounds() -> None:
             "table_of": np.zeros(1, np.int64),
             "table_starts": np.array([0, 2]),
             "table_variables": np.arange(2),
-            "rounds": np.zeros(rounds, np.uint8),
-            "move_starts": np.zeros(rounds + 1, np.uint8),
+            "parts": np.zeros((rounds, 3), np.uint8),
+            "move_starts": np.zeros(2, np.uint8),
             "move_places": np.zeros(0, np.uint8),
             "moves": np.zeros(0),
-            "gone_starts": np.zeros(rounds + 1, np.uint8),
-            "gone": np.zeros((0, 2), np.uint8),
-            "branches": np.zeros((0, 2), np.uint8),
         },
     )
     too_much_work(draft, 1e7)

@@ -222,9 +222,9 @@ def test_every_array_is_documented() -> None:
 @pytest.mark.parametrize(
     ("kind", "name", "array"),
     [
-        ("tree", "rounds", np.zeros(1, dtype=np.int64)),
+        ("tree", "parts", np.zeros(1, dtype=np.int64)),
         ("tree", "weight", np.zeros(1, dtype=np.int64)),
-        ("branching", "gone", np.zeros(2, dtype=np.int64)),
+        ("branching", "parts", np.zeros(2, dtype=np.int64)),
         ("conditioning", "gone", np.zeros((1, 2), dtype=np.int64)),
         ("cover", "order", np.zeros(1, dtype=np.int64)),
     ],

@@ -61,13 +61,10 @@ ARRAYS: Mapping[str, Mapping[str, str]] = MappingProxyType(
         "branching": {
             **_TREE,
             **_TABLES,
-            "rounds": WHOLE,
+            "parts": TRIPLES,
             "move_starts": WHOLE,
             "move_places": WHOLE,
             "moves": REAL,
-            "gone_starts": WHOLE,
-            "gone": PAIRS,
-            "branches": PAIRS,
         },
     }
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from powersum.core import work_time as time
-from powersum.core.arrays import IntArray, starts_of
+from powersum.core.arrays import IntArray
 from powersum.core.speed import COST_SWEEP
 from powersum.prepare.problem import Problem
 from powersum.proof.format import Array, small
@@ -106,30 +106,39 @@ class CostProof:
                 return False
 
     def arrays(self, problem: Problem) -> dict[str, Array]:
-        """The rounds, in terms of the original model."""
+        """The parts, in terms of the original model: a state that goes is a part that is closed at once."""
         tables, scale = self._tables, self._costs.scale
         places = np.concatenate([np.zeros(0, dtype=np.int64), *(place for place, _ in self._moves)])
         values = np.concatenate([np.zeros(0, dtype=np.int64), *(value for _, value in self._moves)])
-        gone = np.concatenate([np.zeros(0, dtype=np.int64), *self._removed])
-        owner = np.repeat(np.arange(len(tables.cardinalities)), tables.cardinalities)[gone]
-        branches = np.array(self._branches, dtype=np.int64).reshape(-1, 2)
-
-        def pairs(variables: IntArray, states: IntArray) -> Array:
-            original = problem.kept_states[problem.kept_state_starts[variables] + states]
-            return small(np.stack([problem.variables[variables], original], axis=1))
-
+        owner = np.repeat(np.arange(len(tables.cardinalities)), tables.cardinalities)
+        variables, first = problem.variables.tolist(), problem.kept_state_starts.tolist()
+        branches, starts = iter(self._branches), [0]
+        rows: list[tuple[int, int, int]] = []
+        n_moves = 0
+        for kind, (moved, _), gone in zip(self._kinds, self._moves, self._removed, strict=True):
+            # What was moved waits for the next row, together with what was moved after it.
+            n_moves += len(moved)
+            at = len(starts) - 1 if n_moves > starts[-1] else -1
+            ends = [(int(owner[k]), int(k - tables.state_starts[owner[k]])) for k in gone]
+            ends += [next(branches)] if kind == BRANCHES else []
+            for number, (v, s) in enumerate(ends):
+                rows.append((variables[v], int(problem.kept_states[first[v] + s]), at))
+                at = -1
+                if number < len(gone):
+                    rows.append((-1, -1, -1))
+            if kind == CLOSED:
+                rows.append((-1, -1, at))
+            if ends or kind == CLOSED:
+                starts += [n_moves] if n_moves > starts[-1] else []
         return {
             "table_of": small(problem.fates.table_of),
             "table_starts": small(tables.scope_starts),
             "table_variables": small(problem.variables[tables.scope_variables]),
-            "rounds": np.array(self._kinds, dtype="u1"),
-            "move_starts": small(starts_of([len(place) for place, _ in self._moves])),
+            "parts": small(np.array(rows, dtype=np.int64)),
+            "move_starts": small(np.array(starts, dtype=np.int64)),
             "move_places": small(places),
             # Costs are losses: what a variable's state gains in the log is what it costs less.
             "moves": -values / scale,
-            "gone_starts": small(starts_of([len(row) for row in self._removed])),
-            "gone": pairs(owner, gone - tables.state_starts[owner]),
-            "branches": pairs(branches[:, 0], branches[:, 1]),
         }
 
     def _sweep(self, deadline: float) -> None:
