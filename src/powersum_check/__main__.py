@@ -11,6 +11,7 @@ from pathlib import Path
 from powersum_check.best import told_best
 from powersum_check.errors import BadFile, CheckError, Rejected
 from powersum_check.limits import MEMORY, WORK
+from powersum_check.marginals import check_marginals
 from powersum_check.model import Model, Question
 from powersum_check.outside import check, read_model
 from powersum_check.reading import read_evidence, read_list
@@ -38,6 +39,11 @@ def _arguments() -> argparse.ArgumentParser:
         help="print the distribution of a variable; the certificate is a folder",
     )
     parser.add_argument(
+        "--marginals",
+        action="store_true",
+        help="print the distributions that a certificate of the sum proves",
+    )
+    parser.add_argument(
         "--exact", action="store_true", help="measure all rounding in ball arithmetic (python-flint); slow"
     )
     parser.add_argument("--memory", type=float, default=float(MEMORY), help="bytes to work with at most")
@@ -57,7 +63,7 @@ def main(arguments: list[str] | None = None) -> int:
         model = read_model(options.model, memory)
         if options.as_claimed and (options.map or options.query is not None or options.evid is not None):
             raise BadFile("--as-claimed goes with no other question")
-        if options.share is not None:
+        if options.share is not None or options.marginals:
             return _told_shares(options, model, memory)
         question = None if options.as_claimed else _question(options, model, memory)
         verified = check(model, question, options.certificate, memory=memory, work=options.work, exact=options.exact)
@@ -88,13 +94,24 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _told_shares(options: argparse.Namespace, model: Model, memory: int) -> int:
-    """Check a folder of certificates and print the distribution that they prove."""
+    """Check a folder of certificates, or one of the sum, and print the distributions that they prove."""
     if options.map or options.query is not None or options.as_claimed:
-        raise BadFile("--share sums everything: it goes with no other question")
+        raise BadFile("--share and --marginals sum everything: they go with no other question")
     variable = options.share
+    evidence = None if options.evid is None else read_evidence(options.evid, memory)
+    if options.marginals:
+        if variable is not None or options.exact:
+            raise BadFile("--marginals goes neither with --share nor with --exact")
+        print(f"question: distributions of all variables given {len(evidence or {})} observed")
+        found = check_marginals(model, options.certificate, evidence, memory=memory, work=options.work)
+        for v, shares in enumerate(found):
+            if shares is None:
+                print(f"variable {v}: not proven")
+            for state, share in enumerate(shares or ()):
+                print(f"verified: {share.lower!r} <= probability of state {state} of variable {v} <= {share.upper!r}")
+        return 0
     if not 0 <= variable < len(model.cardinalities):
         raise BadFile(f"--share: there is no variable {variable}")
-    evidence = None if options.evid is None else read_evidence(options.evid, memory)
     paths = [Path(options.certificate, f"{state}.zip") for state in range(model.cardinalities[variable])]
     shares = check_shares(model, variable, paths, evidence, memory=memory, work=options.work, exact=options.exact)
     given = "".join(f" {v} {s}" for v, s in sorted((evidence or {}).items()))

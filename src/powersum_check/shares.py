@@ -56,6 +56,11 @@ def check_shares(
         question = Question.of(model, (), {**known, variable: state})
         verified = check(model, question, certificate, memory=memory, work=work, exact=exact)
         sides.append((verified.log_lower, verified.log_upper))
+    return shares_of(sides)
+
+
+def shares_of(sides: Sequence[tuple[float, float]]) -> list[Share]:
+    """The probabilities of states from bounds on logs of the sums with each of them."""
     top = max(upper for _, upper in sides)
     if top == -math.inf:
         raise Rejected("every state has probability 0")

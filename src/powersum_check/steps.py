@@ -12,7 +12,7 @@ from powersum_check.conditioning import conditioning
 from powersum_check.contexts import evaluate
 from powersum_check.cover import Proven, cover
 from powersum_check.errors import BadFile
-from powersum_check.tree import read_tree, value
+from powersum_check.tree import Tree, read_tree, value
 
 Rule = Callable[[Step], tuple[float, float]]
 """The lower and the upper bound that a step proves on the value of its box, which has states of all variables."""
@@ -38,6 +38,10 @@ def prove(step: Step, earlier: Sequence[Proven], more: Mapping[str, Rule] | None
 
 
 def _tree(step: Step) -> tuple[float, float]:
-    """A tree over the states that are possible, with contexts if there are any."""
-    tree = read_tree(step)
+    """A tree as the step has it."""
+    return bounds_of_tree(step, read_tree(step))
+
+
+def bounds_of_tree(step: Step, tree: Tree) -> tuple[float, float]:
+    """The bounds by a tree over the states that are possible, with contexts if there are any."""
     return evaluate(step, tree) if "context_variables" in step else value(step, tree)

@@ -1,7 +1,21 @@
 """What certificates say of preparation, in terms of the original model: the ground that every proof stands on.
 
 ``docs/certificates.md`` is the format. A *forest* is a piece of a tree of mini-buckets over some of the variables; the
-ground adds what simplification took out: impossible states, barren leaves, variables in no factor.
+ground adds what simplification took out:
+
+================================  ==================================================================================
+evidence                          ``evidence``; observed variables are in no scope
+states without support            ``removed``; ``groups``, where a state fell only after factors were absorbed
+variables of one state            nothing: they are not free and leave all scopes
+absorbed factors, constants       ``home`` is that of the host; -1
+axes that a table ignores         the node lacks the variable; ``groups``, where only a product ignores it
+barren variables                  first in the order, one node each with weight τ, parent -1
+isolated variables                in the order, without a node
+infeasible                        a step with all states of a variable in ``removed``
+================================  ==================================================================================
+
+In gdd a region (a, b, c) is a chain of nodes (a, b, c) → (b, c) → (c), a separator one without factors, a shift an edge
+between the first nodes.
 """
 
 from __future__ import annotations

@@ -1,0 +1,109 @@
+"""Distributions that the checker finds on the way down: those of brute force, and nothing false from forged trees."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import powersum as ps
+import powersum_check as pc
+from powersum_check.__main__ import main
+from tests.check.forgeries import change_entry, narrow
+from tests.check.helpers import random_draft, to_check, truth
+from tests.check.writer import Draft, Setting, tree_arrays
+
+CLOSE = 1e-9
+
+
+def drafted(rng: np.random.Generator, *, plain: bool) -> Draft:
+    """A sum of everything with a tree that is exact, but for what it drops where it is not plain."""
+    draft = random_draft(rng, n_variables=5, plain=True)
+    draft = Draft(draft.model, [1.0] * 5, draft.evidence)
+    setting = Setting.of(draft)
+    arrays = tree_arrays(rng, setting, setting.random_order(rng), exact=True, temperature=0.0)
+    if not plain:
+        narrow(rng, arrays)
+        if len(arrays["home"]) and rng.random() < 0.3:
+            arrays["home"][int(rng.integers(0, len(arrays["home"])))] = -1
+    draft.step("tree", arrays)
+    return draft
+
+
+def shares(draft: Draft) -> list[list[float]] | None:
+    """The distributions by brute force."""
+    domains = Setting.of(draft).domains
+    whole = truth(draft)
+    if whole == -math.inf:
+        return None
+    cards = draft.model.cardinalities.tolist()
+
+    def share(v: int, s: int) -> float:
+        if s not in domains[v]:
+            return 0.0
+        return math.exp(truth(draft, [[s] if u == v else d for u, d in enumerate(domains)]) - whole)
+
+    return [[share(v, s) for s in range(cards[v])] for v in range(len(cards))]
+
+
+def found(draft: Draft) -> list[list[pc.Share] | None]:
+    return pc.check_marginals(to_check(draft.model), draft.zip(), draft.evidence)
+
+
+def false(told: list[list[pc.Share] | None], true: list[list[float]]) -> bool:
+    pairs = [(s, p) for some, row in zip(told, true, strict=True) for s, p in zip(some or [], row, strict=False)]
+    return any(not s.lower - CLOSE <= p <= s.upper + CLOSE for s, p in pairs)
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_the_distributions_of_brute_force(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    draft = drafted(rng, plain=seed % 3 > 0)
+    true = shares(draft)
+    if true is None:
+        with pytest.raises(pc.Rejected, match="probability 0"):
+            found(draft)
+        return
+    told = found(draft)
+    assert not false(told, true)
+    if seed % 3:
+        assert all(some is not None for some in told)
+        assert all(s.upper - s.lower < CLOSE for some in told for s in some or [])
+
+
+def test_forged_trees_prove_no_false_distribution() -> None:
+    accepted = 0
+    for seed in range(300):
+        rng = np.random.default_rng(10_000 + seed)
+        draft = drafted(rng, plain=seed % 2 > 0)
+        true = shares(draft)
+        for _ in range(int(rng.integers(1, 3))):
+            change_entry(rng, draft, str(rng.choice([name for name in sorted(draft.arrays) if name.startswith("0/")])))
+        try:
+            told = found(draft)
+        except pc.CheckError:
+            continue
+        assert true is not None
+        assert not false(told, true)
+        accepted += 1
+    assert accepted > 30
+
+
+def test_the_command_prints_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A sum that powersum proves; what a barren leaf would say of itself is not proven."""
+    model = ps.Model.from_factors(
+        [2, 2, 2], [((0, 1), [[0.1, 0.9], [0.4, 0.6]]), ((1, 2), [[0.2, 0.8], [0.7, 0.3]]), ((0,), [1.0, 3.0])]
+    )
+    ps.write(model, tmp_path / "model.uai")
+    result = ps.solve(model, certificate=True)
+    assert result.certificate is not None
+    result.certificate.save(tmp_path / "proof.zip")
+    words = [str(tmp_path / "model.uai"), str(tmp_path / "proof.zip"), "--marginals"]
+    assert main(words) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "question: distributions of all variables given 0 observed"
+    assert len(lines) > 1
+    assert main([*words, "--map"]) == 2
+    assert main([*words, "--share", "0"]) == 2
