@@ -157,7 +157,7 @@ class Graph:
             terms, errors = [self.offset[lane]], self.error[lane]
             for t in settled:
                 if tables >> t & 1:
-                    raise Rejected("a lane settles a table twice")
+                    raise Rejected("a lane has a settled table twice, or in two of its nodes")
                 tables |= 1 << t
             for below in nodes:
                 if variables & self.variables[below] or tables & self.tables[below]:

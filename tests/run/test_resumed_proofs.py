@@ -209,7 +209,8 @@ def test_the_checker_reads_the_arrays_that_are_written(monkeypatch: pytest.Monke
         with contextlib.suppress(pc.CheckError):
             pc.check(to_check(draft.model), None, draft.zip())
     listed = {(kind, name) for kind, arrays in ARRAYS.items() for name in arrays}
-    assert asked == listed
+    assert asked <= listed
+    assert {name for _, name in asked} == {name for _, name in listed}
     assert all(COLUMNS.get(ARRAYS[kind][name]) == number for (kind, name), number in columns.items())
 
 
