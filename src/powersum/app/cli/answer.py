@@ -38,11 +38,16 @@ def print_written(paths: Iterable[str | Path | None], stream: TextIO) -> None:
             say(f"wrote {path}", stream)
 
 
-def print_probability(console: Console, result: Result) -> None:
-    """How probable the assignment is, if that is known: what most people ask first."""
-    if result.probability is not None:
-        given = " given the evidence" if result.question is not None and result.question.known else ""
-        console.print(f"[bold]probability: {result.probability}[/bold]{given}")
+def print_probability(console: Console, result: Result, *, first: bool) -> None:
+    """How probable the assignment is: the headline where it is known closely, else a line below the status."""
+    share = result.probability
+    if share is None or share.informative is not first:
+        return
+    given = " given the evidence" if result.question is not None and result.question.known else ""
+    if first:
+        console.print(f"[bold]probability: {share}[/bold]{given}")
+    else:
+        console.print(f"probability: {share}{given}; the time did not suffice for closer bounds")
 
 
 def print_status(console: Console, result: Result, told: Sequence[str]) -> None:

@@ -216,12 +216,13 @@ def _solved(solver: Run, question: Question, uai: Path | None, *, quiet: bool, s
 def _print_answer(result: Result, stream: TextIO, told: Sequence[str]) -> None:
     """The answer in a few lines."""
     console = console_on(stream)
-    print_probability(console, result)
+    print_probability(console, result, first=True)
     lower, upper = value_text(result.log_lower), value_text(result.log_upper)
     if result.status in (Status.OPTIMAL, Status.INFEASIBLE):
         console.print(f"[bold]log value = {lower}[/bold]{log10_text(result.log_lower, '=')}")
     else:
         console.print(f"[bold]{lower} ≤ log value ≤ {upper}[/bold]   gap {result.gap:.4g}")
     print_status(console, result, told)
+    print_probability(console, result, first=False)
     print_assignment(console, result, "best states" if result.status is not Status.OPTIMAL else "optimal states")
     print_best(console, result)
