@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from powersum.api.marginals import Marginals, MarginalSolver, marginals
     from powersum.api.stream import BatchItem, solve_each
     from powersum.app.report.html import write_report
-    from powersum.core.errors import InputError
+    from powersum.core.errors import ImpossibleError, InputError
     from powersum.decisions.deciding import decide
     from powersum.decisions.decision import Decision
     from powersum.formats import (
@@ -55,6 +55,7 @@ __all__ = [
     "Engine",
     "Explanation",
     "Formula",
+    "ImpossibleError",
     "InputError",
     "Interval",
     "MarginalSolver",
@@ -103,7 +104,7 @@ _LAZY = MappingProxyType(
         "learn": "powersum.learn",
         "ask_next": "powersum.api.inquiry",
         "bound": "powersum.api.bounding",
-        "InputError": "powersum.core.errors",
+        **dict.fromkeys(("ImpossibleError", "InputError"), "powersum.core.errors"),
         "decide": "powersum.decisions.deciding",
         "Decision": "powersum.decisions.decision",
         "Diagram": "powersum.model.diagram",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -102,7 +103,8 @@ def test_a_wide_interval_is_compared_where_its_sides_decide() -> None:
 def test_no_comparison_is_wrong_for_any_number_within(one: float, two: float, other: float) -> None:
     low, high = sorted((one, two))
     interval = Interval(math.log(low) if low else -math.inf, math.log(high) if high else -math.inf)
-    for ask in (lambda p: p > other, lambda p: p < other, lambda p: p >= other, lambda p: p <= other):
+    asks: list[Any] = [lambda p: p > other, lambda p: p < other, lambda p: p >= other, lambda p: p <= other]
+    for ask in asks:
         try:
             found = ask(interval)
         except ps.InputError:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -15,6 +17,7 @@ import numpy as np
 from powersum.api.joint import Joint, numbers
 from powersum.core.arrays import BoolArray, FloatArray
 from powersum.core.errors import InputError
+from powersum.model.above import above
 from powersum.model.certificate import Certificate
 from powersum.model.interval import Interval
 from powersum.model.keys import as_text
@@ -22,6 +25,9 @@ from powersum.model.model import Model, StateKey, VariableKey
 from powersum.model.simplex import Sides, entropy, expected
 from powersum.model.strict_json import strict_json
 from powersum.run.distributions import BACKWARD, exactly_known, sides_of
+
+COLUMNS = ("variable", "state", "lower", "upper", "estimate", "exact")
+"""Of tables of marginals."""
 
 MOST_ROWS = 60
 """Longer tables are cut when they are printed."""
@@ -61,6 +67,11 @@ class Distribution(Mapping[StateKey, Interval]):
     def exact(self) -> bool:
         """True where the probability of every state is known exactly."""
         return bool(exactly_known(self.log_lower, self.log_upper).all())
+
+    @property
+    def unknown(self) -> bool:
+        """True where nothing is known of the probability of any state."""
+        return bool((self.log_lower == -np.inf).all() and (self.log_upper == 0.0).all())
 
     def _sides(self) -> tuple[FloatArray, FloatArray]:
         found = [self.at(state) for state in range(len(self))]
@@ -194,19 +205,44 @@ class Marginals(Mapping[str, Distribution]):
         except ModuleNotFoundError:
             raise InputError("to_pandas needs pandas, which is not installed: pip install pandas") from None
 
-        rows = [
-            (self.model.name(v), label, own.at(s).lower, own.at(s).upper, float(self.beliefs[v][s]), own.exact)
-            for v, own in ((v, self.at(v)) for v in range(len(self)))
+        frame = pandas.DataFrame(self._rows(), columns=COLUMNS)
+        return frame.set_index(["variable", "state"])
+
+    def to_csv(self, of: Iterable[VariableKey] | None = None) -> str:
+        """A line for each state: both sides, the estimate within them, and whether the distribution is exact."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        writer.writerows(self._rows(of))
+        return text.getvalue()
+
+    def _rows(self, of: Iterable[VariableKey] | None = None) -> list[tuple[Any, ...]]:
+        """A row of :data:`COLUMNS` for each state."""
+        return [
+            (
+                self.model.name(own.variable),
+                label,
+                own.at(s).lower,
+                own.at(s).upper,
+                float(self.beliefs[own.variable][s]),
+                own.exact,
+            )
+            for own in (map(self.at, range(len(self))) if of is None else map(self.__getitem__, of))
             for s, label in enumerate(own)
         ]
-        frame = pandas.DataFrame(rows, columns=["variable", "state", "lower", "upper", "estimate", "exact"])
-        return frame.set_index(["variable", "state"])
+
+    def _repr_html_(self) -> str:
+        html: str = above("marginals_html")(self)
+        return html
 
     def table(self, of: Iterable[VariableKey] | None = None, *, most: int | None = None) -> str:
         """A line for each state, of all variables or of some, and at most so many."""
         rows = [("variable", "state", "probability")]
-        total = 1
+        total, unknown = 1, 0
         for own in map(self.at, range(len(self))) if of is None else map(self.__getitem__, of):
+            if of is None and own.unknown:
+                unknown += 1
+                continue
             total += len(own)
             if most is None or len(rows) <= most:
                 name = self.model.name(own.variable)
@@ -220,6 +256,8 @@ class Marginals(Mapping[str, Distribution]):
         widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
         lines = [f"{name:<{widths[0]}}  {state:<{widths[1]}}  {share}" for name, state, share in rows]
         more = [f"… and {total - len(rows)} more states"] if total > len(rows) else []
+        if unknown:
+            more.append(f"{unknown} variables are not bounded within the time: name some of them, or give more time")
         return "\n".join([*lines, *more])
 
     def __str__(self) -> str:

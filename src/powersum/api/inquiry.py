@@ -13,7 +13,7 @@ from powersum.api.distribution import Distribution, Marginals
 from powersum.api.engine import Engine
 from powersum.api.marginals import MarginalSolver, impossible, marginals
 from powersum.core.clock import working_time
-from powersum.core.errors import InputError
+from powersum.core.errors import ImpossibleError, InputError
 from powersum.core.interrupt import Interrupt, as_interrupts, interruptible
 from powersum.model.defaults import TIME
 from powersum.model.keys import Place, listed
@@ -251,9 +251,7 @@ class _Asking:
                 threads=self._limits.threads,
                 seed=self._limits.seed,
             )
-        except InputError as error:
-            if not str(error).endswith("there are no marginals"):
-                raise
+        except ImpossibleError:
             return None
 
     def _most_entropy(self) -> float:

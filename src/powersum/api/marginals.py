@@ -13,7 +13,7 @@ from powersum.api.distribution import Distribution, Marginals, known_marginals, 
 from powersum.api.joint import Group, Joint, asked_variables, with_joints
 from powersum.cluster.executor import WorkersLike, check_workers
 from powersum.core.clock import working_time
-from powersum.core.errors import InputError
+from powersum.core.errors import ImpossibleError
 from powersum.core.interrupt import Interrupt, as_interrupts, interruptible
 from powersum.exact.small import small_elimination
 from powersum.model.defaults import TIME
@@ -78,9 +78,9 @@ def marginals(
 
     Raises
     ------
-    InputError
-        Where nothing has positive probability, so that there are no marginals. An exact answer proves that something
-        has; beside an approximate one the search for it may have run out of time.
+    ImpossibleError
+        An ``InputError``: nothing has positive probability, so that there are no marginals. An exact answer proves that
+        something has; beside an approximate one the search for it may have run out of time.
 
     Examples
     --------
@@ -287,8 +287,8 @@ class MarginalSolver:
         )
 
 
-def impossible(question: Question) -> InputError:
+def impossible(question: Question) -> ImpossibleError:
     """The error of a question about distributions where nothing has positive probability."""
     known = question.all_evidence
     what = "the evidence has probability 0" if known else "every state of the model has probability 0"
-    return InputError(f"{what}: there are no marginals")
+    return ImpossibleError(f"{what}: there are no marginals")

@@ -9,5 +9,12 @@ class InputError(ValueError):
     """
 
 
+class ImpossibleError(InputError):
+    """Evidence, or a model, of probability 0, where the answer is a distribution or a policy and there is none.
+
+    The command line takes it for an answer: it prints it, writes the status ``infeasible`` as JSON, and exits with 0.
+    """
+
+
 class TooLittleMemoryError(InputError):
     """A structure does not fit the memory given; whoever can do with a smaller one catches it."""

@@ -14,7 +14,7 @@ import numpy as np
 from powersum.api.bounding import bound
 from powersum.bounds.protocol import FAULT
 from powersum.core import work_time as time
-from powersum.core.errors import InputError
+from powersum.core.errors import ImpossibleError
 from powersum.core.interrupt import Interrupt
 from powersum.decisions.accumulator import Accumulated, Table
 from powersum.decisions.decision import Decision, PolicyRule
@@ -118,7 +118,7 @@ class DecisionSearch:
         except NotDone:
             pass
         if self._log_given[1] == -math.inf:
-            raise InputError("the evidence has probability zero")
+            raise ImpossibleError("the evidence has probability 0: there is no policy")
 
     def _plans(self) -> list[tuple[int | None, PairPlan]]:
         """Ways to reveal what is hidden, the one that reveals most first; None for nothing."""

@@ -14,7 +14,7 @@ ABOVE = MappingProxyType(
         "model_from_tables": "powersum.interop.tables",
         "read": "powersum.formats",
         "explain": "powersum.api.explanation",
-        **dict.fromkeys(("model_html", "model_text", "result_html"), "powersum.app.report.notebook"),
+        **dict.fromkeys(("marginals_html", "model_html", "model_text", "result_html"), "powersum.app.report.notebook"),
         "plot_explanation": "powersum.app.report.explanation",
         "plot_history": "powersum.app.report.curves",
         "plot_model": "powersum.app.report.graph",

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from powersum.app.cli.terminal import print_json, say, value_text
+from powersum.core.errors import ImpossibleError
 from powersum.model.result import Result, Status
+from powersum.model.strict_json import strict_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,6 +32,25 @@ def write_answer(result: Result, json: str | None, plot: Path | None, certificat
         save_plot(result, plot)
     if json == "-":
         print_json(result.to_json())
+
+
+@contextmanager
+def impossible_is_an_answer(json: str | None, stream: TextIO) -> Iterator[None]:
+    """Print and write that the evidence has probability 0, where a command finds that out."""
+    try:
+        yield
+    except ImpossibleError as error:
+        text = strict_json({"status": Status.INFEASIBLE.value, "reason": str(error)})
+        write_json(json, text)
+        say(f"infeasible: {error}", stream)
+
+
+def write_json(json: str | None, text: str) -> None:
+    """Write JSON to the file, or the stream, that the option names."""
+    if json == "-":
+        print_json(text)
+    elif json is not None:
+        Path(json).write_text(text + "\n", encoding="utf-8")
 
 
 def print_written(paths: Iterable[str | Path | None], stream: TextIO) -> None:

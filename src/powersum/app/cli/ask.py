@@ -2,40 +2,35 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from powersum.app.cli.answer import print_written
+from powersum.app.cli.answer import impossible_is_an_answer, print_written, write_json
+from powersum.app.cli.asking import CommandEvidence, asking
 from powersum.app.cli.completion import complete_names
 from powersum.app.cli.files import (
-    EvidenceFile,
-    EvidencePairs,
     JsonOutput,
-    Likelihoods,
     Memory,
-    ModelFile,
-    NamesFile,
     Seed,
+    Threads,
     check_outputs,
     limits_of,
-    names_of,
+    places_of,
     print_notes,
     print_question,
-    read_question,
 )
 from powersum.app.cli.fresh import older_answers_aside
 from powersum.app.cli.progress import announce_compilation, output_stream
-from powersum.app.cli.terminal import print_json, say
+from powersum.app.cli.terminal import say
 from powersum.model.defaults import TIME
-from powersum.model.keys import Place
 from powersum.model.question import shortened
 from powersum.model.strict_json import strict_json
 
 
+@asking
 def ask_command(
-    model: ModelFile,
+    asked: CommandEvidence,
     about: Annotated[
         list[str],
         typer.Option(
@@ -50,12 +45,9 @@ def ask_command(
             autocompletion=complete_names,
         ),
     ] = None,
-    evid: EvidenceFile = None,
-    evidence: EvidencePairs = None,
-    names: NamesFile = None,
-    likelihood: Likelihoods = None,
     time_limit: Annotated[float, typer.Option("--time", metavar="S", help="Seconds for all of it.")] = TIME,
     memory: Memory = None,
+    threads: Threads = 1,
     seed: Seed = 0,
     json: JsonOutput = None,
 ) -> None:
@@ -65,44 +57,26 @@ def ask_command(
     """
     from powersum.api.inquiry import ask_next
 
-    limits = limits_of(time_limit=time_limit, memory=memory, seed=seed)
+    limits = limits_of(time_limit=time_limit, memory=memory, threads=threads, seed=seed)
     announce_compilation(quiet=False)
-    question, hints = read_question(
-        model,
-        query=None,
-        max_names=None,
-        evid=evid,
-        evidence=evidence,
-        names=names,
-        likelihoods=likelihood,
-        limits=limits,
-        usable=("--evid",),
-    )
-    check_outputs([json], [model, evid, names])
-
-    def places(texts: list[str] | None, argument: str) -> list[Place] | None:
-        given = names_of(texts)
-        return None if given is None else [Place(question.model.variable(name, argument=argument)) for name in given]
-
-    targets = places(about, "--about") or []
+    question, hints = asked.read(limits=limits)
+    check_outputs([json], asked.files)
+    targets = places_of(question.model, about, "--about") or []
     stream = output_stream(json)
     print_notes(hints)
     what = shortened([question.model.name(v) for v in targets])
     print_question(f"what to observe next to find out about {what}{question.given}", stream)
-    with older_answers_aside([json]):
+    with older_answers_aside([json]), impossible_is_an_answer(json, stream):
         found = ask_next(
             question.model,
             targets,
-            places(among, "--among"),
+            places_of(question.model, among, "--among"),
             evidence=question.all_evidence,
             time_limit=time_limit,
             memory=memory,
+            threads=threads,
             seed=seed,
         )
-        text = strict_json(found.to_dict())
-        if json == "-":
-            print_json(text)
-        elif json is not None:
-            Path(json).write_text(text + "\n", encoding="utf-8")
+        write_json(json, strict_json(found.to_dict()))
         say(found.table(), stream)
         print_written((json,), stream)

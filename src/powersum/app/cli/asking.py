@@ -24,12 +24,10 @@ from powersum.model.question import Question
 
 
 @dataclass(frozen=True, slots=True)
-class CommandQuestion:
-    """Files and options of a question, as they were given."""
+class CommandEvidence:
+    """A model and what is observed, as files and options give them."""
 
     model: ModelFile
-    query: QueryFile = None
-    max_names: MaxNames = None
     evid: EvidenceFile = None
     evidence: EvidencePairs = None
     names: NamesFile = None
@@ -37,42 +35,62 @@ class CommandQuestion:
 
     @property
     def files(self) -> list[Path | None]:
-        """What is read, and must not be written over."""
-        return [self.model, self.query, self.evid, self.names]
+        """The files that are read, and must not be written over."""
+        return [self.model, self.evid, self.names]
 
     def read(self, *, order: Path | None = None, limits: Limits | None = None) -> tuple[Question, tuple[str, ...]]:
         """The question, and what there is to say about the files."""
+        return self._read(query=None, max_names=None, usable=("--evid",), order=order, limits=limits)
+
+    def _read(self, **options: Any) -> tuple[Question, tuple[str, ...]]:
         return read_question(
             self.model,
-            query=self.query,
-            max_names=self.max_names,
             evid=self.evid,
             evidence=self.evidence,
             names=self.names,
             likelihoods=self.likelihood,
-            order=order,
-            limits=limits,
+            **options,
         )
 
 
+@dataclass(frozen=True, slots=True)
+class CommandQuestion(CommandEvidence):
+    """The same with the variables to maximise."""
+
+    query: QueryFile = None
+    max_names: MaxNames = None
+
+    @property
+    def files(self) -> list[Path | None]:
+        """The files that are read, and must not be written over."""
+        return [self.model, self.query, self.evid, self.names]
+
+    def read(self, *, order: Path | None = None, limits: Limits | None = None) -> tuple[Question, tuple[str, ...]]:
+        """The question, and what there is to say about the files."""
+        return self._read(query=self.query, max_names=self.max_names, order=order, limits=limits)
+
+
 def asking(command: Callable[..., None]) -> Callable[..., None]:
-    """A command whose parameter ``asked`` is filled from the options of a question, which stand in its place."""
+    """A command whose parameter ``asked`` is filled from the options of its type, which stand in its place."""
     hints = get_type_hints(command, include_extras=True)
-    own = get_type_hints(CommandQuestion, include_extras=True)
+    kind = hints["asked"]
+    own = get_type_hints(kind, include_extras=True)
     parameters = []
     for name, parameter in inspect.signature(command).parameters.items():
         if name == "asked":
-            for item in fields(CommandQuestion):
+            for item in fields(kind):
                 default = inspect.Parameter.empty if item.default is MISSING else item.default
-                kind = inspect.Parameter.KEYWORD_ONLY
-                parameters.append(inspect.Parameter(item.name, kind, default=default, annotation=own[item.name]))
+                parameters.append(
+                    inspect.Parameter(
+                        item.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=own[item.name]
+                    )
+                )
         else:
             parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[name]))
 
     @wraps(command)
     def filled(**given: Any) -> None:
-        asked = CommandQuestion(**{item.name: given.pop(item.name) for item in fields(CommandQuestion)})
-        command(asked=asked, **given)
+        command(asked=kind(**{item.name: given.pop(item.name) for item in fields(kind)}), **given)
 
     # Typer reads both.
     filled.__dict__["__signature__"] = inspect.Signature(parameters)

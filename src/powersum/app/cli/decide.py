@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from powersum.app.cli.answer import print_written
+from powersum.app.cli.answer import impossible_is_an_answer, print_written, write_json
 from powersum.app.cli.files import (
     EvidencePairs,
     JsonOutput,
@@ -24,7 +24,7 @@ from powersum.app.cli.files import (
 )
 from powersum.app.cli.fresh import older_answers_aside
 from powersum.app.cli.progress import announce_compilation, output_stream
-from powersum.app.cli.terminal import print_json, say
+from powersum.app.cli.terminal import say
 from powersum.core.interrupt import interruptible
 from powersum.model.limits import NOT_GIVEN
 from powersum.model.model import VariableKey
@@ -76,7 +76,7 @@ def decide_command(
         given = ", ".join(f"{read.model.name(v)} = {read.model.label(v, state)}" for v, state in known.items())
         say(f"{diagram}: {repr(read)[len('<powersum.Diagram: ') : -1]}", stream)
         print_question(f"best policy given {given}" if given else "best policy", stream)
-    with interruptible():
+    with interruptible(), impossible_is_an_answer(json, stream):
         decision = decide(
             read,
             evidence=pairs,
@@ -87,10 +87,7 @@ def decide_command(
             work=work,
             value_of_information=value_of_information,
         )
-        if json == "-":
-            print_json(decision.to_json())
-        elif json is not None:
-            decision.save(json)
+        write_json(json, decision.to_json())
         if not quiet:
             say(str(decision), stream)
             print_written((json,), stream)

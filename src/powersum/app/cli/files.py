@@ -14,8 +14,9 @@ import typer
 from powersum.app.cli.completion import complete_evidence, complete_names
 from powersum.app.cli.terminal import say
 from powersum.core.errors import InputError
+from powersum.model.keys import Place
 from powersum.model.limits import Limits
-from powersum.model.model import VariableKey
+from powersum.model.model import Model, VariableKey
 from powersum.model.question import Question
 
 ModelFile = Annotated[
@@ -155,6 +156,12 @@ def names_of(options: list[str] | None) -> list[str] | None:
     if not options:
         return None
     return [name.strip() for text in options for name in text.split(",") if name.strip()]
+
+
+def places_of(model: Model, options: list[str] | None, argument: str) -> list[Place] | None:
+    """The variables that an option names; None where it was not given."""
+    given = names_of(options)
+    return None if given is None else [Place(model.variable(name, argument=argument)) for name in given]
 
 
 def _maximized(options: list[str]) -> list[VariableKey] | str:

@@ -9,40 +9,35 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
-from powersum.app.cli.answer import print_written
+from powersum.app.cli.answer import impossible_is_an_answer, print_written, write_json
+from powersum.app.cli.asking import CommandEvidence, asking
 from powersum.app.cli.completion import complete_names
 from powersum.app.cli.files import (
-    EvidenceFile,
-    EvidencePairs,
     JsonOutput,
-    Likelihoods,
     Memory,
-    ModelFile,
-    NamesFile,
     Seed,
     Threads,
     check_outputs,
     limits_of,
-    names_of,
+    places_of,
     print_notes,
     print_question,
-    read_question,
 )
 from powersum.app.cli.fresh import older_answers_aside
 from powersum.app.cli.progress import announce_compilation, output_stream
-from powersum.app.cli.terminal import print_json, say
+from powersum.app.cli.terminal import say
 from powersum.app.cli.workers import WorkersOption
 from powersum.core.interrupt import interruptible
 from powersum.model.defaults import TIME
-from powersum.model.keys import Place
 from powersum.model.question import shortened
 
 if TYPE_CHECKING:
     from powersum.api.distribution import Marginals
 
 
+@asking
 def marginals_command(
-    model: ModelFile,
+    asked: CommandEvidence,
     of: Annotated[
         list[str] | None,
         typer.Option(
@@ -59,16 +54,13 @@ def marginals_command(
             autocompletion=complete_names,
         ),
     ] = None,
-    evid: EvidenceFile = None,
-    evidence: EvidencePairs = None,
-    names: NamesFile = None,
-    likelihood: Likelihoods = None,
     time_limit: Annotated[float, typer.Option("--time", metavar="S", help="Seconds, where nothing is exact.")] = TIME,
     memory: Memory = None,
     threads: Threads = 1,
     seed: Seed = 0,
     workers: WorkersOption = None,
     json: JsonOutput = None,
+    csv: Annotated[Path | None, typer.Option(metavar="OUT.csv", help="Write a line for each state.")] = None,
     certificate: Annotated[
         Path | None,
         typer.Option(metavar="FOLDER", help="Write proofs of the distributions of --of, for powersum-check --share."),
@@ -84,34 +76,17 @@ def marginals_command(
 
     limits = limits_of(time_limit=time_limit, memory=memory, threads=threads, seed=seed)
     announce_compilation(quiet=False)
-    question, hints = read_question(
-        model,
-        query=None,
-        max_names=None,
-        evid=evid,
-        evidence=evidence,
-        names=names,
-        likelihoods=likelihood,
-        limits=limits,
-        usable=("--evid",),
-    )
-    asked = names_of(of)
-    check_outputs([json], [model, evid, names])
-    shown = (
-        None
-        if asked is None
-        else [*dict.fromkeys(Place(question.model.variable(name, argument="--of")) for name in asked)]
-    )
-    groups = [
-        tuple(Place(question.model.variable(name, argument="--joint")) for name in names_of([text]) or ())
-        for text in joint or ()
-    ]
+    question, hints = asked.read(limits=limits)
+    check_outputs([json, csv], asked.files)
+    shown = places_of(question.model, of, "--of")
+    shown = None if shown is None else [*dict.fromkeys(shown)]
+    groups = [tuple(places_of(question.model, [text], "--joint") or ()) for text in joint or ()]
     wanted = None if shown is None and not groups else [*(shown or ()), *groups]
     stream = output_stream(json)
     print_notes(hints)
     of_what = "" if shown is None else f" of {shortened([question.model.name(v) for v in shown])}"
     print_question(f"marginals{of_what}{question.given}", stream)
-    with older_answers_aside([json]), interruptible():
+    with older_answers_aside([json, csv]), interruptible(), impossible_is_an_answer(json, stream):
         found = marginals(
             question.model,
             evidence=question.all_evidence,
@@ -126,15 +101,14 @@ def marginals_command(
         )
         # Of joint distributions alone nothing else was asked.
         listed = [] if shown is None and groups else shown
-        if json == "-":
-            print_json(found.to_json(listed))
-        elif json is not None:
-            Path(json).write_text(found.to_json(listed) + "\n", encoding="utf-8")
+        write_json(json, found.to_json(listed))
+        if csv is not None:
+            csv.write_text(found.to_csv(listed), encoding="utf-8")
         say(found.table(listed), stream)
         if not found.exact:
             say(_how_far(found), stream)
         folders = [] if certificate is None else found.save_certificates(certificate)
-        print_written((json, *folders), stream)
+        print_written((json, csv, *folders), stream)
 
 
 def _how_far(found: Marginals) -> str:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from powersum.api.engine import MOST_VARIABLES, Engine
-from powersum.api.marginals import Marginals, impossible, marginals
+from powersum.api.marginals import Marginals, marginals
 from powersum.app.explore.ancestors import Ancestors
 from powersum.app.explore.picture import MOST_LABELS
-from powersum.core.errors import InputError
+from powersum.core.errors import ImpossibleError
 from powersum.model.keys import Place
 from powersum.model.model import Model
 from powersum.model.question import Question
@@ -34,9 +34,7 @@ class Beliefs:
                 found, place = self._of_part(self._ancestors, question, variables)
             else:
                 found = self._found(question, variables)
-        except InputError as error:
-            if str(error) != str(impossible(question)):
-                raise
+        except ImpossibleError as error:
             return {"impossible": str(error)}
         shown = {v: _shown(found, place[v]) for v in variables}
         return {"exact": found.exact, "beliefs": shown}

@@ -11,12 +11,13 @@ import numpy as np
 from powersum.app.report.units import bytes_text, log_text
 
 if TYPE_CHECKING:
+    from powersum.api.distribution import Marginals
     from powersum.model.model import Model
     from powersum.model.result import Result
 
 MOST_ORDERED = 100_000
 """Printing a larger model would keep people waiting for its width."""
-MOST_DRAWN, MOST_ROWS = 60, 12
+MOST_DRAWN, MOST_ROWS, MOST_STATES = 60, 12, 60
 
 
 def model_text(model: Model) -> str:
@@ -55,6 +56,30 @@ def result_html(result: Result) -> str:
     return (
         f"<div>{probability}<b>{escape(result.status)}</b>: {log_text(result.log_lower, 10)} ≤ log value ≤ "
         f"{log_text(result.log_upper, 10)}<br>{escape(result.reason)} ({result.seconds:.2f} s){table}</div>"
+    )
+
+
+def marginals_html(found: Marginals) -> str:
+    """A row for each state of the first variables, with a bar for its probability."""
+    rows, shown = "", 0
+    for own in map(found.at, range(len(found))):
+        if shown >= MOST_STATES:
+            break
+        name = escape(found.model.name(own.variable))
+        for state, label in enumerate(own):
+            share = float(found.beliefs[own.variable][state])
+            bar = f'<div style="width:{100.0 * share:.1f}%;height:0.6em;background:#4878a8"></div>'
+            rows += (
+                f"<tr><td>{'' if state else name}</td><td>{escape(str(label))}</td>"
+                f'<td style="width:8em">{bar}</td><td>{escape(str(own.at(state)))}</td></tr>'
+            )
+            shown += 1
+    total = int(found.model.cardinalities.sum())
+    more = f"<tr><td>…</td><td>{total - shown} more states</td></tr>" if total > shown else ""
+    kind = "exact" if found.exact else "bars show estimates within the intervals"
+    return (
+        f"<table><caption>Marginals, {kind}</caption>"
+        f"<tr><th>variable</th><th>state</th><th></th><th>probability</th></tr>{rows}{more}</table>"
     )
 
 
