@@ -39,9 +39,7 @@ def test_every_command_answers(command: Command, tmp_path: Path, words: tuple[st
 def test_in_python_a_distribution_that_does_not_exist_is_an_error_with_a_name(tmp_path: Path) -> None:
     model = ps.Model.from_factors([2, 2], [((0, 1), [[1.0, 0.0], [0.0, 1.0]])])
     assert ps.solve(model, [0], evidence={0: 0, 1: 1}).status is ps.Status.INFEASIBLE
-    for call in (
-        lambda: ps.marginals(model, evidence={0: 0, 1: 1}),
-        lambda: ps.Engine(model).marginals(evidence={0: 0, 1: 1}),
-    ):
-        with pytest.raises(ps.ImpossibleError, match="the evidence has probability 0"):
-            call()
+    with pytest.raises(ps.ImpossibleError, match="the evidence has probability 0"):
+        ps.marginals(model, evidence={0: 0, 1: 1})
+    with pytest.raises(ps.ImpossibleError, match="the evidence has probability 0"):
+        ps.Engine(model).marginals(evidence={0: 0, 1: 1})
