@@ -96,7 +96,10 @@ def test_what_models_and_results_find_above_is_there(name: str) -> None:
     assert target not in allowed("model")
     assert callable(above(name))
     users = [
-        path for path in (PACKAGE / "model").glob("*.py") if f'above("{name}")' in path.read_text(encoding="utf-8")
+        path
+        for room in ("model", "api")
+        for path in (PACKAGE / room).glob("*.py")
+        if f'above("{name}")' in path.read_text(encoding="utf-8")
     ]
     assert users
 
