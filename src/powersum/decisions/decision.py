@@ -7,7 +7,9 @@ import math
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
+
+import numpy as np
 
 from powersum.core.arrays import IntArray
 from powersum.core.errors import InputError
@@ -15,6 +17,9 @@ from powersum.core.files import saving
 from powersum.model.model import Model, StateKey
 from powersum.model.result import Status
 from powersum.model.strict_json import strict_json
+
+PolicyTree: TypeAlias = "StateKey | tuple[str, tuple[tuple[tuple[StateKey, ...], PolicyTree], ...]]"
+"""What to do; or what is seen, and for each group of its states the tree below."""
 
 MOST_ROWS = 16
 """Rows of a rule that are printed; JSON has all."""
@@ -63,6 +68,27 @@ class PolicyRule:
         for case in itertools.product(*(range(n) for n in self._chosen.shape)):
             seen = tuple(self._model.label(v, s) for v, s in zip(self._view, case, strict=True))
             yield seen, self._model.label(self._variable, int(self._chosen[case]))
+
+    def tree(self) -> PolicyTree:
+        """The rule as a tree, the question first that settles most; states with one continuation stand together."""
+
+        def grown(chosen: IntArray, axes: tuple[int, ...]) -> PolicyTree:
+            if (chosen == chosen.flat[0]).all():
+                return self._model.label(self._variable, int(chosen.flat[0]))
+            parts = [np.moveaxis(chosen, axis, 0) for axis in range(len(axes))]
+            place = int(np.argmax([sum(int((part == part.flat[0]).all()) for part in each) for each in parts]))
+            groups: list[tuple[list[StateKey], IntArray]] = []
+            for state, part in enumerate(parts[place]):
+                label = self._model.label(self._view[axes[place]], state)
+                same = next((labels for labels, other in groups if np.array_equal(other, part)), None)
+                if same is None:
+                    groups.append(([label], part))
+                else:
+                    same.append(label)
+            rest = (*axes[:place], *axes[place + 1 :])
+            return self.sees[axes[place]], tuple((tuple(labels), grown(part, rest)) for labels, part in groups)
+
+        return grown(self._chosen, tuple(range(len(self.sees))))
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""

@@ -345,6 +345,74 @@ def test_a_phone_has_a_list_and_nothing_beside_it(browser: Browser, served: Serv
     assert tab.complaints() == []
 
 
+def test_on_a_phone_the_answer_stays_in_sight(browser: Browser, served: Served) -> None:
+    tab = opened(browser, served, "max=cancer", width=390, height=844)
+    answered(tab, "cancer = ")
+    tab.click(state(DYSPNOEA, 1))
+    found = f"probability {ps.solve(CLINIC, ['cancer'], evidence={DYSPNOEA: 1}).probability}"
+    tab.wait(f"document.getElementById('glance').textContent.includes({json.dumps(found)})")
+    tab.wait("document.getElementById('glance').getBoundingClientRect().bottom <= innerHeight + 1")
+    assert tab.value("document.getElementById('glance').getBoundingClientRect().height > 20")
+    tab.click("#glance")
+    tab.wait("document.getElementById('answer').getBoundingClientRect().top < 200")
+
+
+def test_labels_have_the_room_that_there_is(browser: Browser) -> None:
+    for width, labels in (
+        (390, ["no shunt was seen at all", "from left to right"]),
+        (1280, ["none there", "left side"]),
+    ):
+        model = ps.Model.from_factors([2], [((0,), [0.4, 0.6])], names=["shunt"], states=[labels])
+        with serving(model) as served:
+            tab = opened(browser, served, width=width)
+            cut = "[...document.querySelectorAll('.box .label')].some((e) => e.scrollWidth > e.clientWidth)"
+            tab.wait(f"!({cut})")
+
+
+def test_a_click_beside_a_changed_number_counts(browser: Browser, served: Served) -> None:
+    """Leaving the number asks anew, which moves the button below it before the mouse is released."""
+    tab = opened(browser, served, "max=cancer")
+    answered(tab, "cancer = ")
+    tab.value("document.getElementById('count').focus()")
+    tab.value("document.getElementById('count').select()")
+    tab.type("3")
+    place = tab.value(
+        "(() => { const b = document.getElementById('all').getBoundingClientRect();"
+        " return [b.x + b.width / 2, b.y + b.height / 2]; })()"
+    )
+    for kind in ("mousePressed", "mouseReleased"):
+        tab.ask("Input.dispatchMouseEvent", type=kind, x=place[0], y=place[1], button="left", clickCount=1)
+    tab.wait("location.hash.includes('all')")
+
+
+def test_seconds_that_are_none_are_refused(browser: Browser, served: Served) -> None:
+    tab = opened(browser, served, "max=cancer")
+    answered(tab, "cancer = ")
+    tab.value("document.getElementById('seconds').value = '0'")
+    tab.click("#again")
+    tab.wait("document.getElementById('reason').textContent.includes('time is 0: give a number from 0.05')")
+
+
+def test_what_to_ask_next(browser: Browser, served: Served) -> None:
+    tab = opened(browser, served, "max=cancer&see=dyspnoea:some")
+    tab.click("#ask-next summary")
+    first = ps.ask_next(CLINIC, ["cancer"], evidence={"dyspnoea": "some"})[0]
+    tab.wait(f"document.querySelector('#next li').innerText.startsWith({json.dumps(first.variable)})")
+    assert f"{first.information.lower:.3f}" in tab.text("#next li")
+    assert tab.complaints() == []
+
+
+def test_long_questions_are_short_on_the_page(browser: Browser) -> None:
+    n = 60
+    model = ps.Model.from_factors([2] * n, [((v,), [0.4, 0.6]) for v in range(n)], names=[f"v{v}" for v in range(n)])
+    with serving(model) as served:
+        tab = opened(browser, served, "max=" + ",".join(f"v{v}" for v in range(n - 1)))
+        tab.wait("document.querySelectorAll('#chips button').length === 21")
+        assert tab.text("#chips button:last-child") == "+39"
+        tab.click("#chips button:last-child")
+        tab.wait("document.querySelectorAll('#chips button').length === 59")
+
+
 def test_a_hard_answer_falls_into_place_and_stops(browser: Browser) -> None:
     model, query = UNSOLVED
     with serving(model) as hard:

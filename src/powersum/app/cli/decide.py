@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,6 +15,7 @@ from powersum.app.cli.files import (
     JsonOutput,
     Memory,
     NamesFile,
+    ReportOutput,
     Seed,
     Threads,
     Work,
@@ -31,6 +33,7 @@ from powersum.model.model import VariableKey
 
 
 def decide_command(
+    context: typer.Context,
     diagram: Annotated[
         Path,
         typer.Argument(
@@ -50,6 +53,7 @@ def decide_command(
     threads: Threads = 1,
     seed: Seed = 0,
     json: JsonOutput = None,
+    report: ReportOutput = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but the two bounds.")] = False,
 ) -> None:
     """Find what to do when what is seen: a policy with its certified expected utility, and a bound on all policies.
@@ -59,13 +63,13 @@ def decide_command(
     limits = limits_of(
         time_limit=NOT_GIVEN if time_limit is None else time_limit, memory=memory, threads=threads, seed=seed, work=work
     )
-    check_outputs([json], [diagram, names])
+    check_outputs([json, report], [diagram, names])
     announce_compilation(quiet=quiet)
     from powersum.decisions.deciding import decide
     from powersum.formats import read_names
     from powersum.formats.diagrams import read_diagram
 
-    with older_answers_aside([json]):
+    with older_answers_aside([json, report]):
         read = read_diagram(diagram)
         if names is not None:
             read = replace(read, model=read_names(names, read.model))
@@ -88,8 +92,12 @@ def decide_command(
             value_of_information=value_of_information,
         )
         write_json(json, decision.to_json())
+        if report is not None:
+            from powersum.app.report.html import write_report
+
+            write_report(decision, read, report, title=diagram.name, command=shlex.join(["powersum", *context.obj]))
         if not quiet:
             say(str(decision), stream)
-            print_written((json,), stream)
+            print_written((json, report), stream)
         elif json != "-":
             print(decision.utility_lower, decision.utility_upper)

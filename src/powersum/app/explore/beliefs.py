@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from powersum.api.engine import MOST_VARIABLES, Engine
+from powersum.api.inquiry import ask_next
 from powersum.api.marginals import Marginals, marginals
 from powersum.app.explore.ancestors import Ancestors
 from powersum.app.explore.picture import MOST_LABELS
@@ -16,6 +17,9 @@ from powersum.model.question import Question
 
 SECONDS, MEMORY = 4.0, 1e9
 """What beliefs may take where they are not exact: nobody waits longer after a click."""
+
+MOST_NEXT = 8
+"""Variables that are offered to be observed next."""
 
 
 class Beliefs:
@@ -38,6 +42,16 @@ class Beliefs:
             return {"impossible": str(error)}
         shown = {v: _shown(found, place[v]) for v in variables}
         return {"exact": found.exact, "beliefs": shown}
+
+    @staticmethod
+    def next_of(question: Question) -> list[dict[str, Any]]:
+        """Which variables tell most about those that are maximised, most first, by both sides of the information."""
+        about = [Place(v) for v in question.query.answered]
+        found = ask_next(question.model, about, evidence=question.all_evidence, time_limit=SECONDS, memory=MEMORY)
+        return [
+            {"id": question.model.variable(one.variable), "name": one.variable, "sides": list(one.information)}
+            for one in found[:MOST_NEXT]
+        ]
 
     def _found(self, question: Question, variables: Sequence[int]) -> Marginals:
         evidence = question.all_evidence

@@ -15,6 +15,8 @@ from powersum.core.errors import InputError
 from powersum.model.model import Model
 
 LOOPBACK = "127.0.0.1"
+MOST_SHOWN = 120
+"""Letters of a question that the address shows."""
 LAST_SECONDS = 2
 """What open connections have to end after Ctrl-C."""
 
@@ -48,9 +50,11 @@ def serve(
         Is told the address.
     """
     token = secrets.token_urlsafe(18)
-    explorer = Explorer(model, file, token, names=names, seconds=seconds)
+    # A long question is in the page alone: nobody reads an address of some thousand letters.
+    shown = f"#{fragment}" if 0 < len(fragment) <= MOST_SHOWN else ""
+    explorer = Explorer(model, file, token, names=names, link="" if shown else fragment, seconds=seconds)
     with _listening(port) as listener:
-        address = f"http://{LOOPBACK}:{listener.getsockname()[1]}/?token={token}{'#' if fragment else ''}{fragment}"
+        address = f"http://{LOOPBACK}:{listener.getsockname()[1]}/?token={token}{shown}"
         config = uvicorn.Config(
             explorer.app(),
             log_level="critical",

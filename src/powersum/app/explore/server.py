@@ -56,13 +56,17 @@ class Explorer:
         What its file, and that of its names, is called on the command line that is offered for copying.
     token
         What every request must have.
+    link
+        The question to begin with, as the page's links have it, where the address has none.
     seconds
         How long an answer is looked for, unless the page asks for another time.
     """
 
-    def __init__(self, model: Model, file: str, token: str, *, names: str | None = None, seconds: float = 20.0) -> None:
+    def __init__(
+        self, model: Model, file: str, token: str, *, names: str | None = None, link: str = "", seconds: float = 20.0
+    ) -> None:
         self.model, self._file, self._token, self._seconds = model, file, token, seconds
-        self._names = names
+        self._names, self._link = names, link
         self._pictures, self._beliefs = Pictures(model), Beliefs(model)
         self.runs, self._threads = ExplorerRuns(MOST_WORKING), Threads()
         folder = files("powersum.app.explore").joinpath("page")
@@ -82,6 +86,7 @@ class Explorer:
             Route("/api/picture", self._picture, methods=["POST"]),
             Route("/api/question", self._question, methods=["POST"]),
             Route("/api/beliefs", self._of_variables, methods=["POST"]),
+            Route("/api/next", self._next, methods=["POST"]),
             Route("/api/solve", self._solve, methods=["POST"]),
             Route("/api/stop", self._stop, methods=["POST"]),
             Route("/api/report/{run}", self._report),
@@ -107,6 +112,7 @@ class Explorer:
                 "factors": model.n_factors,
                 "directed": model.directed,
                 "notes": list(model.notes),
+                "link": self._link,
                 "seconds": self._seconds,
                 "most_seconds": MOST_SECONDS,
                 "most_best": MOST_BEST,
@@ -146,6 +152,11 @@ class Explorer:
             raise Refusal(400, f"of must be a list of at most {4 * MOST_BOXES} variables")
         variables = [self.model.variable(by_place(key), argument="of") for key in asked]
         return JSONResponse(await self._threads.run(lambda: self._beliefs.of(question, variables), WAIT))
+
+    async def _next(self, request: Request) -> Response:
+        data = await json_of(request)
+        question = question_from(self.model, data.get("question"))
+        return JSONResponse(await self._threads.run(lambda: self._beliefs.next_of(question), WAIT))
 
     async def _solve(self, request: Request) -> Response:
         data = await json_of(request)

@@ -13,6 +13,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 INK, PALE, BAR = "#333333", "#d9d9d9", "#1f5fa8"
+WITHOUT = "The answer without one observation, and probabilities given the rest"
+COSTS = "What the best other state of one variable costs, in nats"
+SLOPES = (
+    "The table entries that the answer depends on most. The slope is how many nats the log value gains "
+    "for each nat that is added to the log of the entry"
+)
 MOST_BARS = 20
 """More rows than this no picture shows."""
 
@@ -63,13 +69,25 @@ def explanation_section(explanation: Explanation) -> str:
             )
             for one in explanation.evidence
         ]
-        parts.append(_table(("without", "the answer is", "its probability", "this answer's"), rows))
+        parts.append(
+            _table(
+                "The answer without one observation, and probabilities given the rest",
+                ("without", "the answer is", "its probability", "this answer's"),
+                rows,
+            )
+        )
     if explanation.alternatives:
         rows = [
             (f"{one.name}={one.state}", _word(one.other), _loss(one.log_loss_lower), _loss(one.log_loss_upper))
             for one in explanation.alternatives
         ]
-        parts.append(_table(("variable", "instead", "log value lost, at least", "at most"), rows))
+        parts.append(
+            _table(
+                "What the best other state of one variable costs, in nats",
+                ("variable", "instead", "log value lost, at least", "at most"),
+                rows,
+            )
+        )
     if explanation.entries:
         rows = [
             (
@@ -81,7 +99,7 @@ def explanation_section(explanation: Explanation) -> str:
             )
             for one in explanation.entries
         ]
-        parts.append(_table(("table entry", "is", "slope", "same answer if multiplied by", "up to"), rows))
+        parts.append(_table(SLOPES, ("table entry", "is", "slope", "same answer if multiplied by", "up to"), rows))
     return (
         '<section id="explanation" aria-labelledby="explanation-title">\n'
         f'<h2 id="explanation-title">What it rests on</h2>\n{"".join(parts)}\n</section>'
@@ -104,10 +122,11 @@ def _factor(log_factor: float) -> str:
     return "anything" if log_factor == math.inf else probability_text(log_factor)
 
 
-def _table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def _table(caption: str, heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
     head = "".join(f'<th scope="col">{escape(word)}</th>' for word in heads)
     body = "".join(
         f'<tr><th scope="row">{escape(row[0])}</th>{"".join(f"<td>{escape(cell)}</td>" for cell in row[1:])}</tr>'
         for row in rows
     )
-    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    said = f"<caption>{escape(caption)}.</caption>"
+    return f'<div class="scroll"><table>{said}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'

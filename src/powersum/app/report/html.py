@@ -9,10 +9,13 @@ from pathlib import Path
 from string import Template
 
 from powersum.api.marginals import Marginals, marginals
+from powersum.app.report.decision import decision_html
 from powersum.app.report.explanation import explanation_section
 from powersum.app.report.graph import roles_of
 from powersum.app.report.page_sections import MOST_BELIEFS
 from powersum.core.errors import InputError
+from powersum.decisions.decision import Decision
+from powersum.model.diagram import Diagram
 from powersum.model.explanation import Explanation
 from powersum.model.keys import Place
 from powersum.model.model import Model, VariableKey
@@ -42,8 +45,8 @@ class ReportPage:
 
 
 def write_report(
-    result: Result,
-    model: Model,
+    result: Result | Decision,
+    model: Model | Diagram,
     path: str | Path,
     *,
     maximize: Iterable[VariableKey] | str | None = None,
@@ -58,7 +61,7 @@ def write_report(
     Parameters
     ----------
     result, model
-        The answer and the model it is about.
+        The answer and the model it is about; or a decision and its influence diagram.
     path
         The file to write.
     maximize, evidence, weights
@@ -79,6 +82,12 @@ def write_report(
     """
     from powersum.core.files import saving
 
+    if isinstance(result, Decision) or isinstance(model, Diagram):
+        if not (isinstance(result, Decision) and isinstance(model, Diagram)):
+            raise InputError("write_report: a decision goes with a diagram, a result with a model")
+        with saving(path) as handle:
+            handle.write(decision_html(result, model, command=command, title=title or "powersum").encode())
+        return
     page = report_html(
         result,
         model,

@@ -16,9 +16,27 @@ LINE = 20
 """Room for a name below its variable."""
 UPPER, LOWER, BOLD = 9.0, 7.3, 1.12
 """Pixels of a capital or a digit and of other letters, in the widest of the usual fonts; what bold ones take more."""
-WORDS = {"max": "maximised", "sum": "summed", "evidence": "observed"}
+WORDS = {
+    "max": "maximised",
+    "sum": "summed",
+    "evidence": "observed",
+    "decision": "decision",
+    "chance": "chance",
+    "utility": "utility",
+}
 # For pages without a style sheet of their own; a style sheet overrides presentation attributes.
-FILLS = {"max": "#1f5fa8", "sum": "#ffffff", "evidence": "#8a8a8a"}
+FILLS = {"max": "#1f5fa8", "sum": "#ffffff", "evidence": "#8a8a8a"} | {
+    "decision": "#1f5fa8",
+    "chance": "#ffffff",
+    "utility": "#ffffff",
+}
+SQUARE, BOLD_ROLES = ("evidence", "decision"), ("max", "decision")
+
+
+def legend_of(roles: list[str]) -> str:
+    """What the shapes of a graph mean, as far as they occur."""
+    keys = [f'<span class="key {role}"></span> {WORDS[role]}' for role in WORDS if role in roles]
+    return f'<p class="legend">{" ".join(keys)}</p>'
 
 
 def graph_svg(model: Model, roles: list[str], states: Mapping[int, str]) -> str:
@@ -29,7 +47,7 @@ def graph_svg(model: Model, roles: list[str], states: Mapping[int, str]) -> str:
     model
         The model; of a large one only what is nearest to the query is drawn.
     roles
-        For each variable ``"max"``, ``"sum"`` or ``"evidence"``.
+        For each variable one of :data:`WORDS`.
     states
         Label of the state of each variable whose state is known.
     """
@@ -37,7 +55,7 @@ def graph_svg(model: Model, roles: list[str], states: Mapping[int, str]) -> str:
     few = min(model.n_variables, MOST_DRAWN) <= MOST_NAMED
     named = few and (model.names is not None or model.n_variables <= 30)
     texts = [f"{model.name(v)} = {states[v]}" if v in states else model.name(v) for v in range(model.n_variables)]
-    widths_of_all = [_text_width(text, roles[v] == "max") if named else 0.0 for v, text in enumerate(texts)]
+    widths_of_all = [_text_width(text, roles[v] in BOLD_ROLES) if named else 0.0 for v, text in enumerate(texts)]
     # What a usual name takes; longer ones are pushed apart.
     usual = float(np.mean(widths_of_all)) + 16 if named and texts else 40.0
     drawing = draw(model, important, widest=max(int(WIDTH / usual), 2))
@@ -63,7 +81,7 @@ def graph_svg(model: Model, roles: list[str], states: Mapping[int, str]) -> str:
         text = texts[v]
         parts.append(_shape(v, float(x), float(y), radius, roles[v], text))
         if named:
-            weight = ' font-weight="bold"' if roles[v] == "max" else ""
+            weight = ' font-weight="bold"' if roles[v] in BOLD_ROLES else ""
             place = f'x="{x:.1f}" y="{y + radius + 12:.1f}"'
             names.append(f'<text {place} text-anchor="middle" fill="currentColor"{weight}>{escape(text)}</text>')
     # Names last: nothing covers them.
@@ -90,12 +108,14 @@ def _edges(drawing: Drawing, radius: float) -> str:
 
 
 def _shape(variable: int, x: float, y: float, radius: float, role: str, text: str) -> str:
-    """A square for what is observed, a circle for all else; pointing at it shows its name."""
-    shape = (
-        f'<rect x="{x - radius:.1f}" y="{y - radius:.1f}" width="{2 * radius:.1f}" height="{2 * radius:.1f}"'
-        if role == "evidence"
-        else f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}"'
-    )
+    """A square for what is observed or decided, a diamond for a utility, else a circle; its title is its name."""
+    if role in SQUARE:
+        shape = f'<rect x="{x - radius:.1f}" y="{y - radius:.1f}" width="{2 * radius:.1f}" height="{2 * radius:.1f}"'
+    elif role == "utility":
+        r = f"{radius:.1f}"
+        shape = f'<path d="M{x:.1f} {y - radius:.1f}l{r} {r} -{r} {r} -{r} -{r}z"'
+    else:
+        shape = f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}"'
     return (
         f'<g class="variable {role}" data-variable="{variable}"><title>{escape(text)} ({WORDS[role]})</title>'
         f'{shape} fill="{FILLS[role]}" stroke="#333"/></g>'

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from powersum.api.distribution import Distribution
 from powersum.app.report.layout import MOST_DRAWN
-from powersum.app.report.page_graph import WORDS, graph_svg
+from powersum.app.report.page_graph import WORDS, graph_svg, legend_of
 from powersum.app.report.units import bytes_text, log_text
 from powersum.model.interval import Interval
 from powersum.model.result import Result, Status
@@ -230,8 +230,7 @@ def _best(result: Result) -> str:
 
 def legend(report: ReportPage) -> str:
     """What the shapes of the graph mean, as far as they occur."""
-    keys = [f'<span class="key {role}"></span> {WORDS[role]}' for role in WORDS if role in report.roles]
-    return f'<p class="legend">{" ".join(keys)}</p>'
+    return legend_of(report.roles)
 
 
 def graph(report: ReportPage) -> str:

@@ -2,7 +2,7 @@
 
 import { listen, post, reportAddress } from "./api.js";
 import { toJson } from "./question.js";
-import { byId, make, makeSvg, number, real } from "./text.js";
+import { afterClick, byId, make, makeSvg, number, real } from "./text.js";
 
 const MOST_LARGE = 12;
 const AT_ONCE = 1;
@@ -21,6 +21,9 @@ export class Answer {
     this.points = [];
     this.resting = false;
     byId("stop").addEventListener("click", () => this.stop());
+    byId("glance").addEventListener("click", () => byId("answer").scrollIntoView({ block: "start" }));
+    // At the bottom of a phone's screen as long as the answer is out of sight.
+    new IntersectionObserver(([seen]) => byId("glance").classList.toggle("needed", !seen.isIntersecting)).observe(byId("now"));
   }
 
   get working() {
@@ -47,7 +50,7 @@ export class Answer {
     this.changed();
   }
 
-  async ask(asked, time, best) {
+  async ask(asked, costs) {
     this.leave();
     const control = (this.control = new AbortController());
     this.points = [];
@@ -56,7 +59,7 @@ export class Answer {
     const late = setTimeout(() => { this.slow = true; this.draw(); }, 4000);
     this.draw();
     try {
-      await listen("solve", { question: toJson(asked), time, best }, control.signal, (kind, said) => {
+      await listen("solve", { question: toJson(asked), ...costs }, control.signal, (kind, said) => {
         if (control === this.control) this.hear(kind, said);
       });
     } catch (error) {
@@ -116,9 +119,9 @@ export class Answer {
   }
 
   words() {
-    const states = this.now.assignment.slice(0, MOST_LARGE).map((one) => one.name + " = " + one.label).join(", ");
-    const share = this.now.probability ? ", probability " + this.now.probability.text : "";
-    return (states || "log value " + number(this.now.log_upper)) + share + ", " + this.now.status;
+    const states = (this.now.assignment || []).slice(0, MOST_LARGE).map((one) => one.name + " = " + one.label).join(", ");
+    const share = this.now.probability ? "probability " + this.now.probability.text : "";
+    return [states || "log value " + number(this.now.log_upper), share, this.now.status].filter((part) => part).join(", ");
   }
 
   /** Keep the present answer beside those that follow, or let it go. */
@@ -128,6 +131,10 @@ export class Answer {
   }
 
   draw() {
+    afterClick(() => this.drawNow());
+  }
+
+  drawNow() {
     const now = this.now;
     const status = this.working ? "working" : now?.failed ? "failed" : now?.status || "";
     byId("status").textContent = status;
@@ -139,6 +146,8 @@ export class Answer {
     byId("now").querySelector(".body").replaceChildren(...shown);
     if (this.kept) byId("before").querySelector(".body").replaceChildren(...body(this.kept, null));
     byId("reason").textContent = now?.failed || [now?.reason, ...(now?.notes || [])].filter((part) => part).join(" ");
+    byId("glance").textContent = this.resting ? "" : now?.failed || (now ? this.words() : "looking for it …");
+    byId("glance").hidden = !byId("glance").textContent;
     this.drawBest();
     this.drawCurves();
   }

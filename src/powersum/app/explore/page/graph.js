@@ -15,6 +15,11 @@ export function stateButton(variable, state, label, press) {
   return button;
 }
 
+/** Room for the longest label, the same in all lines of a box: bars begin below each other. */
+export function labelRoom(element, states) {
+  element.style.setProperty("--label", 0.62 * Math.max(4, ...states.map((label) => [...label].length + 2)) + "em");
+}
+
 /** Show the belief of a state, that before a change, whether it is observed, and whether the answer has it. */
 export function showState(button, { name, belief, before, observed, best }) {
   const label = button.querySelector(".label").textContent;
@@ -96,6 +101,7 @@ export class Graph {
         box.state_count > box.states.length
           ? make("li", {}, make("button", { type: "button", class: "others", onclick: () => this.choose(box.id, true) }, "all " + box.state_count + " states"))
           : ""));
+    labelRoom(element, box.states);
     element.style.left = box.x + "px";
     element.style.top = box.y + "px";
     element.style.width = box.width + "px";

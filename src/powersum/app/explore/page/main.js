@@ -2,12 +2,13 @@
 
 import { get, pageAddress, post } from "./api.js";
 import { Answer } from "./answer.js";
-import { Graph, showState, stateButton } from "./graph.js";
+import { Graph, labelRoom, showState, stateButton } from "./graph.js";
 import { setUpLeaning } from "./leaning.js";
 import { Question, evidenceOf, fromJson, fromLink, toJson } from "./question.js";
 import { setUpSearch } from "./search.js";
-import { byId, make } from "./text.js";
+import { afterClick, byId, make } from "./text.js";
 
+const MOST_CHIPS = 20;
 const NARROW = "(max-width: 60rem)";
 const model = { variables: 0 };
 const seen = { beliefs: null, asked: null, before: null, evidenceBefore: [], exact: true, waiting: false, picture: null };
@@ -38,6 +39,13 @@ function changed() {
   word();
   solve();
   believe();
+  askNext();
+}
+
+/** What an answer may take, as it is written: the server refuses what is no such number. */
+function costs() {
+  const [time, best] = ["seconds", "count"].map((id) => byId(id).value);
+  return { time: time === "" ? model.seconds : Number(time), best: best === "" ? 1 : Number(best) };
 }
 
 function solve() {
@@ -47,22 +55,20 @@ function solve() {
     answer.rest();
     return;
   }
-  answer.ask(question.now, Number(byId("seconds").value) || model.seconds, Number(byId("count").value) || 1);
+  answer.ask(question.now, costs());
 }
 
 /** The question in words: chips, link, command, Python. */
 async function word() {
   const asked = question.now;
   try {
-    const said = await post("question", {
-      question: toJson(asked), time: Number(byId("seconds").value) || model.seconds, best: Number(byId("count").value) || 1,
-    });
+    const said = await post("question", { question: toJson(asked), ...costs() });
     if (asked !== question.now) return;
     history.replaceState(null, "", location.pathname + location.search + (said.link ? "#" + said.link : ""));
     byId("copy-link").textContent = pageAddress(said.link);
     byId("copy-command").textContent = said.command || "The names of this model cannot be written in a list on a command line.";
     byId("copy-python").textContent = said.python;
-    drawChips(said);
+    afterClick(() => drawChips(said));
   } catch (error) {
     complain(error);
   }
@@ -146,6 +152,7 @@ async function choose(id, go = false) {
   byId("chosen-title").textContent = variable.name;
   byId("chosen-states").replaceChildren(...variable.states.map((label, state) =>
     make("li", {}, stateButton(variable, state, label, () => question.observe(id, state)))));
+  labelRoom(byId("chosen-states"), variable.states);
   leaning.offer(variable);
   show();
   if (go && matchMedia(NARROW).matches) {
@@ -192,10 +199,13 @@ function drawChips(said) {
     type: "button", class: role, "aria-label": "take back: " + text, title: "Take this back", onclick: takeBack,
   }, text + "  ×");
   const all = said.max === "all";
-  byId("chips").replaceChildren(
+  const chips = [
     ...said.observed.map((one) => chip(one, "evidence", one.name + " = " + one.label)),
     ...said.leaning.map((one) => chip(one, "evidence", one.name + " leans " + one.text, () => question.lean(one.id, null))),
-    ...(all ? [] : said.maximised.map((one) => chip(one, "max", "max " + one.name))));
+    ...(all ? [] : said.maximised.map((one) => chip(one, "max", "max " + one.name)))];
+  const rest = said.evidence.length + (all ? 0 : said.max.length) - MOST_CHIPS;
+  const more = make("button", { type: "button", class: "small", onclick: () => byId("chips").replaceChildren(...chips) }, "+" + rest);
+  byId("chips").replaceChildren(...chips.slice(0, MOST_CHIPS), ...(rest > 0 ? [more] : []));
   const maximised = all ? model.variables : said.max.length;
   const observed = said.evidence.filter(([, known]) => !Array.isArray(known)).length;
   const summed = model.variables - maximised - observed;
@@ -231,6 +241,32 @@ async function keepUp() {
     complain(error);
   }
 }
+
+/** Which variables tell most about what is maximised, while the list is open. */
+async function askNext() {
+  if (!byId("ask-next").open) return;
+  const asked = question.now;
+  byId("next").replaceChildren();
+  if (asked.max !== "all" && !asked.max.length) {
+    byId("next-about").textContent = "Maximise a variable: this says which other one tells most about it.";
+    return;
+  }
+  byId("next-about").textContent = "Computing …";
+  try {
+    const found = await post("next", { question: toJson(asked) });
+    if (asked !== question.now) return;
+    byId("next-about").textContent = found.length ? "Expected information about what is maximised, in nats:" : "Nothing is left to observe.";
+    byId("next").replaceChildren(...found.map((one) => make("li", {},
+      make("button", { type: "button", onclick: () => centreOn(one.id) }, one.name), " " + sidesText(one.sides))));
+  } catch (error) {
+    byId("next-about").textContent = error.message;
+  }
+}
+
+const sidesText = ([low, high]) => {
+  const [a, b] = [low, high].map((side) => side.toFixed(3));
+  return a === b ? a : a + " to " + b;
+};
 
 function asList(on) {
   document.body.classList.toggle("as-list", on);
@@ -296,17 +332,19 @@ async function start() {
   byId("keys").addEventListener("click", () => byId("help").showModal());
   byId("again").addEventListener("click", () => { word(); solve(); });
   byId("list").addEventListener("click", () => { asList(!document.body.classList.contains("as-list")); graph.fit(); });
+  byId("ask-next").addEventListener("toggle", askNext);
   byId("most").addEventListener("change", picture);
   byId("centre").addEventListener("click", () => centreOn(variable.id));
-  byId("count").addEventListener("change", () => { word(); solve(); });
-  byId("seconds").addEventListener("change", word);
+  byId("count").addEventListener("change", () => afterClick(() => { word(); solve(); }));
+  byId("seconds").addEventListener("change", () => afterClick(word));
   for (const button of document.querySelectorAll("[data-copy]")) button.addEventListener("click", () => copy(button.dataset.copy));
   for (const button of byId("chosen").querySelectorAll("[data-role]")) {
     button.addEventListener("click", () => (button.dataset.role === "max" ? question.maximise(variable.id) : question.sum(variable.id)));
   }
   // The event knows what was pasted; words that were on their way may have put the question before it back into the address.
   window.addEventListener("hashchange", (event) => readLink(new URL(event.newURL).hash).then(picture).catch(complain));
-  if (location.hash) await readLink(location.hash);
+  const first = location.hash || model.link;
+  if (first) await readLink(first);
   else changed();
   await picture();
   document.body.dataset.ready = "true";

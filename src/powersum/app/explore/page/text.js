@@ -48,4 +48,20 @@ export function makeSvg(name, attributes = {}, text) {
   return made;
 }
 
+let pressed = false;
+const waiting = [];
+addEventListener("pointerdown", () => { pressed = true; }, true);
+for (const kind of ["pointerup", "pointercancel", "blur"]) {
+  addEventListener(kind, () => {
+    pressed = false;
+    setTimeout(() => { for (const act of waiting.splice(0)) act(); });
+  }, true);
+}
+
+/** Act now, or after the click that is under way: a button that moves between press and release is never clicked. */
+export function afterClick(act) {
+  if (pressed) waiting.push(act);
+  else act();
+}
+
 export const byId = (id) => document.getElementById(id);
