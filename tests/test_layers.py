@@ -36,10 +36,10 @@ BELOW: dict[str, tuple[str, ...]] = {
     "jax": ("api",),
     "torch": ("api",),
     "app": ("app/cli",),
-    "app/report": ("api", "generate"),
+    "app/report": ("decisions", "generate"),
     "app/reproduce": ("app/report",),
     "app/explore": ("app/report",),
-    "app/cli": ("app/reproduce", "app/explore", "decisions"),
+    "app/cli": ("app/reproduce", "app/explore"),
 }
 """The rooms that each room is built on, directly; it may import from them and from all that they are built on."""
 
