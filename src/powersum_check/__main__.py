@@ -102,8 +102,9 @@ def _told_shares(options: argparse.Namespace, model: Model, memory: int) -> int:
     if options.marginals:
         if variable is not None or options.exact:
             raise BadFile("--marginals goes neither with --share nor with --exact")
-        print(f"question: distributions of all variables given {len(evidence or {})} observed")
-        found = check_marginals(model, options.certificate, evidence, memory=memory, work=options.work)
+        question = Question.of(model, (), evidence)
+        found = check_marginals(model, question, options.certificate, memory=memory, work=options.work)
+        print(f"question: distributions of all variables; {question.summary()}")
         for v, shares in enumerate(found):
             if shares is None:
                 print(f"variable {v}: not proven")

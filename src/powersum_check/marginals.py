@@ -13,7 +13,7 @@ tree changes what is proven of any variable, so errors of the whole tree count b
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,7 +21,7 @@ import numpy as np
 
 from powersum_check.box import Scope, Step, is_empty, placed, root_box, without_removed
 from powersum_check.check import check
-from powersum_check.errors import Rejected
+from powersum_check.errors import BadFile, Rejected
 from powersum_check.limits import MEMORY, WORK, afford
 from powersum_check.mean_field import mean_field
 from powersum_check.model import Model, Question
@@ -36,8 +36,8 @@ Sides = list[tuple[float, float]]
 
 def check_marginals(
     model: Model,
+    question: Question,
     certificate: str | Path | bytes,
-    evidence: Mapping[int, int] | None = None,
     *,
     memory: int = MEMORY,
     work: float = WORK,
@@ -51,7 +51,8 @@ def check_marginals(
     Rejected
         Where the certificate fails, or nothing has positive probability.
     """
-    question = Question.of(model, (), evidence)
+    if any(weight != 1.0 for weight in question.weights):
+        raise BadFile("distributions are of a question that sums everything")
     root = root_box(model, question)
     found: list[list[Sides | None]] = []
 

@@ -144,7 +144,7 @@ def with_cover(rng: Rng, draft: Draft) -> None:
     def part(domains: list[list[int]], depth: int) -> None:
         step = -1
         if all(domains) and (depth == 0 or rng.random() < 0.3) and rng.random() < 0.9:
-            box = [d if rng.random() < 0.95 else list(e) for d, e in zip(domains, setting.domains, strict=True)]
+            box = [pick(rng, *[d] * 12, list(e), d[:1]) for d, e in zip(domains, setting.domains, strict=True)]
             inner = Setting.of(draft, box)
             arrays = tree_arrays(rng, inner, inner.random_order(rng), exact=exact)
             step = draft.step("tree", arrays | {"box": inner.box_rows()})
@@ -153,7 +153,7 @@ def with_cover(rng: Rng, draft: Draft) -> None:
         if not depth or not several:
             rows.append((-1, -1, step))
             return
-        v = several[-1] if rng.random() < 0.7 else pick(rng, *order)
+        v = several[-1] if rng.random() < 0.5 else pick(rng, *order)
         s = pick(rng, *setting.domains[v])
         rows.append((v, s, step))
         for half in ([t for t in domains[v] if t == s], [t for t in domains[v] if t != s]):
@@ -289,7 +289,7 @@ def with_best(rng: Rng, draft: Draft) -> None:
 
 def honest(rng: Rng) -> Draft:
     """A certificate whose steps follow the rules, but for now and then one."""
-    kind = pick(rng, "graph", "graph", "walk", "best", "steps", "steps", "steps", "steps")
+    kind = pick(rng, "graph", "graph", "walk", "best", "cover", "steps", "steps", "steps", "steps")
     if kind == "graph":
         draft = same_weights(rng, pick(rng, 1.0, 1.0, 0.3, 0.0))
         with_graph(rng, draft)
@@ -301,6 +301,9 @@ def honest(rng: Rng) -> Draft:
     draft = random_draft(rng, n_variables=int(rng.integers(2, 5)), plain=kind == "best")
     if kind == "best":
         with_best(rng, draft)
+        return draft
+    if kind == "cover":
+        with_cover(rng, draft)
         return draft
     for _ in range(int(rng.integers(1, 3))):
         pick(rng, with_tree, with_tree, with_removed, with_split, with_cover, with_mean_field)(rng, draft)

@@ -33,10 +33,11 @@ ROOT = Path(__file__).resolve().parents[2]
 TESTS: dict[str, tuple[str, ...]] = {
     "archive.py": ("check/test_files.py", "check/test_limits.py"),
     "balls.py": ("check/test_rounding.py",),
-    "best.py": ("run/test_best_proofs.py",),
-    "cover.py": ("run/test_best_proofs.py", "run/test_cube_proofs.py", "check/test_conditions.py"),
+    "best.py": ("check/test_covers.py", "run/test_best_proofs.py"),
+    "cover.py": ("check/test_covers.py", "check/test_conditions.py", "check/test_kinds.py"),
     "branching.py": ("search/test_cost_proof.py", "check/test_kinds.py"),
     "conditioning.py": ("proof/test_conditioning.py", "check/test_graphs.py"),
+    "marginals.py": ("check/test_marginals.py",),
     "mean_field.py": ("check/test_conditions.py", "check/test_kinds.py"),
     "model.py": ("check/test_alone.py", "check/test_conditions.py", "check/test_files.py", "check/test_reading.py"),
     "numbers.py": ("check/test_rounding.py", "check/test_conditions.py"),

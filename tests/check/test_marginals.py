@@ -12,7 +12,7 @@ import powersum as ps
 import powersum_check as pc
 from powersum_check.__main__ import main
 from tests.check.forgeries import change_entry, narrow
-from tests.check.helpers import random_draft, to_check, truth
+from tests.check.helpers import question_of, random_draft, to_check, truth
 from tests.check.writer import Draft, Setting, tree_arrays
 
 CLOSE = 1e-9
@@ -21,7 +21,7 @@ CLOSE = 1e-9
 def drafted(rng: np.random.Generator, *, plain: bool) -> Draft:
     """A sum of everything with a tree that is exact, but for what it drops where it is not plain."""
     draft = random_draft(rng, n_variables=5, plain=True)
-    draft = Draft(draft.model, [1.0] * 5, draft.evidence)
+    draft = Draft(draft.model, [1.0] * 5, draft.evidence, draft.likelihoods)
     setting = Setting.of(draft)
     arrays = tree_arrays(rng, setting, setting.random_order(rng), exact=True, temperature=0.0)
     if not plain:
@@ -49,7 +49,7 @@ def shares(draft: Draft) -> list[list[float]] | None:
 
 
 def found(draft: Draft) -> list[list[pc.Share] | None]:
-    return pc.check_marginals(to_check(draft.model), draft.zip(), draft.evidence)
+    return pc.check_marginals(to_check(draft.model), question_of(draft), draft.zip())
 
 
 def false(told: list[list[pc.Share] | None], true: list[list[float]]) -> bool:
@@ -103,7 +103,8 @@ def test_the_command_prints_them(tmp_path: Path, capsys: pytest.CaptureFixture[s
     words = [str(tmp_path / "model.uai"), str(tmp_path / "proof.zip"), "--marginals"]
     assert main(words) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "question: distributions of all variables given 0 observed"
-    assert len(lines) > 1
+    assert lines[0].startswith("question: distributions of all variables; 3 variables")
+    assert [line.partition("<=")[0] for line in lines[1:3]] != []
+    assert sum(line.startswith("verified: ") for line in lines) + 2 * sum("not proven" in line for line in lines) == 6
     assert main([*words, "--map"]) == 2
     assert main([*words, "--share", "0"]) == 2

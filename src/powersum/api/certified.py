@@ -16,6 +16,7 @@ from powersum.core.machine import budget_of
 from powersum.model.keys import listed
 from powersum.model.limits import Limits
 from powersum.model.question import Question
+from powersum.proof.certificate import sum_certificate
 from powersum.run.distributions import shares_of_parts
 from powersum.run.solver import Run
 
@@ -24,8 +25,10 @@ LEAST_SECONDS = 0.2
 
 
 def provable(question: Question, of: Iterable[Any] | None) -> list[int]:
-    """The variables to prove; or a refusal."""
-    keys = [] if of is None else listed(of, "of")
+    """The variables to prove, none for all of them; or a refusal."""
+    if of is None:
+        return []
+    keys = listed(of, "of")
     if not keys or any(isinstance(key, (tuple, list)) for key in keys):
         raise InputError("certificate: give single variables in of; each takes a proof for every state")
     if question.evidence.likelihoods:
@@ -38,7 +41,15 @@ def provable(question: Question, of: Iterable[Any] | None) -> list[int]:
 
 
 def with_certificates(found: Marginals, question: Question, variables: list[int], interrupt: Interrupt) -> Marginals:
-    """The marginals with certificates of some variables, and intervals that are no wider than what these prove."""
+    """The marginals with certificates of some variables, and intervals that are no wider than what these prove.
+
+    Without variables, all distributions have one certificate.
+    """
+    if not variables:
+        certificate = sum_certificate(question)
+        if certificate is None:
+            raise InputError("certificate: exact elimination is too wide for all variables at once: name some in of")
+        return replace(found, certificate=certificate)
     limits = question.limits
     begun, seconds = working_time(), limits.seconds
     waiting = sum(int(question.model.cardinalities[v]) for v in variables)

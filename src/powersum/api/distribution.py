@@ -101,6 +101,8 @@ class Marginals(Mapping[str, Distribution]):
         Joint distributions that were asked for, by variables: ``m["a", "b"]["yes", "no"]``.
     certificates
         For variables that were to be proven, by number: for each state a certificate of the sum with that state set.
+    certificate
+        Where all were to be proven: one certificate of the sum, from which the checker computes all distributions.
     """
 
     model: Model
@@ -110,6 +112,7 @@ class Marginals(Mapping[str, Distribution]):
     exact: bool
     joints: Mapping[tuple[int, ...], Joint] = field(default_factory=dict)
     certificates: Mapping[int, tuple[Certificate, ...]] = field(default_factory=dict)
+    certificate: Certificate | None = None
 
     @overload
     def __getitem__(self, key: VariableKey) -> Distribution: ...
@@ -130,8 +133,12 @@ class Marginals(Mapping[str, Distribution]):
         return Distribution(self.model, place, self.log_lower[place], self.log_upper[place])
 
     def save_certificates(self, folder: str | PathLike[str]) -> list[Path]:
-        """Write ``FOLDER/VARIABLE/STATE.zip``, by numbers; returns the folder of each variable."""
+        """Write ``FOLDER/VARIABLE/STATE.zip``, by numbers, or ``FOLDER/all.zip``; returns the folders, or the file."""
         folders = []
+        if self.certificate is not None:
+            folders.append(Path(folder, "all.zip"))
+            folders[0].parent.mkdir(parents=True, exist_ok=True)
+            self.certificate.save(folders[0])
         for v, proofs in self.certificates.items():
             folders.append(Path(folder, str(v)))
             folders[-1].mkdir(parents=True, exist_ok=True)

@@ -68,8 +68,9 @@ def marginals(
     memory, threads, seed
         As in :func:`powersum.solve`.
     certificate
-        Prove the distribution of each variable of ``of``, in half of the time: the result has a certificate of the sum
-        with each state set, which ``powersum-check --share`` verifies.
+        Without ``of``: one certificate, where exact elimination is narrow. ``powersum-check --marginals`` computes
+        all distributions from it. With ``of``: certificates of the sum with each state of each variable set, in half
+        of the time, which ``powersum-check --share`` verifies; they may prove intervals.
     workers
         Processes that divide the question by setting variables, as in :func:`powersum.solve`. The sums of the parts add
         up. ``memory`` is for each.
@@ -111,7 +112,7 @@ def marginals(
         for found in solver:
             if callback is not None:
                 callback(found)
-        if not wanted:
+        if not certified:
             return solver.result()
         return with_certificates(solver.result(), solver.question, wanted, interrupt)
 

@@ -28,6 +28,9 @@ FEW, WIDE = 2, 18.0
 WIDEST = 30.0
 """Elimination of more entries than two to this is not worth a certificate: no one would wait for its check."""
 
+TOLD = 24.0
+"""The same for all distributions: the checker keeps its messages, and passes through the tree three times."""
+
 ROOM = 1e-9
 """Room that a claim leaves for the checker's own rounding, as a share of the value or of 1."""
 
@@ -151,6 +154,23 @@ def value_step(ground: Ground, states: Mapping[int, int], *, above: bool = False
         return replace(ground, problem=problem).tree(forests, box=True)
     box = small(np.array(sorted(states.items()), dtype=np.int64).reshape(-1, 2))
     return replace(ground, problem=problem, evidence=evidence).tree(forests, {"box": box})
+
+
+def sum_certificate(question: Question) -> Certificate | None:
+    """A certificate that tells the distributions of all variables; None where elimination is too wide.
+
+    Barren variables stay, for what is summed out before all others says nothing of its distribution.
+    """
+    model, observed = question.observed
+    problem = simplify(model, question.query, observed, barren=False)
+    if not problem.feasible:
+        return None
+    order = elimination_order(problem.model, problem.tau)
+    if order_cost(problem.model, order).log2_total > TOLD:
+        return None
+    ground = ground_of(question, problem)
+    proof = Proof([ground.tree([elimination_forest(problem, order)])], math.inf, exact=True)
+    return certificate_of(question, ground, proof, log_lower=-math.inf, log_upper=math.inf)
 
 
 def _question_arrays(question: Question, ground: Ground) -> dict[str, Any]:

@@ -63,7 +63,7 @@ def marginals_command(
     csv: Annotated[Path | None, typer.Option(metavar="OUT.csv", help="Write a line for each state.")] = None,
     certificate: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Write proofs of the distributions of --of, for powersum-check --share."),
+        typer.Option(metavar="FOLDER", help="Write proofs for powersum-check: --marginals, with --of --share."),
     ] = None,
 ) -> None:
     """Print how probable each state of each variable is given the evidence.
