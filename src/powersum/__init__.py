@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from powersum.api.gradient import BoundFunction
     from powersum.api.inquiry import ask_next
     from powersum.api.marginals import Marginals, MarginalSolver, marginals
+    from powersum.api.sampling import Samples, sample
     from powersum.api.stream import BatchItem, solve_each
+    from powersum.api.tables import batch
     from powersum.app.report.html import write_report
     from powersum.core.errors import ImpossibleError, InputError
     from powersum.decisions.deciding import decide
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
         write,
     )
     from powersum.formats.diagrams import read_diagram
-    from powersum.interop import from_arrays, from_networkx, from_pgmpy, from_pyagrum, to_pyagrum
+    from powersum.interop import from_arrays, from_networkx, from_pgmpy, from_pyagrum, to_pgmpy, to_pyagrum
     from powersum.interop.diagrams import diagram_from_pyagrum
     from powersum.model.certificate import Certificate
     from powersum.model.diagram import Diagram
@@ -63,11 +65,13 @@ __all__ = [
     "Model",
     "Query",
     "Result",
+    "Samples",
     "Snapshot",
     "Solver",
     "Status",
     "__version__",
     "ask_next",
+    "batch",
     "bound",
     "compare",
     "decide",
@@ -86,8 +90,10 @@ __all__ = [
     "read_names",
     "read_order",
     "read_query",
+    "sample",
     "solve",
     "solve_each",
+    "to_pgmpy",
     "to_pyagrum",
     "to_uai",
     "write",
@@ -120,6 +126,8 @@ _LAZY = MappingProxyType(
         **dict.fromkeys(("MarginalSolver", "Marginals", "marginals"), "powersum.api.marginals"),
         **dict.fromkeys(("Solver", "solve"), "powersum.run.solver"),
         **dict.fromkeys(("BatchItem", "solve_each"), "powersum.api.stream"),
+        "batch": "powersum.api.tables",
+        **dict.fromkeys(("Samples", "sample"), "powersum.api.sampling"),
         **dict.fromkeys(("Result", "Snapshot", "Status"), "powersum.model.result"),
         "write_report": "powersum.app.report.html",
         **dict.fromkeys(
@@ -137,7 +145,7 @@ _LAZY = MappingProxyType(
             "powersum.formats",
         ),
         **dict.fromkeys(
-            ("from_arrays", "from_networkx", "from_pgmpy", "from_pyagrum", "to_pyagrum"), "powersum.interop"
+            ("from_arrays", "from_networkx", "from_pgmpy", "from_pyagrum", "to_pgmpy", "to_pyagrum"), "powersum.interop"
         ),
     }
 )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 from collections.abc import Sequence
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -85,3 +87,85 @@ def test_pgmpy_itself() -> None:
     pair = wanted.query(["cancer", "bronchitis"], {"dyspnoea": "much", "xray": "shadow"}, show_progress=False)
     best = pair.assignment([int(np.argmax(pair.values))])[0]
     assert dict(answer.assignment) == dict(best)
+
+
+def test_to_pgmpy_and_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By stand-ins for pgmpy's classes, and by pgmpy itself where it is installed."""
+    try:
+        importlib.import_module("pgmpy.models")
+    except ModuleNotFoundError:
+        stand_in(monkeypatch)
+    for model in (CLINIC, ps.generate.grid(2, 2, seed=1).model.with_names("abcd")):
+        again = ps.from_pgmpy(ps.to_pgmpy(model))
+        names = [model.name(v) for v in range(model.n_variables)]
+        assert sorted(again.names or ()) == sorted(names)
+        for result in (ps.solve(model), ps.solve(again)):
+            assert result.log_upper == pytest.approx(ps.solve(model).log_upper, abs=1e-6)
+        asked = [names[0], names[2]]
+        assert dict(ps.solve(again, asked).assignment) == {
+            name: str(state) for name, state in ps.solve(model, asked).assignment.items()
+        }
+
+
+def test_without_pgmpy_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pgmpy", None)
+    monkeypatch.setitem(sys.modules, "pgmpy.models", None)
+    with pytest.raises(ps.InputError, match="which is not installed: pip install pgmpy"):
+        ps.to_pgmpy(CLINIC)
+
+
+class _Network:
+    """A network that takes what it is given, as pgmpy's do."""
+
+    def __init__(self) -> None:
+        self._nodes: list[str] = []
+        self.tables: list[Any] = []
+
+    def add_nodes_from(self, names: list[str]) -> None:
+        self._nodes += names
+
+    def add_edges_from(self, edges: list[tuple[str, str]]) -> None:
+        assert all(end in self._nodes for edge in edges for end in edge)
+
+    def nodes(self) -> list[str]:
+        return self._nodes
+
+
+class _Bayesian(_Network):
+    def add_cpds(self, table: Any) -> None:
+        self.tables.append(table)
+
+    def get_cpds(self) -> list[Any]:
+        return self.tables
+
+
+class _Markov(_Network):
+    def add_factors(self, table: Any) -> None:
+        self.tables.append(table)
+
+    def get_factors(self) -> list[Any]:
+        return self.tables
+
+
+class _Factor:
+    def __init__(self, variables: list[str], cardinality: list[int], values: Any, state_names: Any) -> None:
+        self.variables, self.cardinality, self.state_names = variables, cardinality, state_names
+        self.values = np.asarray(values).reshape(cardinality)
+
+
+def _cpd(
+    name: str, size: int, values: Any, evidence: Any = None, evidence_card: Any = None, state_names: Any = None
+) -> _Factor:
+    assert np.asarray(values).shape == (size, int(np.prod(evidence_card or [1])))
+    return _Factor([name, *(evidence or [])], [size, *(evidence_card or [])], values, state_names)
+
+
+def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Modules named like pgmpy's."""
+    models, discrete = ModuleType("pgmpy.models"), ModuleType("pgmpy.factors.discrete")
+    models.DiscreteBayesianNetwork, models.DiscreteMarkovNetwork = _Bayesian, _Markov  # type: ignore[attr-defined]
+    discrete.TabularCPD, discrete.DiscreteFactor = _cpd, _Factor  # type: ignore[attr-defined]
+    for name, module in (("pgmpy.models", models), ("pgmpy.factors.discrete", discrete)):
+        monkeypatch.setitem(sys.modules, name, module)
+    for name in ("pgmpy", "pgmpy.factors"):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))

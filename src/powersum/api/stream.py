@@ -18,11 +18,13 @@ from powersum.cluster.ordered import here, ordered
 from powersum.cluster.store import kept
 from powersum.core.errors import InputError
 from powersum.core.memory import bytes_held
+from powersum.interop.frames import Frame, is_frame
 from powersum.model.defaults import TIME
 from powersum.model.keys import as_text
 from powersum.model.limits import Limits
-from powersum.model.model import Model
-from powersum.model.question import ModelLike, model_of
+from powersum.model.model import Model, VariableKey
+from powersum.model.query import Query
+from powersum.model.question import ModelLike, Question, WeightsLike, model_of
 from powersum.model.result import Result, Status
 
 ASKED = ("maximize", "evidence", "weights")
@@ -39,8 +41,10 @@ class BatchItem(NamedTuple):
 
 def solve_each(
     model: ModelLike,
-    questions: Iterable[Mapping[str, Any]],
+    questions: Iterable[Mapping[str, Any]] | Any,
+    maximize: Iterable[VariableKey] | str | None = None,
     *,
+    weights: WeightsLike | None = None,
     workers: WorkersLike = None,
     checkpoint: str | os.PathLike[str] | None = None,
     time_limit: float | None = TIME,
@@ -61,7 +65,11 @@ def solve_each(
     model
         The model, which is not changed, or the path of its file. It travels once to each worker.
     questions
-        For each question a dictionary of ``maximize``, ``evidence``, ``weights``, as in :func:`powersum.solve`.
+        For each question a dictionary of ``maximize``, ``evidence``, ``weights``, as in :func:`powersum.solve`. Or a
+        data frame of pandas, polars or another library: a question about the evidence of each row, in columns named
+        like variables, or ``variable:state`` for likelihoods. None, NaN and NA are not observed.
+    maximize, weights
+        For all questions that have neither.
     workers
         Processes that answer, as in :func:`powersum.solve`; this one if not given.
     checkpoint
@@ -95,7 +103,21 @@ def solve_each(
     if workers is not None and limits.threads > 1:
         raise InputError("give workers or threads, not both: each worker answers one question at a time")
     stream = Stream(model_of(model), limits, workers, memory_given=memory is not None)
+    asked = Question.of(stream.model, maximize, weights=weights).query
+    if is_frame(questions):
+        from powersum.api.tables import questions_of
+
+        questions = questions_of(stream.model, Frame(questions, "questions"))
+    if maximize is not None or weights is not None:
+        questions = (_completed(question, asked) for question in questions)
     return _answers(stream, questions, checkpoint)
+
+
+def _completed(question: Any, query: Query) -> Any:
+    """A question with the query of all, where it has none."""
+    if not isinstance(question, Mapping) or "maximize" in question or "weights" in question:
+        return question
+    return {**question, "weights": query}
 
 
 def _answers(

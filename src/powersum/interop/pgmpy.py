@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,53 @@ def from_pgmpy(network: Any) -> Model:
         names=[str(name) for name in names],
         states=labels,
     )
+
+
+def to_pgmpy(model: Model) -> Any:
+    """A pgmpy network with the names, labels and tables of a model.
+
+    A model of distributions becomes a ``DiscreteBayesianNetwork``, any other one a ``MarkovNetwork``, whose every
+    variable needs a table.
+    """
+    try:
+        models, discrete = import_module("pgmpy.models"), import_module("pgmpy.factors.discrete")
+    except ModuleNotFoundError as error:
+        raise InputError(f"to_pgmpy needs {error.name}, which is not installed: pip install pgmpy") from None
+    names = [model.name(v) for v in range(model.n_variables)]
+    labels = {
+        name: [str(model.label(v, s)) for s in range(int(model.cardinalities[v]))] for v, name in enumerate(names)
+    }
+    factors = [(model.scope(k).tolist(), np.exp(model.factor(k)[1])) for k in range(model.n_factors)]
+    children = [scope[-1] for scope, _ in factors if scope]
+    if model.directed and sorted(children) == list(range(model.n_variables)):
+        # Older releases have the same class under another name.
+        network = (getattr(models, "DiscreteBayesianNetwork", None) or models.BayesianNetwork)()
+        network.add_nodes_from(names)
+        for scope, table in factors:
+            *parents, child = scope
+            network.add_edges_from([(names[p], names[child]) for p in parents])
+            network.add_cpds(
+                discrete.TabularCPD(
+                    names[child],
+                    int(model.cardinalities[child]),
+                    np.moveaxis(table, -1, 0).reshape(int(model.cardinalities[child]), -1),
+                    evidence=[names[p] for p in parents] or None,
+                    evidence_card=[int(model.cardinalities[p]) for p in parents] or None,
+                    state_names={names[v]: labels[names[v]] for v in scope},
+                )
+            )
+        return network
+    network = (getattr(models, "DiscreteMarkovNetwork", None) or models.MarkovNetwork)()
+    network.add_nodes_from(names)
+    for scope, table in factors:
+        if not scope:
+            raise InputError("to_pgmpy: the model has a factor without variables, which a MarkovNetwork cannot hold")
+        own = [names[v] for v in scope]
+        network.add_edges_from([(a, b) for k, a in enumerate(own) for b in own[k + 1 :]])
+        network.add_factors(
+            discrete.DiscreteFactor(own, list(table.shape), table, state_names={name: labels[name] for name in own})
+        )
+    return network
 
 
 def _cardinality(factor: Any) -> list[int]:

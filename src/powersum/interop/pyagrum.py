@@ -111,7 +111,7 @@ def import_pyagrum(purpose: str) -> Any:
             except ModuleNotFoundError as error:
                 if error.name != name:
                     raise
-    raise InputError(f"{purpose} needs pyAgrum: pip install 'powersum[formats]'")
+    raise InputError(f"{purpose} needs pyAgrum, which is not installed: pip install pyagrum")
 
 
 def as_in_the_file(tables: list[FloatArray]) -> list[FloatArray]:
