@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 import powersum as ps
+from powersum.core.errors import ImpossibleError
 from powersum.run.tuning import Schedule
 from soak.asking import prepared
 from soak.cases import Case, Question
@@ -128,7 +129,7 @@ def decide(case: Case, ends: list[str]) -> Wrong:
         try:
             found = ps.decide(diagram, evidence=observed, time_limit=options["time_limit"])
         except ps.InputError as error:
-            if "probability zero" in str(error) and not weight.any():
+            if isinstance(error, ImpossibleError) and not weight.any():
                 raise Injected from None
             raise
     ends.append(found.status.value)
