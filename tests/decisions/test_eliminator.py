@@ -98,7 +98,7 @@ def test_what_is_too_wide_is_refused() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_decide_where_nothing_can_be_eliminated(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Then the product of utilities and its tree bound both sides."""
+    """Then the product of utilities gives policies their values, and the largest utilities bound them."""
     rng = np.random.default_rng(7000 + seed)
     diagram = random_diagram(rng, n=6, decisions=2)
     monkeypatch.setattr("powersum.decisions.search.MOST_ENTRIES", 3)

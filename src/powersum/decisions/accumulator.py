@@ -2,8 +2,7 @@
 
 The chain has a variable between every two utilities. Its state is 0 before a utility was taken and 1 after. Each
 utility's table has 1 for 0 → 0, the utility for 0 → 1 and 1 for 1 → 1. The sum over the chain is the sum of all
-utilities. A link is summed outside the decisions that come after all utilities before it: once a utility was taken,
-what is decided later makes no difference, for the rest sums to one.
+utilities: so the value of a policy is a log partition function, and the best rules are a marginal MAP question.
 """
 
 from __future__ import annotations
@@ -14,11 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from powersum.core.arrays import FloatArray, IntArray
+from powersum.core.arrays import FloatArray
 from powersum.decisions.stages import Stages
 from powersum.model.diagram import Diagram
 from powersum.model.model import Model, log_of_probabilities
-from powersum.model.query import Query
 
 Table = tuple[tuple[int, ...], FloatArray]
 """A scope and the numbers of its table."""
@@ -34,34 +32,19 @@ class Accumulated:
         Number of states of all variables of the diagram, then of those of the chain.
     chance, links
         Log tables of the chance variables, and of the utilities.
-    weights, blocks
-        The query: sums and maxima in the order of time.
     shift, scale
-        Total utility = ``scale`` times the value of the query, plus ``shift``.
+        Total utility = ``scale`` times the sum over all variables, plus ``shift``.
     """
 
     cardinalities: tuple[int, ...]
     chance: tuple[Table, ...]
     links: tuple[Table, ...]
-    weights: FloatArray
-    blocks: IntArray
     shift: float
     scale: float
 
     @classmethod
-    def of(
-        cls, diagram: Diagram, observed: Mapping[int, int] | None = None, *, delay: int | None = None
-    ) -> Accumulated:
-        """The diagram as one product.
-
-        Parameters
-        ----------
-        diagram, observed
-            The diagram, and what is observed and decided already.
-        delay
-            After how many stages everything that no open decision influences is revealed: bounds are valid for any,
-            for who knows more does not decide worse. The fewer, the smaller the tables. None for as the diagram says.
-        """
+    def of(cls, diagram: Diagram, observed: Mapping[int, int] | None = None) -> Accumulated:
+        """The diagram, with these states observed and decided already, as one product."""
         stages = Stages.of(diagram, {} if observed is None else observed)
         n = diagram.model.n_variables
         lows = [float(u.table.min()) for u in diagram.utilities]
@@ -69,32 +52,15 @@ class Accumulated:
         stage_of = [max((stages.influenced[v] for v in u.scope), default=-1) for u in diagram.utilities]
         order = sorted(range(len(diagram.utilities)), key=lambda k: stage_of[k])
         links: list[Table] = []
-        blocks = np.zeros(n + len(order) - 1, dtype=np.int64)
         for place, k in enumerate(order):
             first, last = place == 0, place == len(order) - 1
             utility = diagram.utilities[k]
             chain = (n + place - 1, n + place)[int(first) : 2 - int(last)]
             links.append(((*chain, *utility.scope), _link((utility.table - lows[k]) / scale, first, last)))
-            if not last:
-                blocks[n + place] = 2 * (stages.n - 1 - stage_of[k])
-        weights = np.ones(len(blocks))
-        for v in range(n):
-            if v in diagram.decisions:
-                continue
-            known = stages.seen.get(v, stages.n)
-            if delay is not None:
-                known = min(known, stages.influenced[v] + 1 + delay)
-            blocks[v] = 2 * (stages.n - known)
-        for k, choice in enumerate(diagram.choices):
-            if k in stages.of_choice:
-                weights[choice.variable] = 0.0
-                blocks[choice.variable] = 2 * (stages.n - stages.of_choice[k]) - 1
         return cls(
             cardinalities=(*diagram.model.cardinalities.tolist(), *[2] * (len(order) - 1)),
             chance=tuple((scope, table) for scope, table in diagram.model.factors()),
             links=tuple(links),
-            weights=weights,
-            blocks=blocks,
             shift=math.fsum(lows),
             scale=scale,
         )
@@ -103,18 +69,13 @@ class Accumulated:
         """All tables, and some more: those of policies."""
         return Model.from_factors(self.cardinalities, [*self.chance, *self.links, *more], log=True)
 
-    @property
-    def query(self) -> Query:
-        """Sums and maxima in the order of time."""
-        return Query(self.weights, None, self.blocks)
-
     def utility(self, log_value: float, log_given: float, side: float) -> float:
         """The utility in the user's units, rounded outward.
 
         Parameters
         ----------
         log_value
-            The log of a bound on the value of the query.
+            The log of a bound on the sum.
         log_given
             The log of a bound on the probability of what is observed, on the other side.
         side

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from powersum.api.bounding import bound
 from powersum.bounds.protocol import FAULT
 from powersum.core import work_time as time
 from powersum.core.errors import ImpossibleError
@@ -47,8 +46,8 @@ BYTES = 40.0
 SAME = 1e-6
 """Both sides this close, relative to their size or to the largest utility, count as equal."""
 
-POLICY_SHARE, RULES_SHARE = 0.25, 0.25
-"""Shares of the time for improving policies, and for rules as a marginal MAP question."""
+POLICY_SHARE = 0.25
+"""Share of the time for improving policies before tighter bounds."""
 
 
 class DecisionSearch:
@@ -100,10 +99,7 @@ class DecisionSearch:
             if not self._done and PAIR_ENTRY * plan.entries < 0.7 * self._left:
                 self._eliminate(plan)
         if not self._done and not self._diagram.recall and self._cases <= MOST_RULE_CASES:
-            self._best_rules(self._left * (1.0 if quick else RULES_SHARE))
-        if not self._done and not quick:
-            for place, (delay, _) in enumerate(plans[:2]):
-                self._bound(delay, self._left / (2 - place))
+            self._best_rules(self._left)
         if not self._done and self._needed:
             # What is left is for the value of the policy.
             self._widen(self._until(0.9 * self._left))
@@ -288,21 +284,6 @@ class DecisionSearch:
             states = np.arange(int(model.cardinalities[v]))
             tables.append(((v,), np.where(states == 0, 0.0, -np.inf)))
         return Model.from_factors(model.cardinalities.tolist(), tables, log=True)
-
-    def _bound(self, delay: int | None, seconds: float) -> None:
-        """Bound all policies, with what is revealed after so many stages."""
-        product = Accumulated.of(self._diagram, self._observed, delay=delay)
-        result = bound(
-            product.model(),
-            weights=product.query,
-            evidence=self._observed,
-            method="tree",
-            time_limit=seconds,
-            memory=self._limits.memory,
-            threads=self._limits.threads,
-            seed=self._limits.seed,
-        )
-        self._offer_upper(product.utility(result.log_upper, self._log_given[0], 1.0))
 
     def _best_rules(self, seconds: float) -> None:
         """The best rules of limited memory: marginal MAP with a max variable for each case of each rule."""
