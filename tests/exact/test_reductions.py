@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from powersum.core.arrays import FloatArray, IntArray, positions_of, starts_of
-from powersum.exact.kernels import Domains, choice_type, new_scratch, reduce_some, trace_back
+from powersum.exact.kernels import Buckets, Domains, choice_type, new_scratch, reduce_some, trace_back
 from powersum.exact.wiring import EliminationWiring, message_sizes, place_messages, wire
 from powersum.model.factors import factors_of
 from powersum.model.model import Model
@@ -37,15 +37,11 @@ def eliminated(
     while reached[0] < len(places):
         value += reduce_some(
             tau,
-            wiring,
-            domains,
-            model.table_starts[:-1].copy(),
-            model.log_values,
+            Buckets(wiring, domains, model.table_starts[:-1].copy(), model.log_values, new_scratch(int(sizes.max()))),
             guarded[:needed],
             places,
             choices,
             choice_places,
-            new_scratch(int(sizes.max())),
             reached,
             work,
         )

@@ -16,7 +16,7 @@ from powersum.api.marginals import impossible
 from powersum.core.arrays import BoolArray, FloatArray, IntArray, frozen, positions_of, starts_of
 from powersum.exact.distributions import marginals_of
 from powersum.exact.elimination import full_domains
-from powersum.exact.kernels import Domains, Scratch, choice_type, new_scratch
+from powersum.exact.kernels import Buckets, Domains, Scratch, choice_type, new_scratch
 from powersum.exact.plans import WIDEST, PlanLayout, Structure, make_plan, run_plan
 from powersum.exact.wiring import EliminationWiring, message_sizes, wire
 from powersum.model.factors import factors_of
@@ -168,12 +168,10 @@ class Planner:
         changed = kept.given != given
         changed[self._soft] = True
         log_value = marginals_of(
-            tree,
-            self._factors._replace(log_values=log_values),
-            self.model.table_starts,
+            Buckets(
+                tree, Domains(sizes, starts, states), self.model.table_starts[:-1].copy(), log_values, self._scratch()
+            ),
             question.query.weights,
-            Domains(sizes, starts, states),
-            self._scratch(),
             np.empty(0, dtype=self._choice_type),
             kept.places,
             kept.values,

@@ -16,7 +16,7 @@ from powersum.assign.supports import Queue, Supports, propagate, push
 from powersum.assign.thin import thin_out
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.jit import compiled, inner
-from powersum.exact.kernels import ChoiceArray, Domains, Scratch, reduce_some, trace_back
+from powersum.exact.kernels import Buckets, ChoiceArray, Domains, Scratch, reduce_some, trace_back
 from powersum.exact.wiring import message_sizes, place_messages, wire
 from powersum.model.factors import Factors
 
@@ -214,21 +214,9 @@ def maximise_region(
         bases[f] = base
         if factor_buckets[k] < 0:
             value += factors.log_values[base]
+    buckets = Buckets(wiring, domains, bases, factors.log_values, scratch)
     reached = np.zeros(2, np.int64)
-    value += reduce_some(
-        weights,
-        wiring,
-        domains,
-        bases,
-        factors.log_values,
-        buffer,
-        places,
-        choices,
-        choice_places,
-        scratch,
-        reached,
-        np.inf,
-    )
+    value += reduce_some(weights, buckets, buffer, places, choices, choice_places, reached, np.inf)
     if value > -np.inf:
         for v in variables:
             if weights[v] == 0.0:

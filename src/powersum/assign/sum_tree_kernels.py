@@ -8,7 +8,7 @@ import numpy as np
 
 from powersum.core.arrays import BoolArray, FloatArray, IntArray
 from powersum.core.jit import compiled
-from powersum.exact.kernels import ChoiceArray, Domains, Scratch, reduce_some
+from powersum.exact.kernels import Buckets, ChoiceArray, Domains, Scratch, reduce_some
 from powersum.exact.wiring import EliminationWiring, message_sizes, place_messages, wire
 from powersum.model.factors import Factors
 
@@ -43,24 +43,12 @@ def reduce_part(
     work[0] = total
     if total > work_limit:
         return -1
-    places, needed, none, _ = place_messages(wiring, entries, np.zeros(n, np.bool_))
+    places, needed, _, _ = place_messages(wiring, entries, np.zeros(n, np.bool_))
     if needed > len(buffer):
         return -1
     reached = np.zeros(2, np.int64)
-    reduce_some(
-        weights,
-        wiring,
-        domains,
-        bases,
-        factors.log_values,
-        buffer,
-        places[:n_reduced],
-        no_choices,
-        none,
-        scratch,
-        reached,
-        np.inf,
-    )
+    buckets = Buckets(wiring, domains, bases, factors.log_values, scratch)
+    reduce_some(weights, buckets, buffer, places[:n_reduced], no_choices, places[:0], reached, np.inf)
     return int(places[n_reduced - 1])
 
 
@@ -84,24 +72,12 @@ def reduce_upwards(
     """
     work = 0.0
     reached = np.zeros(2, np.int64)
+    buckets = Buckets(wiring, domains, bases, factors.log_values, scratch)
     for b in range(len(touched)):
         if touched[b]:
             reached[0] = b
             reached[1] = 0
-            reduce_some(
-                weights,
-                wiring,
-                domains,
-                bases,
-                factors.log_values,
-                pool,
-                places[: b + 1],
-                no_choices,
-                none,
-                scratch,
-                reached,
-                np.inf,
-            )
+            reduce_some(weights, buckets, pool, places[: b + 1], no_choices, none, reached, np.inf)
             size = 1.0
             for a in range(wiring.axis_starts[b], wiring.axis_starts[b + 1]):
                 size *= domains.sizes[wiring.axes[a]]

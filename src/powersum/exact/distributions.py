@@ -10,11 +10,19 @@ import numpy as np
 
 from powersum.core.arrays import BoolArray, FloatArray, IntArray
 from powersum.core.jit import compiled, inner
-from powersum.core.lanes import LANES
-from powersum.exact.kernels import ChoiceArray, Domains, Scratch, lay_block, reduce_bucket, split_axes
+from powersum.exact.kernels import (
+    Buckets,
+    ChoiceArray,
+    base_of,
+    begin_blocks,
+    end_of_work,
+    lay_block,
+    next_block,
+    reduce_some,
+    split_axes,
+)
 from powersum.exact.reductions import add_input, divide, give_input
 from powersum.exact.wiring import EliminationWiring
-from powersum.model.factors import Factors
 
 
 @inner
@@ -33,12 +41,8 @@ def touched(wiring: EliminationWiring, changed: BoolArray) -> BoolArray:
 
 @compiled
 def marginals_of(
-    wiring: EliminationWiring,
-    factors: Factors,
-    table_starts: IntArray,
+    buckets: Buckets,
     tau: FloatArray,
-    domains: Domains,
-    scratch: Scratch,
     choices: ChoiceArray,
     places: IntArray,
     messages: FloatArray,
@@ -50,62 +54,30 @@ def marginals_of(
 
     ``messages`` has those of an earlier call at ``places``; only those that depend on variables ``changed`` since are
     made anew. ``above`` is as long; what was in it is lost. ``beliefs`` has a place for each state of each variable,
-    variable after variable, as ``domains.starts`` says.
+    variable after variable, as the starts of domains say.
     """
     n = len(places)
-    bases = table_starts[:-1].copy()
-    again = touched(wiring, changed)
-    # No choices are kept, and each message is made from its first block on.
-    plain = np.array([-1, 0])
+    parents = buckets.wiring.parents
+    again = touched(buckets.wiring, changed)
+    reached = np.zeros(2, np.int64)
     value = 0.0
     for b in range(n):
         if again[b]:
-            weight = tau[wiring.axes[wiring.axis_starts[b]]]
-            reduce_bucket(
-                b,
-                weight,
-                wiring,
-                domains,
-                bases,
-                factors.log_values,
-                messages,
-                places,
-                choices,
-                plain[0],
-                scratch,
-                plain[1],
-                np.inf,
-            )
-        if wiring.parents[b] < 0:
+            reached[0] = b
+            reduce_some(tau, buckets, messages, places[: b + 1], choices, parents[:0], reached, np.inf)
+        if parents[b] < 0:
             value += messages[places[b]]
     if value > -np.inf:
-        spread_some(
-            wiring,
-            domains,
-            bases,
-            factors.log_values,
-            messages,
-            places,
-            scratch,
-            above,
-            places,
-            beliefs,
-            np.array([n - 1, 0]),
-            0,
-            np.inf,
-        )
+        reached[0] = n - 1
+        spread_some(buckets, messages, places, above, places, beliefs, reached, 0, np.inf)
     return value
 
 
 @compiled
 def spread_some(
-    wiring: EliminationWiring,
-    domains: Domains,
-    bases: IntArray,
-    log_values: FloatArray,
+    buckets: Buckets,
     messages: FloatArray,
     places: IntArray,
-    scratch: Scratch,
     above: FloatArray,
     above_places: IntArray,
     beliefs: FloatArray,
@@ -120,23 +92,9 @@ def spread_some(
     while reached[0] >= first and work > 0.0:
         b = reached[0]
         # What lies above a bucket is the distribution of its message's variables; a root has nothing above.
-        if wiring.parents[b] < 0:
+        if buckets.wiring.parents[b] < 0:
             above[above_places[b]] = 1.0
-        reached[1], done = spread_bucket(
-            b,
-            wiring,
-            domains,
-            bases,
-            log_values,
-            messages,
-            places,
-            scratch,
-            above,
-            above_places,
-            beliefs,
-            reached[1],
-            work,
-        )
+        reached[1], done = spread_bucket(b, buckets, messages, places, above, above_places, beliefs, reached[1], work)
         work -= done
         if reached[1] == 0:
             reached[0] -= 1
@@ -145,13 +103,9 @@ def spread_some(
 @inner
 def spread_bucket(
     b: int,
-    wiring: EliminationWiring,
-    domains: Domains,
-    bases: IntArray,
-    log_values: FloatArray,
+    buckets: Buckets,
     messages: FloatArray,
     places: IntArray,
-    scratch: Scratch,
     above: FloatArray,
     above_places: IntArray,
     beliefs: FloatArray,
@@ -164,21 +118,13 @@ def spread_bucket(
     entries allow; returns the block to go on from, 0 when it is through, and the entries that it took. ``above`` has
     what lies above a bucket at ``above_places``, and gets there what lies above those below.
     """
-    axes, first_input, inputs = wiring.axes, wiring.input_starts[b], wiring.inputs
-    sizes, state_starts, states = domains.sizes, domains.starts, domains.states
-    rows = scratch.rows
-    first = wiring.axis_starts[b]
-    n_axes = wiring.axis_starts[b + 1] - first
+    wiring, domains, rows = buckets.wiring, buckets.domains, buckets.scratch.rows
+    first_input, inputs, sizes = wiring.input_starts[b], wiring.inputs, domains.sizes
     n_inputs = wiring.input_starts[b + 1] - first_input
-    own = axes[first]
-    own_begin = state_starts[own]
+    own = wiring.axes[wiring.axis_starts[b]]
+    begin = domains.starts[own]
     split, block, outer = split_axes(b, wiring, sizes)
-    gather = scratch.gather if n_inputs * block <= len(scratch.gather) else np.empty(n_inputs * block, np.int64)
-    offset = np.empty((n_inputs, n_axes), np.int64)
-    start = np.empty(n_inputs, np.int64)
-    stretch = np.empty(n_inputs, np.int64)
-    follows = np.empty(n_inputs, np.bool_)
-    lay_block(b, wiring, domains, bases, places, split, block, offset, start, stretch, follows, gather, LANES)
+    laid = lay_block(b, buckets, places, split, block)
     moved = np.zeros(n_inputs, np.int64)
     for k in range(n_inputs):
         if inputs[first_input + k] < 0:
@@ -187,50 +133,36 @@ def spread_bucket(
             if first_block == 0:
                 size = 1
                 for a in range(wiring.axis_starts[c] + 1, wiring.axis_starts[c + 1]):
-                    size *= sizes[axes[a]]
+                    size *= sizes[wiring.axes[a]]
                 for i in range(above_places[c], above_places[c] + size):
                     above[i] = 0.0
-    counter = np.zeros(n_axes, np.int64)
-    number = first_block
-    for a in range(split - 1, 0, -1):
-        counter[a] = number % sizes[axes[first + a]]
-        number //= sizes[axes[first + a]]
-    last_block = outer
-    if work < float(outer - first_block) * block * sizes[own]:
-        last_block = first_block + max(1, int(work / (block * sizes[own])))
+    counter = begin_blocks(b, wiring, sizes, split, first_block)
+    last_block = end_of_work(first_block, outer, block * sizes[own], work)
     base = np.empty(n_inputs, np.int64)
     out = first_block * block
     for _ in range(first_block, last_block):
         for k in range(n_inputs):
-            base[k] = start[k]
-            for a in range(1, split):
-                if inputs[first_input + k] >= 0:
-                    base[k] += offset[k, a] * states[state_starts[axes[first + a]] + counter[a]]
-                else:
-                    base[k] += offset[k, a] * counter[a]
+            base[k] = base_of(k, b, buckets, laid, split, counter)
         for s in range(sizes[own]):
-            state = states[own_begin + s]
+            state = domains.states[begin + s]
             for j in range(block):
                 rows[j] = 0.0
             for k in range(n_inputs):
+                where, even, all_of_it = k * block, laid.stretch[k], laid.follows[k]
                 if inputs[first_input + k] >= 0:
-                    here = base[k] + offset[k, 0] * state
-                    add_input(rows, 0, block, log_values, here, gather, k * block, stretch[k], follows[k])
+                    here = base[k] + laid.offset[k, 0] * state
+                    add_input(rows, 0, block, buckets.log_values, here, laid.gather, where, even, all_of_it)
                 else:
-                    here = base[k] + offset[k, 0] * s
-                    add_input(rows, 0, block, messages, here, gather, k * block, stretch[k], follows[k])
+                    here = base[k] + laid.offset[k, 0] * s
+                    add_input(rows, 0, block, messages, here, laid.gather, where, even, all_of_it)
             part = divide(rows, 0, block, messages, places[b] + out, above, above_places[b] + out)
             if part == 0.0:
                 continue
-            beliefs[own_begin + state] += part
+            beliefs[begin + state] += part
             for k in range(n_inputs):
                 if inputs[first_input + k] < 0:
-                    here = base[k] + offset[k, 0] * s + moved[k]
-                    give_input(rows, 0, block, above, here, gather, k * block, stretch[k], follows[k])
+                    here = base[k] + laid.offset[k, 0] * s + moved[k]
+                    give_input(rows, 0, block, above, here, laid.gather, k * block, laid.stretch[k], laid.follows[k])
         out += block
-        for a in range(split - 1, 0, -1):
-            counter[a] += 1
-            if counter[a] < sizes[axes[first + a]]:
-                break
-            counter[a] = 0
+        next_block(b, wiring, sizes, split, counter)
     return last_block if last_block < outer else 0, float(last_block - first_block) * block * sizes[own]

@@ -11,7 +11,7 @@ import numpy as np
 from powersum.core.arrays import FloatArray, IntArray, positions_of, starts_of
 from powersum.core.speed import ELIMINATION
 from powersum.core.work_time import spend
-from powersum.exact.kernels import Domains, choice_type, new_scratch, reduce_some, trace_back
+from powersum.exact.kernels import Buckets, Domains, choice_type, new_scratch, reduce_some, trace_back
 from powersum.exact.wiring import EliminationWiring, message_sizes, place_messages, wire
 from powersum.model.factors import factors_of
 from powersum.model.model import Model
@@ -92,24 +92,11 @@ class Elimination:
         buffer = np.empty(max(self.needed, 1))
         choices = np.empty(self._choices_needed, dtype=choice_type(self._largest))
         bases = model.table_starts[:-1].copy()
-        scratch = new_scratch(self._largest)
+        buckets = Buckets(self.wiring, domains, bases, model.log_values, new_scratch(self._largest))
         reached = np.zeros(2, dtype=np.int64)
         value = self.log_constant
         while True:
-            value += reduce_some(
-                self.tau,
-                self.wiring,
-                domains,
-                bases,
-                model.log_values,
-                buffer,
-                self.places,
-                choices,
-                self._choice_places,
-                scratch,
-                reached,
-                entries,
-            )
+            value += reduce_some(self.tau, buckets, buffer, self.places, choices, self._choice_places, reached, entries)
             spend(ELIMINATION * min(entries, self.work))
             if reached[0] == len(self.places):
                 break

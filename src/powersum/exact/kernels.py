@@ -39,6 +39,26 @@ class Scratch(NamedTuple):
     top: FloatArray
 
 
+class Buckets(NamedTuple):
+    """All that eliminations read: buckets, states alive, where slices of factors begin in all numbers, and scratch."""
+
+    wiring: EliminationWiring
+    domains: Domains
+    bases: IntArray
+    log_values: FloatArray
+    scratch: Scratch
+
+
+class Inputs(NamedTuple):
+    """How the inputs of a bucket lie under its blocks; for each input a row or a number. See :func:`lay_block`."""
+
+    offset: IntArray
+    start: IntArray
+    stretch: IntArray
+    follows: BoolArray
+    gather: IntArray
+
+
 @inlined
 def split_axes(b: int, wiring: EliminationWiring, sizes: IntArray) -> tuple[int, int, int]:
     """The last axes of a bucket, up to a limit, form a block; the others are counted through one by one.
@@ -60,33 +80,27 @@ def split_axes(b: int, wiring: EliminationWiring, sizes: IntArray) -> tuple[int,
 
 
 @inlined
-def lay_block(
-    b: int,
-    wiring: EliminationWiring,
-    domains: Domains,
-    bases: IntArray,
-    places: IntArray,
-    split: int,
-    block: int,
-    offset: IntArray,
-    start: IntArray,
-    stretch: IntArray,
-    follows: BoolArray,
-    gather: IntArray,
-    shortest: int,
-) -> None:
+def lay_block(b: int, buckets: Buckets, places: IntArray, split: int, block: int) -> Inputs:
     """Where a bucket's inputs lie: the step of each along each axis, its first entry, and all entries of a block.
 
     The latter, in ``gather``, are relative to the block's first entry. The last axes of a block may be a stretch of
     which an input has one number, or all side by side (``follows``): then ``gather`` has only where each ``stretch``
-    begins. Less than ``shortest`` numbers are none.
+    begins. Less than :data:`LANES` numbers are none.
     """
+    wiring, domains, bases = buckets.wiring, buckets.domains, buckets.bases
     axis_starts, axes, input_starts, inputs = wiring.axis_starts, wiring.axes, wiring.input_starts, wiring.inputs
     stride_starts, strides = wiring.stride_starts, wiring.strides
     sizes, state_starts, states = domains.sizes, domains.starts, domains.states
     first, last = axis_starts[b], axis_starts[b + 1]
     n_axes = last - first
     first_input, n_inputs = input_starts[b], input_starts[b + 1] - input_starts[b]
+    # A bucket may have any number of inputs; that of states is known where the scratch memory is made.
+    scratch = buckets.scratch.gather
+    gather = scratch if n_inputs * block <= len(scratch) else np.empty(n_inputs * block, np.int64)
+    offset = np.empty((n_inputs, n_axes), np.int64)
+    start = np.empty(n_inputs, np.int64)
+    stretch = np.empty(n_inputs, np.int64)
+    follows = np.empty(n_inputs, np.bool_)
     for k in range(n_inputs):
         source = inputs[first_input + k]
         place = stride_starts[first_input + k]
@@ -114,7 +128,7 @@ def lay_block(
                 break
             even *= sizes[v]
             until -= 1
-        if even < shortest:
+        if even < LANES:
             until, even = n_axes, 1
         stretch[k] = even
         row = k * block
@@ -131,75 +145,95 @@ def lay_block(
         if source >= 0:
             for a in range(split, n_axes):
                 start[k] += offset[k, a] * states[state_starts[axes[first + a]]]
+    return Inputs(offset, start, stretch, follows, gather)
+
+
+@inlined
+def begin_blocks(b: int, wiring: EliminationWiring, sizes: IntArray, split: int, first_block: int) -> IntArray:
+    """The states of the axes that are counted through, as numbers of those alive, at a block."""
+    first = wiring.axis_starts[b]
+    counter = np.zeros(wiring.axis_starts[b + 1] - first, np.int64)
+    number = first_block
+    for a in range(split - 1, 0, -1):
+        size = sizes[wiring.axes[first + a]]
+        counter[a] = number % size
+        number //= size
+    return counter
+
+
+@inlined
+def next_block(b: int, wiring: EliminationWiring, sizes: IntArray, split: int, counter: IntArray) -> None:
+    """Count on to the next block."""
+    for a in range(split - 1, 0, -1):
+        counter[a] += 1
+        if counter[a] < sizes[wiring.axes[wiring.axis_starts[b] + a]]:
+            break
+        counter[a] = 0
+
+
+@inlined
+def end_of_work(first_block: int, n_blocks: int, entries: int, work: float) -> int:
+    """The block at which to pause: after as many as ``work`` table entries allow, at least one."""
+    if work < float(n_blocks - first_block) * entries:
+        return first_block + max(1, int(work / entries))
+    return n_blocks
+
+
+@inlined
+def base_of(k: int, b: int, buckets: Buckets, laid: Inputs, split: int, counter: IntArray) -> int:
+    """Where the entries of an input under the present block begin, for the first state of the bucket's variable."""
+    wiring, domains = buckets.wiring, buckets.domains
+    base = laid.start[k]
+    source = wiring.inputs[wiring.input_starts[b] + k]
+    for a in range(1, split):
+        v = wiring.axes[wiring.axis_starts[b] + a]
+        base += laid.offset[k, a] * (domains.states[domains.starts[v] + counter[a]] if source >= 0 else counter[a])
+    return base
 
 
 @inner
 def reduce_bucket(
     b: int,
     weight: float,
-    wiring: EliminationWiring,
-    domains: Domains,
-    bases: IntArray,
-    log_values: FloatArray,
+    buckets: Buckets,
     buffer: FloatArray,
     places: IntArray,
     choices: ChoiceArray,
     choice_place: int,
-    scratch: Scratch,
     first_block: int,
     work: float,
 ) -> tuple[int, float]:
     """Power-sum one bucket over its own variable and write the message at ``places[b]`` of ``buffer``.
 
-    ``bases[f]`` is where the slice of factor ``f`` starts in ``log_values``. Where ``choice_place`` ≥ 0 the best state
-    of each entry, as its number among those alive, is kept from there on.
+    Where ``choice_place`` ≥ 0 the best state of each entry, as its number among those alive, is kept from there on.
     The message is written from block ``first_block`` on, as many blocks as ``work`` table entries allow, at least one.
     Returns the block to go on from, 0 when the message is complete, and the table entries that it took.
     """
-    axis_starts, axes, input_starts, inputs = wiring.axis_starts, wiring.axes, wiring.input_starts, wiring.inputs
-    sizes, state_starts, states = domains.sizes, domains.starts, domains.states
-    rows, top = scratch.rows, scratch.top
-    first, last = axis_starts[b], axis_starts[b + 1]
-    n_axes = last - first
-    first_input, n_inputs = input_starts[b], input_starts[b + 1] - input_starts[b]
-    own = axes[first]
-    n_own = sizes[own]
+    wiring, domains = buckets.wiring, buckets.domains
+    inputs, sizes = wiring.inputs, domains.sizes
+    rows, top = buckets.scratch.rows, buckets.scratch.top
+    first_input = wiring.input_starts[b]
+    n_inputs = wiring.input_starts[b + 1] - first_input
+    own = wiring.axes[wiring.axis_starts[b]]
+    n_own, begin = sizes[own], domains.starts[own]
     split, block, outer = split_axes(b, wiring, sizes)
-    # A bucket may have any number of inputs; that of states is known to whoever made the scratch memory.
-    gather = scratch.gather if n_inputs * block <= len(scratch.gather) else np.empty(n_inputs * block, np.int64)
-    offset = np.empty((n_inputs, n_axes), np.int64)
-    start = np.empty(n_inputs, np.int64)
-    stretch = np.empty(n_inputs, np.int64)
-    follows = np.empty(n_inputs, np.bool_)
-    lay_block(b, wiring, domains, bases, places, split, block, offset, start, stretch, follows, gather, LANES)
-    counter = np.zeros(n_axes, np.int64)
-    number = first_block
-    for a in range(split - 1, 0, -1):
-        counter[a] = number % sizes[axes[first + a]]
-        number //= sizes[axes[first + a]]
-    last_block = outer
-    if work < float(outer - first_block) * block * n_own:
-        last_block = first_block + max(1, int(work / (block * n_own)))
+    laid = lay_block(b, buckets, places, split, block)
+    counter = begin_blocks(b, wiring, sizes, split, first_block)
+    last_block = end_of_work(first_block, outer, block * n_own, work)
     out = places[b] + first_block * block
     for _ in range(first_block, last_block):
         for j in range(n_own * block):
             rows[j] = 0.0
         for k in range(n_inputs):
-            source = inputs[first_input + k]
-            base = start[k]
-            for a in range(1, split):
-                if source >= 0:
-                    base += offset[k, a] * states[state_starts[axes[first + a]] + counter[a]]
-                else:
-                    base += offset[k, a] * counter[a]
-            where, even, all_of_it = k * block, stretch[k], follows[k]
+            base = base_of(k, b, buckets, laid, split, counter)
+            where, even, all_of_it = k * block, laid.stretch[k], laid.follows[k]
             for s in range(n_own):
-                if source >= 0:
-                    here = base + offset[k, 0] * states[state_starts[own] + s]
-                    add_input(rows, s * block, block, log_values, here, gather, where, even, all_of_it)
+                if inputs[first_input + k] >= 0:
+                    here = base + laid.offset[k, 0] * domains.states[begin + s]
+                    add_input(rows, s * block, block, buckets.log_values, here, laid.gather, where, even, all_of_it)
                 else:
-                    here = base + offset[k, 0] * s
-                    add_input(rows, s * block, block, buffer, here, gather, where, even, all_of_it)
+                    here = base + laid.offset[k, 0] * s
+                    add_input(rows, s * block, block, buffer, here, laid.gather, where, even, all_of_it)
         if weight == 0.0:
             maximise(rows, n_own, block, top)
             if choice_place >= 0:
@@ -218,11 +252,7 @@ def reduce_bucket(
         for j in range(block):
             buffer[out + j] = top[j]
         out += block
-        for a in range(split - 1, 0, -1):
-            counter[a] += 1
-            if counter[a] < sizes[axes[first + a]]:
-                break
-            counter[a] = 0
+        next_block(b, wiring, sizes, split, counter)
     return last_block if last_block < outer else 0, float(last_block - first_block) * block * n_own
 
 
@@ -243,41 +273,26 @@ def choice_type(largest: int) -> np.dtype[Any]:
 @compiled
 def reduce_some(
     weights: FloatArray,
-    wiring: EliminationWiring,
-    domains: Domains,
-    bases: IntArray,
-    log_values: FloatArray,
+    buckets: Buckets,
     buffer: FloatArray,
     places: IntArray,
     choices: ChoiceArray,
     choice_places: IntArray,
-    scratch: Scratch,
     reached: IntArray,
     work: float,
 ) -> float:
     """Reduce buckets in turn for about ``work`` table entries, from ``reached`` on, which is moved: bucket and block.
 
-    Returns the sum of the messages completed that go nowhere: over all calls the value of the plan's part.
+    No choices are kept where ``choice_places`` is empty. Returns the sum of the messages completed that go nowhere:
+    over all calls the value of the plan's part.
     """
     total = 0.0
+    wiring = buckets.wiring
     while reached[0] < len(places) and work > 0.0:
         b = reached[0]
         weight = weights[wiring.axes[wiring.axis_starts[b]]]
-        reached[1], done = reduce_bucket(
-            b,
-            weight,
-            wiring,
-            domains,
-            bases,
-            log_values,
-            buffer,
-            places,
-            choices,
-            choice_places[b],
-            scratch,
-            reached[1],
-            work,
-        )
+        choice_place = choice_places[b] if len(choice_places) else -1
+        reached[1], done = reduce_bucket(b, weight, buckets, buffer, places, choices, choice_place, reached[1], work)
         work -= done
         if reached[1] == 0:
             reached[0] += 1

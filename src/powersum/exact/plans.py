@@ -12,7 +12,7 @@ import numpy as np
 
 from powersum.core.arrays import BoolArray, FloatArray, IntArray
 from powersum.core.jit import compiled, inner
-from powersum.exact.kernels import ChoiceArray, Domains, Scratch, reduce_some, trace_back
+from powersum.exact.kernels import Buckets, ChoiceArray, Domains, Scratch, reduce_some, trace_back
 from powersum.exact.wiring import EliminationWiring, message_sizes, place_messages, wire
 from powersum.model.factors import Factors
 from powersum.prepare.ordering.fill import min_fill
@@ -286,50 +286,13 @@ def run_plan(
     n_sums = 0
     while n_sums < len(layout.places) and tau[wiring.axes[wiring.axis_starts[n_sums]]] > 0.0:
         n_sums += 1
+    buckets = Buckets(wiring, domains, bases, factors.log_values, scratch)
     reached = np.zeros(2, np.int64)
-    value += reduce_some(
-        tau,
-        wiring,
-        domains,
-        bases,
-        factors.log_values,
-        buffer,
-        layout.places[:n_sums],
-        choices,
-        layout.choice_places,
-        scratch,
-        reached,
-        np.inf,
-    )
+    value += reduce_some(tau, buckets, buffer, layout.places[:n_sums], choices, layout.choice_places, reached, np.inf)
     log_sum = value
     if n_sums < len(layout.places):
-        log_sum += reduce_some(
-            np.ones(len(tau)),
-            wiring,
-            domains,
-            bases,
-            factors.log_values,
-            buffer.copy(),
-            layout.places,
-            choices,
-            np.full(len(layout.places), -1, np.int64),
-            scratch,
-            reached.copy(),
-            np.inf,
-        )
-        value += reduce_some(
-            tau,
-            wiring,
-            domains,
-            bases,
-            factors.log_values,
-            buffer,
-            layout.places,
-            choices,
-            layout.choice_places,
-            scratch,
-            reached,
-            np.inf,
-        )
+        ones, none = np.ones(len(tau)), layout.places[:0]
+        log_sum += reduce_some(ones, buckets, buffer.copy(), layout.places, choices, none, reached.copy(), np.inf)
+        value += reduce_some(tau, buckets, buffer, layout.places, choices, layout.choice_places, reached, np.inf)
     trace_back(wiring, domains, choices, layout.choice_places, states)
     return value, log_sum

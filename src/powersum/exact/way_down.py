@@ -19,7 +19,7 @@ from powersum.core.speed import ELIMINATION, FRESH_MEMORY, WAY_BACK
 from powersum.core.work_time import spend
 from powersum.exact.distributions import spread_some
 from powersum.exact.elimination import SLICE_ENTRIES, Elimination, Exact, full_domains
-from powersum.exact.kernels import choice_type, new_scratch, reduce_some
+from powersum.exact.kernels import Buckets, choice_type, new_scratch, reduce_some
 from powersum.exact.wiring import EliminationWiring, first_fit
 from powersum.model.model import Model
 from powersum.model.rounding import UNIT
@@ -102,10 +102,15 @@ class WayDown:
         elimination, model = self.up, self.up.model
         stretches, n = self._stretches, len(elimination.entries)
         largest = int(model.cardinalities.max(initial=1))
-        wiring, domains, scratch = elimination.wiring, full_domains(model), new_scratch(largest)
+        buckets = Buckets(
+            elimination.wiring,
+            full_domains(model),
+            model.table_starts[:-1].copy(),
+            model.log_values,
+            new_scratch(largest),
+        )
         buffer = np.empty(max(stretches.needed, 1))
-        bases = model.table_starts[:-1].copy()
-        no_choices = np.empty(0, dtype=choice_type(largest)), np.full(n, -1, dtype=np.int64)
+        none, no_choices = np.zeros(0, dtype=np.int64), np.empty(0, dtype=choice_type(largest))
         reached = np.zeros(2, dtype=np.int64)
         value = elimination.log_constant
         beliefs = np.zeros(int(model.cardinalities.sum()))
@@ -113,19 +118,7 @@ class WayDown:
         def reduce(places: IntArray) -> Iterator[float]:
             """Values of the buckets from ``reached`` on to the last one that has a place."""
             while reached[0] < len(places):
-                yield reduce_some(
-                    elimination.tau,
-                    wiring,
-                    domains,
-                    bases,
-                    model.log_values,
-                    buffer,
-                    places,
-                    *no_choices,
-                    scratch,
-                    reached,
-                    entries,
-                )
+                yield reduce_some(elimination.tau, buckets, buffer, places, no_choices, none, reached, entries)
                 spend(ELIMINATION * min(entries, self.work))
 
         for part in reduce(stretches.up):
@@ -139,21 +132,7 @@ class WayDown:
                     yield None
             reached[:] = end - 1, 0
             while reached[0] >= first:
-                spread_some(
-                    wiring,
-                    domains,
-                    bases,
-                    model.log_values,
-                    buffer,
-                    stretches.down,
-                    scratch,
-                    buffer,
-                    stretches.above,
-                    beliefs,
-                    reached,
-                    first,
-                    entries,
-                )
+                spread_some(buckets, buffer, stretches.down, buffer, stretches.above, beliefs, reached, first, entries)
                 spend(WAY_BACK * min(entries, self.work))
                 yield None
             end = first
