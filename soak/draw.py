@@ -39,6 +39,9 @@ ENTRIES: Mapping[str, float] = MappingProxyType(
 )
 """Each entry and its share of the cases."""
 
+BY_BOXES = 0.25
+"""Share of the marginals that workers find in boxes."""
+
 ROADS_OF: Mapping[str, Mapping[str, float]] = MappingProxyType(
     {
         "bound": {"plain": 0.7, "bound-boxes": 0.15, "bound-searched": 0.15},
@@ -49,7 +52,8 @@ ROADS_OF: Mapping[str, Mapping[str, float]] = MappingProxyType(
         "each": {"plain": 0.5, "compiled": 0.5},
         "marginals": {
             "plain": 0.1,
-            "compiled": 0.2,
+            "compiled": 0.1,
+            "twice": 0.1,
             "counting": 0.15,
             "split": 0.15,
             "partial-split": 0.1,
@@ -309,8 +313,9 @@ def _options(rng: Rng, entry: str, road: str) -> dict[str, Any]:
         return options
     options["time_limit"] = _time_limit(rng, road)
     if entry == "marginals":
-        options["memory"] = one_of(rng, [None, 1e9, 1e9, 1e4, 3e3])
+        options["memory"] = one_of(rng, [None, None, None, 1e9, 1e9, 1e9, 1e9, 1e8, 1e4])
         options["asks"] = one_of(rng, [None, None, 0, 1, 2])
+        options["boxes"] = bool(rng.random() < BY_BOXES)
         return options
     options["gap"] = one_of(rng, [0.0, 0.0, 0.0, 1e-3, 1.0])
     if entry == "cubes":

@@ -9,6 +9,7 @@ import signal
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
@@ -169,11 +170,14 @@ def _marginals(case: Case, ends: list[str]) -> Wrong:
     model, question, truth = prepared(case)
     shown: list[ps.Marginals] = []
     options = dict(case.options)
-    asks = options.pop("asks")
+    asks, by_boxes = options.pop("asks"), options.pop("boxes")
     of = None if asks is None else range(min(asks, model.n_variables))
     try:
-        with road(case.road, case.trouble):
-            solver = ps.MarginalSolver(model, evidence=case.evidence(question), of=of, **options, **way(case))
+        with road(case.road, case.trouble), ThreadPoolExecutor(2) as pool:
+            workers = pool if by_boxes else None
+            solver = ps.MarginalSolver(
+                model, evidence=case.evidence(question), of=of, workers=workers, **options, **way(case)
+            )
             shown.extend(solver)
     except Injected:
         ends.append("injected")

@@ -115,6 +115,13 @@ ROADS: Mapping[str, Road] = MappingProxyType(
                 "powersum.api.engine:PATIENCE": 0,
             }
         ),
+        # The same with as little memory as there can be: most messages are computed twice.
+        "twice": Road(
+            patches={
+                "powersum.api.marginals:small_elimination": lambda: _nothing,
+                "powersum.exact.way_down:FRESH_MEMORY": 1.0,
+            }
+        ),
         "anytime": Road(NO_ELIMINATION),
         "split": Road(SPLIT, FEW_STEPS),
         # Every leaf is reached by branching, and almost all that was found out is forgotten again.

@@ -22,7 +22,6 @@ from powersum.core.interrupt import Interrupt
 from powersum.model.interval import SAME
 from powersum.model.question import Question
 from powersum.model.rounding import UNIT
-from powersum.prepare.problem import Problem
 from powersum.prepare.simplify import simplified
 from powersum.run.cube import CubeQuestion, branch_variable, run_in, states_of
 from powersum.run.cube_memory import Room
@@ -101,15 +100,19 @@ class _Parted:
         )
         middles = np.array([one.whole[0] if one.whole[0] > -math.inf else one.whole[1] for one in below])
         weights = np.exp(middles - middles.max()) if -math.inf < middles.max() < math.inf else np.ones(len(below))
-        beliefs = sum(w * one.beliefs for w, one in zip(weights, below, strict=True)) / weights.sum()
-        own = self.known
-        return BoxSums(
-            (max(own.whole[0], float(whole[0][0])), min(own.whole[1], float(whole[1][0]))),
-            np.maximum(own.log_lower, _added(lower, -1)),
-            np.minimum(own.log_upper, _added(upper, 1)),
-            np.asarray(beliefs),
-            None,
-        )
+        beliefs = weights / weights.sum() @ np.stack([one.beliefs for one in below])
+        joined = BoxSums((float(whole[0][0]), float(whole[1][0])), _added(lower, -1), _added(upper, 1), beliefs, None)
+        return tighter(joined, self.known)
+
+
+def tighter(one: BoxSums, other: BoxSums) -> BoxSums:
+    """Both bounds on the same box together, with the estimates of the first."""
+    return replace(
+        one,
+        whole=(max(one.whole[0], other.whole[0]), min(one.whole[1], other.whole[1])),
+        log_lower=np.maximum(one.log_lower, other.log_lower),
+        log_upper=np.minimum(one.log_upper, other.log_upper),
+    )
 
 
 def _added(logs: list[FloatArray], side: int) -> FloatArray:
@@ -155,9 +158,9 @@ def distributions_by_boxes(
         waiting = [root]
         while len(waiting) < BOXES * crew.size and interrupt.cause is None and _split(question, waiting[0], waiting):
             waiting.pop(0)
-        told = _told(problem, question, root)
-        yield told
-        while (waiting or crew.pending) and not told[0].settled and interrupt.cause is None:
+        known = Distributions(problem, question.model.cardinalities)
+        yield _told(known, root)
+        while (waiting or crew.pending) and not known.settled and interrupt.cause is None:
             left = seconds - (working_time() - begun)
             if left <= 0.0:
                 break
@@ -167,12 +170,11 @@ def distributions_by_boxes(
                 crew.submit(node, bound_box, shared, node.box, min(left, max(SLICE * left, LEAST_SECONDS)))
             ended = crew.finished(min(HEARTBEAT, left))
             for node, found in ended:
-                node.known = found
+                node.known = tighter(found, node.known)
                 if found.branch is not None:
                     _split(question, node, waiting, found.branch)
             if ended:
-                told = _told(problem, question, root)
-                yield told
+                yield _told(known, root)
 
 
 def _split(question: Question, node: _Parted, waiting: list[_Parted], branch: int | None = None) -> bool:
@@ -192,10 +194,10 @@ def _split(question: Question, node: _Parted, waiting: list[_Parted], branch: in
     return True
 
 
-def _told(problem: Problem, question: Question, root: _Parted) -> tuple[Distributions, float]:
-    """The distributions of the question from what is known of its boxes, and the upper bound on its log sum."""
-    found, sums = Distributions(problem, question.model.cardinalities), root.joined()
+def _told(known: Distributions, root: _Parted) -> tuple[Distributions, float]:
+    """The distributions with all that is known of boxes, and the upper bound on the log of the sum."""
+    sums = root.joined()
     if sums.whole[1] < math.inf and -math.inf < sums.log_upper.max(initial=-math.inf):
-        found.parts(slice(None), sums.log_lower, sums.log_upper, sums.whole)
-        found.estimate(sums.beliefs)
-    return found, sums.whole[1]
+        known.parts(slice(None), sums.log_lower, sums.log_upper, sums.whole)
+        known.estimate(sums.beliefs)
+    return known, sums.whole[1]
