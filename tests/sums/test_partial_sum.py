@@ -181,7 +181,7 @@ def handed_over(bucket: SumBucket, child: Handover, states: IntArray) -> list[in
         np.zeros(1, dtype=np.int32),
         states[[bucket.variable]].astype(np.int32),
         np.ones(1),
-        *child.runs,
+        child.runs,
         child.own_word,
         child.own_shift,
         np.full(4, -1, dtype=np.int32),

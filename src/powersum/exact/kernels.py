@@ -183,7 +183,7 @@ def end_of_work(first_block: int, n_blocks: int, entries: int, work: float) -> i
 def base_of(k: int, b: int, buckets: Buckets, laid: Inputs, split: int, counter: IntArray) -> int:
     """Where the entries of an input under the present block begin, for the first state of the bucket's variable."""
     wiring, domains = buckets.wiring, buckets.domains
-    base = laid.start[k]
+    base: int = laid.start[k]
     source = wiring.inputs[wiring.input_starts[b] + k]
     for a in range(1, split):
         v = wiring.axes[wiring.axis_starts[b] + a]

@@ -21,6 +21,19 @@ _FAR_BELOW = -1e300
 
 
 @bare
+def _add(target: FloatArray, at: np.uint64, end: np.uint64, source: FloatArray, begin: np.uint64) -> None:
+    """Add numbers of ``source`` that follow each other, from ``begin`` on, to those of ``target`` up to ``end``."""
+    while at + _STEP <= end:
+        put_lanes(target, at, lanes_at(target, at) + lanes_at(source, begin))
+        at += _STEP
+        begin += _STEP
+    while at < end:
+        target[at] += source[begin]
+        at += np.uint64(1)
+        begin += np.uint64(1)
+
+
+@bare
 def add_input(
     rows: FloatArray, row: int, columns: int, source: FloatArray, here: int, gather: IntArray, where: int,
     stretch: int, follows: bool,
@@ -39,14 +52,8 @@ def add_input(
         begin = np.uint64(here + gather[place])
         place += np.uint64(1)
         if follows:
-            while at + _STEP <= end:
-                put_lanes(rows, at, lanes_at(rows, at) + lanes_at(source, begin))
-                at += _STEP
-                begin += _STEP
-            while at < end:
-                rows[at] += source[begin]
-                at += np.uint64(1)
-                begin += np.uint64(1)
+            _add(rows, at, end, source, begin)
+            at = end
         else:
             number = source[begin]
             while at + _STEP <= end:
@@ -156,14 +163,8 @@ def give_input(
         begin = np.uint64(here + gather[place])
         place += np.uint64(1)
         if follows:
-            while at + _STEP <= end:
-                put_lanes(target, begin, lanes_at(target, begin) + lanes_at(rows, at))
-                at += _STEP
-                begin += _STEP
-            while at < end:
-                target[begin] += rows[at]
-                at += np.uint64(1)
-                begin += np.uint64(1)
+            _add(target, begin, begin + np.uint64(stretch), rows, at)
+            at = end
         else:
             total, rest = lanes_of(0.0), 0.0
             while at + _STEP <= end:

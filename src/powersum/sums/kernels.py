@@ -6,7 +6,7 @@ Keys of contexts are rows of words. An *arc* is a context with one state of the 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,39 @@ LEAST_RATIO = 1e-30
 
 _DEAD = -1e299
 """Below this a tree's log means zero: messages of impossible columns are huge finite numbers."""
+
+
+class Axes(NamedTuple):
+    """Where the states of some variables lie in the keys of contexts."""
+
+    words: IntArray
+    shifts: IntArray
+    masks: IntArray
+
+
+class Reads(NamedTuple):
+    """Tables that a bucket reads: entry = start + own stride · own state + Σ stride · state over other variables.
+
+    Table ``t`` has the places ``starts[t]`` to ``starts[t + 1]`` in ``slots``, numbers of unpacked axes, and
+    ``strides``. The first ``n_ratios`` tables hold ratios, the others are factors.
+    """
+
+    n_ratios: int
+    offsets: IntArray
+    own_strides: IntArray
+    starts: IntArray
+    slots: IntArray
+    strides: IntArray
+
+
+class Runs(NamedTuple):
+    """Bits of keys that move together: from a word and shift of one key to those of another."""
+
+    from_words: IntArray
+    from_shifts: IntArray
+    masks: IntArray
+    to_words: IntArray
+    to_shifts: IntArray
 
 
 @compiled
@@ -61,19 +94,10 @@ def extend(
     shares: FloatArray,
     first_state: int,
     end_state: int,
-    axis_words: IntArray,
-    axis_shifts: IntArray,
-    axis_masks: IntArray,
-    n_ratios: int,
-    offsets: IntArray,
-    own_strides: IntArray,
-    starts: IntArray,
-    slots: IntArray,
-    strides: IntArray,
+    axes: Axes,
+    reads: Reads,
     ratios: Ratios,
     log_values: FloatArray,
-    states: IntArray,
-    places: IntArray,
     arc_contexts: Numbers,
     arc_states: Numbers,
     arc_shares: FloatArray,
@@ -83,33 +107,33 @@ def extend(
     """All possible arcs, in the order of the contexts; returns how many.
 
     ``arc_ratios`` gets what an arc has of its context's share by the tree's bound, ``arc_shares`` that share,
-    ``arc_values`` the log of the product of the bucket's factors. For the tables see
-    :class:`powersum.sums.wiring.Reads`. ``states`` and ``places`` are scratch for the axes and the tables.
+    ``arc_values`` the log of the product of the bucket's factors.
     """
-    n_tables = len(offsets)
+    n_tables = len(reads.offsets)
+    states, places = np.empty(len(axes.words), np.int64), np.empty(n_tables, np.int64)
     n_arcs = 0
     for i in range(len(keys)):
-        for a in range(len(axis_words)):
-            states[a] = (keys[i, axis_words[a]] >> axis_shifts[a]) & axis_masks[a]
+        for a in range(len(states)):
+            states[a] = (keys[i, axes.words[a]] >> axes.shifts[a]) & axes.masks[a]
         for t in range(n_tables):
-            place = offsets[t]
-            for j in range(starts[t], starts[t + 1]):
-                place += strides[j] * states[slots[j]]
+            place = reads.offsets[t]
+            for j in range(reads.starts[t], reads.starts[t + 1]):
+                place += reads.strides[j] * states[reads.slots[j]]
             places[t] = place
         for s in range(first_state, end_state):
             ratio = 1.0
-            for t in range(n_ratios):
-                ratio *= ratios[places[t] + s * own_strides[t]]
+            for t in range(reads.n_ratios):
+                ratio *= ratios[places[t] + s * reads.own_strides[t]]
             # A product of many small numbers may vanish as well: then it is not dropped as impossible.
             if ratio < TINY:
                 possible = True
-                for t in range(n_ratios):
-                    possible = possible and ratios[places[t] + s * own_strides[t]] > 0.0
+                for t in range(reads.n_ratios):
+                    possible = possible and ratios[places[t] + s * reads.own_strides[t]] > 0.0
                 if not possible:
                     continue
             value = 0.0
-            for t in range(n_ratios, n_tables):
-                value += log_values[places[t] + s * own_strides[t]]
+            for t in range(reads.n_ratios, n_tables):
+                value += log_values[places[t] + s * reads.own_strides[t]]
             if value > -np.inf:
                 arc_contexts[n_arcs] = i
                 arc_states[n_arcs] = s
@@ -126,11 +150,7 @@ def hand_over(
     arc_contexts: Numbers,
     arc_states: Numbers,
     arc_shares: FloatArray,
-    from_words: IntArray,
-    from_shifts: IntArray,
-    masks: IntArray,
-    to_words: IntArray,
-    to_shifts: IntArray,
+    runs: Runs,
     own_word: int,
     own_shift: int,
     table: Numbers,
@@ -155,9 +175,9 @@ def hand_over(
         for w in range(n_words):
             found[count, w] = 0
         context = arc_contexts[arc]
-        for r in range(len(from_words)):
-            bits = (keys[context, from_words[r]] >> from_shifts[r]) & masks[r]
-            found[count, to_words[r]] |= bits << to_shifts[r]
+        for r in range(len(runs.masks)):
+            bits = (keys[context, runs.from_words[r]] >> runs.from_shifts[r]) & runs.masks[r]
+            found[count, runs.to_words[r]] |= bits << runs.to_shifts[r]
         found[count, own_word] |= np.int64(arc_states[arc]) << own_shift
         number: Any = count
         if last > 0:

@@ -238,19 +238,15 @@ class PartialSum:
         room = len(contexts.keys) * (end - first)
         numbers, states = np.empty(room, dtype=np.int32), np.empty(room, dtype=np.int32)
         shares, values, ratios = np.empty(room), np.empty(room), np.empty(room, dtype=np.float32)
-        reads = bucket.reads
         n_arcs = extend(
             contexts.keys,
             contexts.shares,
             first,
             end,
-            *bucket.axes,
-            reads.n_ratios,
-            *reads[1:],
+            bucket.axes,
+            bucket.reads,
             self._ratios,
             self._log_values,
-            np.empty(len(bucket.axes.words), dtype=np.int64),
-            np.empty(len(reads.offsets), dtype=np.int64),
             numbers,
             states,
             shares,
@@ -295,7 +291,7 @@ class PartialSum:
             numbers,
             states,
             shares,
-            *handover.runs,
+            handover.runs,
             handover.own_word,
             handover.own_shift,
             table,

@@ -35,7 +35,7 @@ from powersum.prepare.problem import Problem
 from powersum.proof.elimination import elimination_forest
 from powersum.proof.format import Forest
 from powersum.sums.by_state import UNDERFLOW, StateSums
-from powersum.sums.variational_kernels import all_fields, contract, update_others
+from powersum.sums.variational_kernels import IncidentTables, all_fields, contract, update_others
 
 ENOUGH = 1e-6
 """A round that raises the bound by less than this is the last."""
@@ -81,7 +81,16 @@ class Variational:
         self._others = others.astype(np.int64)
         self._is_max: BoolArray = problem.tau == 0.0
         places = incidence(model.n_variables, model.scope_starts, model.scope_variables)
-        self._incident_starts, self._incident = places.starts, places.factors
+        self._tables = IncidentTables(
+            model.cardinalities,
+            model.scope_starts,
+            model.scope_variables,
+            model.table_starts,
+            model.log_values,
+            places.starts,
+            places.factors,
+            self._starts,
+        )
         self._passes: Passes | None = None
         self._prepare_core(memory, seed)
         sizes = np.diff(model.table_starts)
@@ -105,19 +114,7 @@ class Variational:
         """Rounds until the deadline; False when nothing more is gained."""
         while self.possible and time.monotonic() < deadline:
             before = self._present
-            moved = update_others(
-                self._others,
-                self._is_max,
-                self._model.cardinalities,
-                self._model.scope_starts,
-                self._model.scope_variables,
-                self._model.table_starts,
-                self._model.log_values,
-                self._incident_starts,
-                self._incident,
-                self._starts,
-                self._q,
-            )
+            moved = update_others(self._others, self._is_max, self._tables, self._q)
             time.spend(ROUND + EXPECTATION * self._model.log_values.size)
             self._refresh()
             if not moved or not self._present - before >= ENOUGH:
@@ -150,19 +147,7 @@ class Variational:
         # The distribution of the core is that at the best point from here on.
         self._refresh()
         found = np.zeros(len(self._q))
-        all_fields(
-            self._others,
-            model.cardinalities,
-            model.scope_starts,
-            model.scope_variables,
-            model.table_starts,
-            model.log_values,
-            self._incident_starts,
-            self._incident,
-            starts,
-            self._q,
-            found,
-        )
+        all_fields(self._others, self._tables, self._q, found)
         time.spend(EXPECTATION * model.log_values.size)
         largest = magnitudes(model.log_values, model.table_starts[:-1]) if model.n_factors else np.zeros(0)
         backward = 8.0 * elimination_error(model)
@@ -176,7 +161,8 @@ class Variational:
                     continue
             some = q > 0.0
             mean = float((q[some] * (field[some] - np.log(q[some]))).sum())
-            around = float(largest[self._incident[self._incident_starts[v] : self._incident_starts[v + 1]]].sum())
+            at = slice(self._tables.incident_starts[v], self._tables.incident_starts[v + 1])
+            around = float(largest[self._tables.incident[at]].sum())
             error = 4.0 * (backward + UNIT * 64.0 * (model.cardinalities[v] + 8.0)) * (1.0 + around)
             error += self._expectation_error
             lowers.append(self._present - mean + field - error)
@@ -228,19 +214,7 @@ class Variational:
 
     def _refresh(self) -> None:
         """The bound at the present distributions, and the core's marginals, which the others are updated by."""
-        model = self._model
-        contract(
-            self.core,
-            model.cardinalities,
-            model.scope_starts,
-            model.scope_variables,
-            model.table_starts,
-            model.log_values,
-            self._starts,
-            self._q,
-            self._target_starts,
-            self._targets,
-        )
+        contract(self.core, self._tables, self._q, self._target_starts, self._targets)
         entropy = _entropy(self._q, self._starts, self._others)
         error = self._expectation_error
         if self._passes is None:

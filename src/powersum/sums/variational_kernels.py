@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,106 +14,79 @@ LEAST = 1e-12
 """Smaller probabilities become 0: they gain nothing, and stand in the way where an entry is impossible."""
 
 
-@compiled
-def contract(
-    core: BoolArray,
-    cardinalities: IntArray,
-    scope_starts: IntArray,
-    scope_variables: IntArray,
-    table_starts: IntArray,
-    log_values: FloatArray,
-    state_starts: IntArray,
-    q: FloatArray,
-    target_starts: IntArray,
-    targets: FloatArray,
-) -> None:
-    """For each factor its expectation given the states of its variables in the core, others distributed as ``q``."""
-    for i in range(targets.size):
-        targets[i] = 0.0
-    for factor in range(scope_starts.size - 1):
-        first, last = scope_starts[factor], scope_starts[factor + 1]
-        base = target_starts[factor]
-        for entry in range(table_starts[factor], table_starts[factor + 1]):
-            rest = entry - table_starts[factor]
-            weight = 1.0
-            place = 0
-            stride = 1
-            for at in range(last - 1, first - 1, -1):
-                v = scope_variables[at]
-                state = rest % cardinalities[v]
-                rest //= cardinalities[v]
-                if core[v]:
-                    place += stride * state
-                    stride *= cardinalities[v]
-                else:
-                    weight *= q[state_starts[v] + state]
-            # An entry of no weight may be impossible, and nothing times minus infinity is no number.
-            if weight > 0.0:
-                targets[base + place] += weight * log_values[entry]
+class IncidentTables(NamedTuple):
+    """A model's tables, which of them each variable is in, and where the states of each variable begin in ``q``."""
+
+    cardinalities: IntArray
+    scope_starts: IntArray
+    scope_variables: IntArray
+    table_starts: IntArray
+    log_values: FloatArray
+    incident_starts: IntArray
+    incident: IntArray
+    state_starts: IntArray
 
 
 @inner
-def _fields(
-    v: int,
-    cardinalities: IntArray,
-    scope_starts: IntArray,
-    scope_variables: IntArray,
-    table_starts: IntArray,
-    log_values: FloatArray,
-    incident_starts: IntArray,
-    incident: IntArray,
-    state_starts: IntArray,
-    q: FloatArray,
-    fields: FloatArray,
+def _expect(
+    factor: int, chosen: BoolArray, tables: IncidentTables, q: FloatArray, first_target: int, targets: FloatArray
 ) -> None:
-    """What each state of a variable is worth: the expectations of its factors given that state."""
-    for s in range(cardinalities[v]):
-        fields[s] = 0.0
-    for i in range(incident_starts[v], incident_starts[v + 1]):
-        factor = incident[i]
-        first, last = scope_starts[factor], scope_starts[factor + 1]
-        for entry in range(table_starts[factor], table_starts[factor + 1]):
-            rest = entry - table_starts[factor]
-            weight = 1.0
-            own = 0
-            for at in range(last - 1, first - 1, -1):
-                u = scope_variables[at]
-                state = rest % cardinalities[u]
-                rest //= cardinalities[u]
-                if u == v:
-                    own = state
-                else:
-                    weight *= q[state_starts[u] + state]
-            if weight > 0.0:
-                fields[own] += weight * log_values[entry]
+    """Add a table's expectation given the states of its chosen variables, with the others distributed as ``q``."""
+    first, last = tables.scope_starts[factor], tables.scope_starts[factor + 1]
+    for entry in range(tables.table_starts[factor], tables.table_starts[factor + 1]):
+        rest = entry - tables.table_starts[factor]
+        weight = 1.0
+        place = 0
+        stride = 1
+        for at in range(last - 1, first - 1, -1):
+            v = tables.scope_variables[at]
+            state = rest % tables.cardinalities[v]
+            rest //= tables.cardinalities[v]
+            if chosen[v]:
+                place += stride * state
+                stride *= tables.cardinalities[v]
+            else:
+                weight *= q[tables.state_starts[v] + state]
+        # An entry of no weight may be impossible, and nothing times minus infinity is no number.
+        if weight > 0.0:
+            targets[first_target + place] += weight * tables.log_values[entry]
 
 
 @compiled
-def update_others(
-    others: IntArray,
-    is_max: BoolArray,
-    cardinalities: IntArray,
-    scope_starts: IntArray,
-    scope_variables: IntArray,
-    table_starts: IntArray,
-    log_values: FloatArray,
-    incident_starts: IntArray,
-    incident: IntArray,
-    state_starts: IntArray,
-    q: FloatArray,
-) -> bool:
+def contract(
+    core: BoolArray, tables: IncidentTables, q: FloatArray, target_starts: IntArray, targets: FloatArray
+) -> None:
+    """For each factor its expectation given the states of its variables in the core, others distributed as ``q``."""
+    targets[:] = 0.0
+    for factor in range(len(tables.scope_starts) - 1):
+        _expect(factor, core, tables, q, target_starts[factor], targets)
+
+
+@inner
+def _fields(v: int, own: BoolArray, tables: IncidentTables, q: FloatArray, fields: FloatArray) -> None:
+    """What each state of a variable is worth: the expectations of its factors given that state.
+
+    ``own`` is scratch: false for all variables.
+    """
+    fields[: tables.cardinalities[v]] = 0.0
+    own[v] = True
+    for i in range(tables.incident_starts[v], tables.incident_starts[v + 1]):
+        _expect(tables.incident[i], own, tables, q, 0, fields)
+    own[v] = False
+
+
+@compiled
+def update_others(others: IntArray, is_max: BoolArray, tables: IncidentTables, q: FloatArray) -> bool:
     """Each of the variables in turn: the best distribution given all others; True when any of them moved.
 
     For a maximised variable that is the best state, for a summed one the exponentials of what its states are worth.
     """
-    fields = np.empty(np.max(cardinalities))
+    fields = np.empty(np.max(tables.cardinalities))
+    own = np.zeros(len(tables.cardinalities), np.bool_)
     moved = False
     for v in others:
-        _fields(
-            v, cardinalities, scope_starts, scope_variables, table_starts, log_values, incident_starts, incident,
-            state_starts, q, fields,
-        )  # fmt: skip
-        start, card = state_starts[v], cardinalities[v]
+        _fields(v, own, tables, q, fields)
+        start, card = tables.state_starts[v], tables.cardinalities[v]
         best = 0
         for s in range(1, card):
             if fields[s] > fields[best]:
@@ -144,25 +118,8 @@ def update_others(
 
 
 @compiled
-def all_fields(
-    others: IntArray,
-    cardinalities: IntArray,
-    scope_starts: IntArray,
-    scope_variables: IntArray,
-    table_starts: IntArray,
-    log_values: FloatArray,
-    incident_starts: IntArray,
-    incident: IntArray,
-    state_starts: IntArray,
-    q: FloatArray,
-    found: FloatArray,
-) -> None:
+def all_fields(others: IntArray, tables: IncidentTables, q: FloatArray, found: FloatArray) -> None:
     """What each state of each of the variables is worth, given the distributions of all others."""
-    fields = np.empty(np.max(cardinalities))
+    own = np.zeros(len(tables.cardinalities), np.bool_)
     for v in others:
-        _fields(
-            v, cardinalities, scope_starts, scope_variables, table_starts, log_values, incident_starts, incident,
-            state_starts, q, fields,
-        )  # fmt: skip
-        for s in range(cardinalities[v]):
-            found[state_starts[v] + s] = fields[s]
+        _fields(v, own, tables, q, found[tables.state_starts[v] :])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from powersum.core.arrays import IntArray, positions_of, starts_of
 from powersum.exact.wiring import wire
 from powersum.model.factors import factors_of
 from powersum.model.model import Model
-from powersum.sums.kernels import fill_ratios
+from powersum.sums.kernels import Axes, Reads, Runs, fill_ratios
 
 KEY_BITS = 62
 """Bits used of each word of a key, so that words are never negative as signed integers."""
@@ -22,39 +21,6 @@ _NONE = np.zeros(0, dtype=np.int64)
 
 _Table = tuple[int, IntArray, IntArray]
 """Where a table starts, the depths of its variables, and their strides."""
-
-
-class Axes(NamedTuple):
-    """Where the states of some variables lie in the keys of contexts."""
-
-    words: IntArray
-    shifts: IntArray
-    masks: IntArray
-
-
-class Reads(NamedTuple):
-    """Tables that a bucket reads: entry = start + own stride · own state + Σ stride · state over other variables.
-
-    Table ``t`` has the places ``starts[t]`` to ``starts[t + 1]`` in ``slots``, numbers of unpacked axes, and
-    ``strides``. The first ``n_ratios`` tables hold ratios, the others are factors.
-    """
-
-    n_ratios: int
-    offsets: IntArray
-    own_strides: IntArray
-    starts: IntArray
-    slots: IntArray
-    strides: IntArray
-
-
-class Runs(NamedTuple):
-    """Bits of keys that move together: from a word and shift of one key to those of another."""
-
-    from_words: IntArray
-    from_shifts: IntArray
-    masks: IntArray
-    to_words: IntArray
-    to_shifts: IntArray
 
 
 @dataclass(frozen=True, slots=True)
