@@ -119,7 +119,7 @@ def blocks(text: str) -> Iterator[tuple[int, str, str]]:
 def of_page(text: str, place: str) -> Iterator[Fault]:
     """Faults of a page of Markdown."""
     for number, line in enumerate(text.split("\n"), 1):
-        if len(line) > LINE and not line.lstrip().startswith(("|", "[![", "![", "<span", "$$")):
+        if len(line) > LINE and not line.lstrip().startswith(("|", "[![", "![", "<span", "$$", "members:")):
             yield Fault(place, number, f"a line of {len(line)} characters")
     for number, kind, part in blocks(text):
         yield from forbidden(part, place, number)
@@ -131,14 +131,26 @@ def of_page(text: str, place: str) -> Iterator[Fault]:
                     yield Fault(place, number, f"a table cell of {len(prose(cell).split())} words")
 
 
+def described(text: str) -> str:
+    """A docstring without headings of sections, names of parameters and examples; each line where it was."""
+    lines, kept, section, example = text.split("\n"), [], False, False
+    for line, after in zip(lines, [*lines[1:], ""], strict=True):
+        heading = bool(line) and set(after.strip()) == {"-"}
+        section |= heading
+        example = line.lstrip().startswith(">>>") or (example and bool(line.strip()))
+        name = section and not line.startswith(" ")
+        kept.append("" if heading or name or example else line.strip())
+    return "\n".join(kept)
+
+
 def of_docstring(text: str, place: str) -> Iterator[Fault]:
     """Faults of a docstring: its first line, its riddles, its sentences."""
-    lines = text.strip().split("\n")
-    if len(lines[0]) > SUMMARY:
-        yield Fault(place, 1, f"a first line of {len(lines[0])} characters")
+    first = text.split("\n")[0]
+    if len(first) > SUMMARY:
+        yield Fault(place, 1, f"a first line of {len(first)} characters")
     yield from forbidden(text, place, 1)
-    for number, kind, part in blocks("\n".join(line.strip() for line in lines)):
-        if kind == "prose" and ">>>" not in part:
+    for number, kind, part in blocks(described(text)):
+        if kind == "prose":
             yield from of_paragraph(part, place, number)
 
 

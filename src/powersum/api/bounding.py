@@ -100,11 +100,11 @@ def bound(
     order
         Elimination order of all variables, first eliminated first, max variables last. Chosen if not given.
     method
-        How the bound is tightened; see ``powersum.bounds.registry.METHODS``. ``auto`` is the tree and, with a limit of
-        time or work, boxes of max variables that it is tightened for, once growing it pays less.
+        How the bound is tightened; see ``powersum.bounds.registry.METHODS``. ``auto`` is the tree. With
+        a limit of time or work it divides the question into boxes once growing the tree pays less.
     sweeps, time_limit, target, change
-        When to stop: after so many sweeps; after so many seconds; once the bound is at or below ``target``; once ten
-        sweeps together gain less than ``change · max(1, |bound|)``. With neither ``sweeps`` nor ``time_limit`` there
+        When to stop: after this number of sweeps or seconds; at or below ``target``; once ten sweeps
+        together gain less than ``change · max(1, |bound|)``. With neither ``sweeps`` nor ``time_limit`` there
         are 500 sweeps, or fewer once ten of them gain less than a millionth.
     threads, seed
         Number of threads, which does not change the result, and the seed of what is drawn at random.

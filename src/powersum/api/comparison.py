@@ -183,7 +183,7 @@ def compare(
         Names, each with an optional value: ``wmb:0.035`` (damping), ``tree:1`` or ``mbe:2`` (i-bound), ``gdd:wmb``
         (first weights), ``gdd:paper`` (plain gradients as in the paper).
     sweeps, time_limit
-        Each method stops after so many sweeps, or so many seconds of its own; after 20 sweeps if neither is given.
+        Each method stops after this number of sweeps, or seconds of its own; after 20 sweeps if neither is given.
     decode
         Whether to decode after every sweep and evaluate what was decoded; not counted in the seconds.
     threads, seed

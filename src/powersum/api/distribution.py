@@ -84,7 +84,7 @@ class Distribution(Mapping[StateKey, Interval]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Marginals(Mapping[str, Distribution]):
-    """The distribution of each variable given the evidence: ``m["cancer"]["yes"]`` is an interval that holds.
+    """Distributions given the evidence: ``m["cancer"]["yes"]`` is an interval that holds.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ class Marginals(Mapping[str, Distribution]):
         return folders
 
     def without_joints(self, model: Model, groups: Sequence[tuple[int, ...]]) -> Marginals:
-        """The same about a model without the last variables, which stand for groups: their joint distributions."""
+        """The same without the last variables, which stand for groups and become joints."""
         n = model.n_variables
         joints = {}
         for v, group in enumerate(groups, start=n):
@@ -173,7 +173,7 @@ class Marginals(Mapping[str, Distribution]):
         return place, widths[place] if widths else 0.0
 
     def to_dict(self, of: Iterable[VariableKey] | None = None) -> dict[str, Any]:
-        """Nested dictionaries for JSON: each state's lower and upper side, the estimate, and whether it is exact."""
+        """Nested dictionaries for JSON: both sides of each state, the estimate, and exact or not."""
         own = [self.at(v) for v in range(len(self))] if of is None else [self[key] for key in of]
         rows = [
             {
@@ -216,7 +216,7 @@ class Marginals(Mapping[str, Distribution]):
         return frame.set_index(["variable", "state"])
 
     def to_csv(self, of: Iterable[VariableKey] | None = None) -> str:
-        """A line for each state: both sides, the estimate within them, and whether the distribution is exact."""
+        """A line for each state: both sides, the estimate, and whether it is exact."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(COLUMNS)

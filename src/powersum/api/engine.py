@@ -40,13 +40,13 @@ MOST_PLANNERS = 4
 
 
 class Engine:
-    """Answers many questions about one model; what they have in common is prepared once.
+    """Answers many questions about one model; what they share is prepared once.
 
-    Orders and wiring are kept by which variables are observed, maximised or have likelihoods, so that evidence in other
-    states costs one elimination; what a question does not depend on is left out of it. Marginals keep those messages
-    below which no observed state was changed. Questions that are too wide for exact elimination go to
-    :func:`powersum.solve` and :func:`powersum.marginals`. Any number of threads may ask at the same time. A pickled
-    engine takes the model and the limits along, and prepares anew.
+    Orders and wiring are kept for each set of observed, maximised and likelihood variables. Evidence in other states
+    then costs one elimination. Marginals keep the messages that no changed observation reaches.
+
+    Questions that are too wide for exact elimination go to :func:`powersum.solve` and :func:`powersum.marginals`. Any
+    number of threads may ask at the same time. A pickled engine keeps the model and the limits, and prepares anew.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ class Engine:
         )
 
     def at_once(self, question: Question) -> Result | None:
-        """The answer where a plan gives it: not for the first few small questions, nor for wide ones."""
+        """The answer if a plan gives it; None for the first small questions and for wide ones."""
         begun = working_time()
         planner = self._planner(question)
         found = None if planner is None else planner.solve(question)
@@ -145,13 +145,13 @@ class Engine:
         )
 
     def prepare(self) -> None:
-        """Load, and where need be compile, what answers quickest, before the questions that will need it."""
+        """Load or compile what answers fastest, before the questions that need it."""
         with self._lock:
             self._asked = PATIENCE
         self.solve([] if self.model.n_variables == 0 else [Place(0)])
 
     def log_z(self, *, evidence: EvidenceLike | None = None) -> Result:
-        """The log of the sum over everything: in a Bayesian network, of the probability of the evidence."""
+        """Log Z: in a Bayesian network, the log of the probability of the evidence."""
         return self.solve(None, evidence=evidence)
 
     def marginals(
@@ -160,7 +160,7 @@ class Engine:
         evidence: EvidenceLike | None = None,
         of: Iterable[VariableKey | Sequence[VariableKey]] | None = None,
     ) -> Marginals:
-        """The same as :func:`powersum.marginals` gives; an error, too, where the evidence is impossible."""
+        """The same as :func:`powersum.marginals` returns, with the same errors."""
         question = Question.of(self.model, None, evidence=evidence, limits=self._limits)
         groups = [] if of is None else asked_variables(self.model, of)[1]
         if groups:

@@ -30,12 +30,11 @@ TREE_BYTES = 1e9
 
 
 class BoundFunction:
-    """An upper bound on log Z, MAP or marginal MAP, and its derivative, for any numbers in the tables of one structure.
+    """An upper bound and its derivative as a function of the numbers in the tables.
 
-    Preparation, the covering tree and a first tightening happen once. Calls then take the log values of all tables,
-    improve the shifts and weights of the tree a little from where the last call left them, and return the bound and
-    its derivative. Every value is a bound for the numbers of its call, however few the steps; where the tree is exact,
-    it is the value itself.
+    Preparation, the covering tree and a first tightening happen once. A call takes the log values of all tables. It
+    improves the shifts and weights of the tree from where the last call left them, and returns the bound and its
+    derivative. Every value is a bound for the numbers of its call; where the tree is exact, it is the value itself.
 
     Parameters
     ----------
@@ -139,7 +138,7 @@ class BoundFunction:
         return self._tree is None or self._tree.exact
 
     def with_evidence(self, evidence: EvidenceLike) -> BoundFunction:
-        """The same question with other states of the same observed variables, on the same tree; quick.
+        """The same question with other states of the observed variables, on the same tree.
 
         It has shifts of its own, beginning where these began. Calls of the two must not run at the same time in two
         threads: one waits for the other.
@@ -192,7 +191,7 @@ class BoundFunction:
         return values, gradients
 
     def forget(self) -> None:
-        """Let go of all shifts but those of the first tightening: results do not depend on earlier calls then."""
+        """Go back to the shifts of the first tightening: results forget earlier calls."""
         self._points.clear()
 
     def _value_and_gradient(self, model: Model, row: int, steps: int) -> tuple[float, FloatArray]:

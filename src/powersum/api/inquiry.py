@@ -121,7 +121,7 @@ def ask_next(
     threads: int = 1,
     seed: int = 0,
 ) -> Inquiries:
-    """Which unobserved variable tells most about others, by expected information and the chance of another answer.
+    """Which unobserved variable tells most about others, by expected information.
 
     Parameters
     ----------

@@ -52,25 +52,24 @@ def marginals(
 ) -> Marginals:
     """Distribution of every variable, given the evidence and summed over all others.
 
-    Every probability is an interval that holds. Each way to prove the sum of everything gives all distributions, too:
-    exact ones by elimination or conditioning, component by component, and intervals from what is explored of a sum that
-    is too wide.
+    Every probability is an interval that holds. Elimination and conditioning give exact distributions, component by
+    component. For a sum that is too wide, its explored part gives intervals.
 
     Parameters
     ----------
     model, evidence
         The model or the path of its file, and observed states or likelihoods, as in :func:`powersum.solve`.
     of
-        Variables to spend the time on where an exact answer does not fit: half of it goes into sums with their states
-        set, the widest interval first. A tuple of variables asks for their joint distribution: ``[("a", "b"), "c"]``.
+        Variables that get half of the time where an exact answer does not fit, the widest interval first. A tuple of
+        variables asks for their joint distribution: ``[("a", "b"), "c"]``.
     time_limit
         Seconds for all that; Ctrl-C ends it early, with the intervals found until then.
     memory, threads, seed
         As in :func:`powersum.solve`.
     certificate
-        Without ``of``: one certificate, where exact elimination is narrow. ``powersum-check --marginals`` computes
-        all distributions from it. With ``of``: certificates of the sum with each state of each variable set, in half
-        of the time, which ``powersum-check --share`` verifies; they may prove intervals.
+        Without ``of``: one certificate, if exact elimination is narrow; ``powersum-check --marginals`` computes all
+        distributions from it. With ``of``: certificates of the sum with each state set, in half of the time;
+        ``powersum-check --share`` verifies them.
     workers
         Processes that divide the question by setting variables, as in :func:`powersum.solve`. The sums of the parts add
         up. ``memory`` is for each.
@@ -118,7 +117,7 @@ def marginals(
 
 
 class MarginalSolver:
-    """The same as an iterator: all distributions known so far, whenever some have changed, and at the end.
+    """:func:`marginals` as an iterator over all distributions known so far.
 
     Parameters are those of :func:`marginals`. The time limit counts only the time spent inside the iteration.
 
@@ -166,11 +165,11 @@ class MarginalSolver:
         self._distributions: Distributions | None = None
 
     def watch(self, flag: Interrupt) -> None:
-        """End after the present slice of work once the flag of :func:`~powersum.core.interrupt.interruptible` is up."""
+        """End after the present slice of work once the flag is raised."""
         self._flag = flag
 
     def result(self) -> Marginals:
-        """What is known so far; before the iteration, that every state not excluded by evidence is possible."""
+        """The distributions known so far."""
         if self._distributions is not None:
             self._found = self._shown(self._distributions)
         if self._found is None:

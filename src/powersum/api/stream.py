@@ -32,7 +32,7 @@ ASKED = ("maximize", "evidence", "weights")
 
 
 class BatchItem(NamedTuple):
-    """The answer to one of many questions: its number, and the result or what is wrong with the question."""
+    """The answer to one of many questions: its number, and its result or its error."""
 
     number: int
     result: Result | None
@@ -73,8 +73,8 @@ def solve_each(
     workers
         Processes that answer, as in :func:`powersum.solve`; this one if not given.
     checkpoint
-        A file of JSON lines that is written as answers come. If it exists, its answers are yielded first and the rest
-        is appended after its last whole line; the model and the questions must be the same.
+        A file of JSON lines that is written as answers come. If it exists, its answers are yielded first, and the rest
+        is appended. The model and the questions must be the same.
     time_limit, gap, seed
         For each question, as in :func:`powersum.solve`.
     memory

@@ -10,7 +10,7 @@ class InputError(ValueError):
 
 
 class ImpossibleError(InputError):
-    """Evidence, or a model, of probability 0, where the answer is a distribution or a policy and there is none.
+    """Evidence or a model of probability 0, which has no distribution and no policy.
 
     The command line takes it for an answer: it prints it, writes the status ``infeasible`` as JSON, and exits with 0.
     """

@@ -115,8 +115,8 @@ class Decision:
     seconds
         How long it took.
     value_of_information
-        Where asked for: for each pair of a decision and a variable that it does not see, the least and the most that
-        seeing it before this decision would add to the expected utility.
+        If asked for: how much seeing a variable before a decision would add to the expected utility, from both sides.
+        Keys are pairs of a decision and a variable that it does not see.
     next_action
         The decisions for which all is seen that they go by, and what to do.
     """

@@ -103,11 +103,11 @@ MODEL_SUFFIXES = frozenset(_READERS)
 def read(path: PathLike) -> Model:
     """Read a model; the suffix of the file tells its format.
 
-    ``.uai``, ``.psm`` (of ``powersum convert``; mapped into memory unless it is compressed), and with names and labels
-    ``.bif`` and ``.xmlbif`` (also ``.bifxml``), are read by powersum itself; ``.net``, ``.dsl`` and ``.xdsl`` through
-    pyAgrum (``pip install 'powersum[formats]'``). Of formulas (``.cnf``, ``.dimacs``, ``.sdimacs``) this is the model
-    alone; :func:`powersum.read_formula` reads their question, too. Each may be compressed: ``.gz``, ``.xz``. What is
-    odd about a model that can be read is in its ``notes``; its ``title`` is the file's name.
+    powersum itself reads ``.uai``, ``.psm`` (of ``powersum convert``), ``.bif`` and ``.xmlbif`` (also ``.bifxml``). It
+    reads ``.net``, ``.dsl`` and ``.xdsl`` through pyAgrum (``pip install 'powersum[formats]'``). Of formulas (``.cnf``,
+    ``.dimacs``, ``.sdimacs``) this is the model alone; :func:`powersum.read_formula` reads their question, too. Each
+    may be compressed: ``.gz``, ``.xz``. What is odd about a model that can be read is in its ``notes``; its ``title``
+    is the file's name.
     """
     reader = _READERS.get(_suffix(path))
     if reader is None:

@@ -34,12 +34,12 @@ def is_diagram(path: PathLike) -> bool:
 
 
 def read_diagram(path: PathLike) -> Diagram:
-    """Read an influence diagram: ``.uai``, ``.xdsl`` of GeNIe, ``.net`` of Hugin, or ``.bifxml`` of pyAgrum.
+    """Read an influence diagram: ``.uai``, ``.xdsl``, ``.net`` or ``.bifxml``.
 
     ``X.uai`` needs ``X.id`` and ``X.pvo`` in the same folder.
 
-    ``X.id`` has the kind of each variable (C or D) and of each function (P or U). ``X.pvo`` has blocks of the order,
-    first eliminated first: what is never seen, the last decision, what is seen before it, the decision before, and so
+    ``X.id`` has the kind of each variable (C or D) and of each function (P or U). ``X.pvo`` has blocks of
+    the order, first eliminated first. They are: what is never seen, the last decision, what is seen before it, and so
     on. With the header ``LIMID`` a decision knows only what is seen right before it.
     """
     suffix = os.path.splitext(plain_name(path))[1].lower()

@@ -48,8 +48,8 @@ class Formula:
     Parameters
     ----------
     model
-        A table for each clause and each weight. The variables of the file come first, under their numbers in it; behind
-        them are those that chain long clauses, each a function of the others.
+        A table for each clause and each weight. The variables of the file come first, under
+        their numbers. Variables that chain long clauses follow, each a function of the others.
     blocks
         Pairs of ``"max"`` or ``"sum"`` and variables of the model, the outermost first, as :meth:`Query.along` has
         them.
@@ -80,7 +80,7 @@ class Formula:
         return Query.along(self.model, [(kind, list(map(Place, variables))) for kind, variables in blocks])
 
     def undefined(self, *, seconds: float = np.inf) -> list[int] | None:
-        """A variable of the innermost block that the other blocks do not define, in a list; ``[]`` if there is none.
+        """A list with a variable of the last block that the others do not define, or ``[]``.
 
         A variable is defined if no two solutions that agree outside of the block differ in it. None if time was over.
         """

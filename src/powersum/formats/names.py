@@ -13,8 +13,8 @@ def read_names(path: PathLike, model: Model) -> Model:
     Parameters
     ----------
     path
-        The file, plain or compressed: for each variable, in the order of their numbers, a line with its name and, if
-        they have any, the labels of its states, all apart by blanks. Empty lines and what follows ``#`` do not count.
+        The file, plain or compressed. Each variable, in the order of numbers, has a line with its name and the labels
+        of its states, separated by blanks. Empty lines and text after ``#`` do not count.
     model
         The model; names that it has are replaced.
 

@@ -20,7 +20,7 @@ def to_uai(
     maximize: Iterable[VariableKey] | str | None = None,
     evidence: Mapping[Any, Any] | None = None,
 ) -> None:
-    """Write a model, and where they are given the query and the evidence, for any program that reads UAI files.
+    """Write a model, its query and its evidence as UAI files.
 
     Parameters
     ----------

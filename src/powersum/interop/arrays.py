@@ -21,7 +21,7 @@ def from_arrays(
     names: Sequence[str] | None = None,
     states: Sequence[str] | None = None,
 ) -> Model:
-    """A pairwise Markov network whose variables all have the same states, such as the pixels of an image.
+    """A pairwise Markov network whose variables share their states, such as an image.
 
     Parameters
     ----------

@@ -12,15 +12,15 @@ from powersum.model.model import Model
 
 
 def from_networkx(graph: Any, *, table: str = "table", states: str = "states") -> Model:
-    """A model from a graph whose nodes, and where it has no direction edges, carry tables as attributes.
+    """A model from a NetworkX graph that carries tables as attributes.
 
     Parameters
     ----------
     graph
         ``DiGraph``: a Bayesian network. The table of each node has one axis for each parent, in the order of
-        ``graph.predecessors(node)``, and the node's own axis last. ``Graph``: a Markov network. Tables of edges are
-        needed, those of nodes are not; of the two nodes of an edge the one that comes first among ``graph.nodes`` gives
-        the rows.
+        ``graph.predecessors(node)``, and the node's own axis last. ``Graph``: a Markov network. Edges need
+        tables, nodes may have them. The rows of an edge's table belong to the node that comes first in
+        ``graph.nodes``.
     table, states
         Names of the attributes for tables (probabilities) and for the labels of a node's states.
 

@@ -15,7 +15,7 @@ from powersum.model.model import Model
 
 
 def from_pgmpy(network: Any) -> Model:
-    """A model from a discrete Bayesian network, Markov network, factor graph or junction tree of pgmpy.
+    """A model from a discrete network, factor graph or junction tree of pgmpy.
 
     Names of variables and labels of states are kept, as strings. Numbers in a question are places in the order of
     ``model.names``, not pgmpy's labels: ask for ``"3"`` to mean a node that pgmpy calls ``3``.

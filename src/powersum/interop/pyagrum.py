@@ -16,7 +16,7 @@ from powersum.model.model import Model
 
 
 def from_pyagrum(network: Any) -> Model:
-    """A model from a ``BayesNet`` or a ``MarkovRandomField`` of pyAgrum, with its names and labels.
+    """A model from a ``BayesNet`` or a ``MarkovRandomField`` of pyAgrum.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def _table(tensor: Any) -> FloatArray:
 
 
 def to_pyagrum(model: Model) -> Any:
-    """A ``BayesNet`` of pyAgrum from a Bayesian network; variables without names are called ``x0``, ``x1``, ….
+    """A ``BayesNet`` of pyAgrum; variables without names are called ``x0``, ``x1``, ….
 
     Examples
     --------

@@ -38,7 +38,7 @@ class Certificate:
         return sum(array.nbytes for array in self.arrays.values())
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the file; it appears under its name once all of it has been written, and read back as it should be."""
+        """Write the file; it appears once it is complete and was read back."""
         with saving(path, self._check) as file, zipfile.ZipFile(file, "w") as archive:
             # Fixed times: equal proofs give equal files.
             archive.writestr(zipfile.ZipInfo("head.json"), self._head)

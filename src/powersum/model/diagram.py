@@ -44,7 +44,7 @@ class Choice:
 
 @dataclass(frozen=True, eq=False)
 class Diagram:
-    """An influence diagram. Make one by :meth:`of`, or read one by :func:`powersum.read_diagram`.
+    """An influence diagram, made by :meth:`of` or read by :func:`powersum.read_diagram`.
 
     Parameters
     ----------

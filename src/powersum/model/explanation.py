@@ -142,7 +142,7 @@ class Explanation:
         return "\n\n".join(tables)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw what each other state would cost, or how far table entries may move where nothing is maximised."""
+        """Draw the cost of each other state, or the ranges of table entries for log Z."""
         found: Axes = above("plot_explanation")(self, ax)
         return found
 

@@ -24,7 +24,7 @@ _LEAST = 1e-300
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A probability between two sides that both hold; where they are narrow it behaves as a number.
+    """A probability between two sides that both hold; a narrow one behaves as a number.
 
     ``float(p)``, ``round(p, 3)``, ``f"{p:.4f}"``, ``1 - p`` and ``2 * p`` work where the sides are one number up to
     rounding. ``p > q`` works where the sides decide it. Elsewhere these raise ``InputError``. ``str(p)`` shows both

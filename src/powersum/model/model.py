@@ -46,8 +46,8 @@ class Factor(NamedTuple):
 class Model:
     """A discrete graphical model: the product of non-negative factors over finite variables.
 
-    All tables lie one after another in ``log_values``; no Python object is kept for a factor or a variable, so that
-    a million of each is only a few arrays. Build one with :meth:`from_factors`, or read a file with
+    All tables lie one after another in ``log_values``. A million factors are a few arrays, without a Python object
+    for each. Build one with :meth:`from_factors`, or read a file with
     :func:`powersum.read`. Arrays are read-only.
 
     Parameters
@@ -64,8 +64,8 @@ class Model:
     names, states
         Names of the variables and labels of their states; ``None`` means the numbers 0, 1, 2, ….
     notes
-        What whoever read or converted the model has to say about it, such as distributions that do not sum to one:
-        one line each. The command line prints them.
+        What the reader of the model found odd, such as distributions that do not sum to one. The command line
+        prints them.
     title
         What the model is called, such as the name of its file; nothing but people reads it.
     """
@@ -233,7 +233,7 @@ class Model:
         return state if self.states is None else self.states[variable][state]
 
     def variable(self, key: VariableKey, *, argument: str = "key") -> int:
-        """Index of the variable with this name or number; ``argument`` is where a message says that it was given."""
+        """Index of the variable with this name or number; messages name ``argument``."""
         if self.names is not None and not self._numbers:
             self._numbers.update((name, v) for v, name in enumerate(self.names))
         if isinstance(key, str) and key in self._numbers:
@@ -253,7 +253,7 @@ class Model:
         return index
 
     def state(self, variable: int, key: StateKey, *, argument: str = "key") -> int:
-        """Index of the state of ``variable`` with this label or number; ``argument`` as in :meth:`variable`.
+        """Index of the state of ``variable`` with this label or number.
 
         Where labels begin like numbers, text names labels only, and a place is written ``"#0"``. A whole number that
         could be a label and the place of another state is refused. ``1.0`` counts as 1 where no label is ``"1.0"``.
@@ -291,8 +291,8 @@ class Model:
     def evidence(self, evidence: Any) -> dict[int, int]:
         """Translate evidence by names or numbers to ``{variable index: state index}``.
 
-        It may be a dictionary, a list of pairs, or a row of a table: a pandas Series or a named tuple, in which missing
-        values are not observed.
+        It may be a dictionary, a list of pairs, or a row of a table: a pandas Series or a named tuple. Missing values
+        are not observed.
         """
         found: dict[int, int] = {}
         for key, value in pairs_of(evidence, "evidence"):
@@ -308,7 +308,7 @@ class Model:
         return replace(self, names=tuple(names), states=None if states is None else tuple(tuple(s) for s in states))
 
     def with_log_values(self, log_values: Any) -> Model:
-        """The same structure with other table entries, as natural logs laid out like ``log_values``; quick.
+        """The same structure with other table entries, as natural logs like ``log_values``.
 
         Structure and names are shared and not checked again. Notes, which are about the old numbers, are left behind.
 

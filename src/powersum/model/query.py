@@ -16,7 +16,7 @@ from powersum.model.model import Model, VariableKey
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Query:
-    """The weights τ of the weighted log partition function (paper, eq. 3): 1 sums a variable out, 0 maximises it.
+    """The weights τ of eq. 3 of the paper: 1 sums a variable out, 0 maximises it.
 
     Variables of larger weight are eliminated before those of smaller weight unless blocks or an order say otherwise.
     Without blocks max variables come last.

@@ -97,7 +97,7 @@ class Result:
         Where several answers were asked for: the best ones in order, this one first. ``log_upper`` of each holds for
         all that are not before it.
     log_upper_next
-        An upper bound on the value of whatever comes after them; None where only one was asked for.
+        An upper bound on the value of all others; None where only one was asked for.
     certificate
         The proof of both bounds, if it was asked for: ``save`` writes it. It is not part of the JSON form.
     """
@@ -152,7 +152,7 @@ class Result:
         return hash((self.log_upper, self.log_lower, self.status, self.method, self.version))
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as dictionaries, lists, strings and numbers; infinities are the strings "inf" and "-inf"."""
+        """Everything as dictionaries, lists, strings and numbers; infinities are strings."""
         apart = ("best", "certificate")
         own = {item.name: strict(getattr(self, item.name)) for item in fields(self) if item.name not in apart}
         own["best"] = [result.to_dict() for result in self.best]
@@ -235,10 +235,9 @@ class Result:
     def explain(self, model: ModelLike, **options: Any) -> Explanation:
         """What this answer rests on; prints as a table.
 
-        For each piece of evidence the answer without it, and how probable both are then; for each maximised variable
-        its best other state and what that would cost. Everything holds from both sides. For table entries the slope of
-        the answer's log value, and how far the entry may move, all others as they are, with the answer proven to stay
-        the best.
+        For each piece of evidence: the answer without it, and the probability of both. For each maximised variable: its
+        best other state and the cost. For each table entry: the slope of the answer's log value, and the range in
+        which the answer is proven to stay the best. All numbers hold from both sides.
 
         Parameters
         ----------

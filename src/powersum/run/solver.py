@@ -65,7 +65,7 @@ def solve(
     callback: Callable[[Snapshot], None] | None = None,
     schedule: Schedule | None = None,
 ) -> Result:
-    """Find the best states of the maximised variables, with a proof or with bounds on both sides.
+    """Find the best states of the maximised variables, with a proof or both bounds.
 
     Parameters
     ----------
@@ -103,14 +103,14 @@ def solve(
         Whether the result shall have a ``certificate``, which ``powersum-check`` verifies; with ``k`` of all of them.
         Takes a little more memory, and time after the end.
     checkpoint, every
-        A file to write what is known to every so many seconds, whole each time, from the first bound on: a run that is
-        killed goes on from there. It is a certificate, and the result then has one.
+        A file that gets what is known, whole each time, every ``every`` seconds. A run that is killed continues from
+        it. It is a certificate, and the result then has one.
     resume
-        A checkpoint to go on from: the assignment, the tree and what was proven, all of it computed anew. It may be
+        A checkpoint to continue from: the assignment, the tree and the proof, all computed anew. It may be
         about another question on the same model, with other evidence or other variables to maximise.
     workers
-        Processes that work on parts of the question: their number (this one is among them), the address of a Dask
-        scheduler, a ``dask.distributed.Client`` or an ``Executor``. ``memory`` is for each. See ``docs/long-runs.md``.
+        Processes that work on parts of the question: their number with this one, or the address of a Dask scheduler.
+        A ``dask.distributed.Client`` or an ``Executor`` works, too. ``memory`` is for each.
     callback
         Called with a :class:`~powersum.model.result.Snapshot` whenever a bound has moved.
     schedule
@@ -270,7 +270,7 @@ class Run:
         return True
 
     def watch(self, flag: Interrupt) -> None:
-        """End after the present slice of work once the flag of :func:`~powersum.core.interrupt.interruptible` is up."""
+        """End after the present slice of work once the flag is raised."""
         self.flag = flag
 
     def spare_for_probability(self) -> None:
@@ -510,7 +510,7 @@ class Run:
 
 
 class Solver(Run):
-    """The same as an iterator of snapshots: stop whenever you like, go on later, ask for the :meth:`result` any time.
+    """:func:`solve` as an iterator of snapshots; :meth:`result` answers at any time.
 
     Parameters are those of :func:`solve`. The time limit counts only the time spent inside the iteration.
 

@@ -64,7 +64,8 @@ def batch_command(
     ] = None,
     workers: WorkersOption = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on after the last whole line of OUT; model and cases must be the same.")
+        bool,
+        typer.Option("--resume", help="Continue after the last whole line of OUT; model and cases must be the same."),
     ] = False,
     time_limit: Annotated[float, typer.Option("--time", metavar="S", help="Seconds for each row.")] = TIME,
     memory: Memory = None,
@@ -73,8 +74,8 @@ def batch_command(
 ) -> None:
     """Answer the same question for every case of a table, in order, a line each as they come.
 
-    A row that is wrong has a line that says so, and the rest goes on; the exit code is then 1. After a crash or Ctrl-C
-    the same command with --resume goes on where it stopped.
+    A wrong row gets a line with its error, the others are answered, and the exit code is 1. After a crash or Ctrl-C the
+    same command with --resume continues.
     """
     limits = limits_of(time_limit=time_limit, memory=memory, seed=seed)
     check_outputs([output], [model, cases, query])

@@ -26,8 +26,8 @@ def explore_command(
 ) -> None:
     """Open a page to explore a model: click on what is observed and maximised, and see beliefs and answers change.
 
-    The page is served from this machine to this machine only, and to nobody without the token in its address. Options
-    give the question to begin with. Ctrl-C ends it.
+    The page is served to this machine only, and only with the token in its address. Options give the first question.
+    Ctrl-C ends it.
     """
     limits_of(time_limit=time_limit)
     try:

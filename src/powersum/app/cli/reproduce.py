@@ -26,8 +26,8 @@ def reproduce_command(
 ) -> None:
     """Measure every figure of the paper, draw it and judge the paper's claims.
 
-    Writes PNG, SVG and CSV for each figure, claims.md and index.html. Ctrl-C stops it; the same command goes on where
-    it stopped.
+    Writes PNG, SVG and CSV for each figure, claims.md and index.html. Ctrl-C stops it; the same command
+    continues.
     """
     chosen = FIGURES if figure is None else tuple(word.strip() for word in figure.split(",") if word.strip())
     settings = Settings(data=data, seed=seed, sweeps=sweeps)

@@ -90,13 +90,15 @@ def solve_command(
     checkpoint: Annotated[
         Path | None,
         typer.Option(
-            metavar="RUN.zip", help="Write what is known there while solving: a killed run goes on with --resume."
+            metavar="RUN.zip", help="Save what is known to RUN.zip while solving; --resume continues a killed run."
         ),
     ] = None,
     every: Annotated[float, typer.Option(metavar="S", help="With --checkpoint: seconds between two of them.")] = EVERY,
     resume: Annotated[
         Path | None,
-        typer.Option(metavar="RUN.zip", help="Go on from a checkpoint, of this or of another question on the model."),
+        typer.Option(
+            metavar="RUN.zip", help="Continue from a checkpoint, of this or of another question on the model."
+        ),
     ] = None,
     workers: WorkersOption = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but the two bounds.")] = False,
