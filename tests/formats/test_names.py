@@ -41,3 +41,19 @@ def test_what_is_no_text(tmp_path: Path) -> None:
     file.write_bytes(b"\xff\xfe\xfa")
     with pytest.raises(ps.InputError, match="is not text in UTF-8"):
         ps.read_names(file, MODEL)
+
+
+def test_names_are_kept_beside_a_uai_file(tmp_path: Path) -> None:
+    model = ps.Model.from_tables({"rain": {"no": 0.4, "yes": 0.6}, ("rain", "wet"): [[0.9, 0.1], [0.3, 0.7]]})
+    path = tmp_path / "m.uai.gz"
+    ps.write(model, path)
+    beside = tmp_path / "m.uai.names"
+    again = ps.read_names(beside, ps.read(path))
+    assert (again.names, again.states) == (model.names, model.states)
+    # A model without names must not be read with those of an earlier one.
+    ps.write(ps.generate.grid(1, 2, seed=1).model, path)
+    assert not beside.exists()
+    odd = model.with_names(["heavy rain", "#1"], [['"a"', ""], ["ä", "a\tb"]])
+    ps.write(odd, path)
+    again = ps.read_names(beside, ps.read(path))
+    assert (again.names, again.states) == (odd.names, odd.states)

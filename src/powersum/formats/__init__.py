@@ -70,7 +70,9 @@ _READERS = MappingProxyType(
         ".bif": ("bif", "read_bif"),
         ".xmlbif": ("xmlbif", "read_xmlbif"),
         ".bifxml": ("xmlbif", "read_xmlbif"),
-        **dict.fromkeys((".net", ".dsl", ".xdsl"), ("agrum", "read_agrum")),
+        ".xml": ("genie", "read_xml"),
+        ".xdsl": ("genie", "read_genie"),
+        **dict.fromkeys((".net", ".dsl"), ("agrum", "read_agrum")),
         **dict.fromkeys(FORMULAS, ("formulas", "read_formula_model")),
     }
 )
@@ -80,6 +82,7 @@ _WRITERS = MappingProxyType(
         ".psm": ("mapped", "write_mapped"),
         ".bif": ("network_writers", "write_bif"),
         ".xmlbif": ("network_writers", "write_xmlbif"),
+        ".xml": ("network_writers", "write_xmlbif"),
         ".bifxml": ("network_writers", "write_xmlbif"),
         **dict.fromkeys((".net", ".dsl", ".xdsl"), ("agrum", "write_agrum")),
     }
@@ -103,11 +106,11 @@ MODEL_SUFFIXES = frozenset(_READERS)
 def read(path: PathLike) -> Model:
     """Read a model; the suffix of the file tells its format.
 
-    powersum itself reads ``.uai``, ``.psm`` (of ``powersum convert``), ``.bif`` and ``.xmlbif`` (also ``.bifxml``). It
-    reads ``.net``, ``.dsl`` and ``.xdsl`` through pyAgrum (``pip install 'powersum[formats]'``). Of formulas (``.cnf``,
-    ``.dimacs``, ``.sdimacs``) this is the model alone; :func:`powersum.read_formula` reads their question, too. Each
-    may be compressed: ``.gz``, ``.xz``. What is odd about a model that can be read is in its ``notes``; its ``title``
-    is the file's name.
+    powersum itself reads ``.uai``, ``.psm`` (of ``powersum convert``), ``.bif``, ``.xmlbif`` (also ``.bifxml``) and
+    ``.xdsl`` of GeNIe, and ``.xml`` by its first element. It reads ``.net`` of Hugin and ``.dsl`` through pyAgrum (``pip
+    install pyagrum``). Of formulas (``.cnf``, ``.dimacs``, ``.sdimacs``) this is the model alone;
+    :func:`powersum.read_formula` reads their question, too. Each may be compressed: ``.gz``, ``.xz``. What is odd about
+    a model that can be read is in its ``notes``; its ``title`` is the file's name.
     """
     reader = _READERS.get(_suffix(path))
     if reader is None:
@@ -133,7 +136,8 @@ def is_formula(path: PathLike) -> bool:
 def write(model: Model, path: PathLike) -> None:
     """Write a model; the suffix of the file tells its format, as in :func:`read`.
 
-    The file appears under its name only when it is complete.
+    The file appears under its name only when it is complete. The names and labels of a model, which ``.uai`` has no
+    place for, go to a file beside it: ``model.uai.names``, for :func:`powersum.read_names`.
     """
     if not isinstance(model, Model):
         raise InputError(f"write: needs a Model, not {type(model).__name__}; of a generated instance, write its .model")
@@ -141,6 +145,10 @@ def write(model: Model, path: PathLike) -> None:
     if writer is None:
         raise InputError(f"{shown(path)}: unknown kind of model: written are {_listed(_WRITERS)}")
     _function(*writer)(model, path)
+    if _suffix(path) == ".uai":
+        from powersum.formats.names import write_names
+
+        write_names(model, path)
 
 
 def _suffix(path: PathLike) -> str:

@@ -1,4 +1,4 @@
-"""NET, DSL and XDSL: read and written by pyAgrum, and its precision watched."""
+"""NET and DSL, read and written by pyAgrum, and XDSL, written by it; its precision is watched."""
 
 from __future__ import annotations
 
@@ -28,9 +28,8 @@ _NAME = r"[A-Za-z_][A-Za-z0-9_.-]*"
 def read_agrum(path: PathLike) -> Model:
     """Read a Bayesian network with its names and labels, plain or compressed; see :func:`powersum.from_pyagrum`.
 
-    pyAgrum reads numbers of NET and DSL in single precision, those of XDSL in double precision. A number too small or
-    too large for that would become another one, a zero perhaps that proves what is false: it is refused. So are tables
-    of NET and DSL with too few numbers, which pyAgrum fills up.
+    pyAgrum reads numbers in single precision. A number too small or too large for that would become another one, a zero
+    perhaps that proves what is false: it is refused. So are tables with too few numbers, which pyAgrum fills up.
     """
     suffix, kind = _kind(path)
     gum = import_pyagrum(f"{shown(path)}: reading {suffix} files")

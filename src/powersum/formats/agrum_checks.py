@@ -1,4 +1,4 @@
-"""What pyAgrum would read from a NET, DSL or XDSL file without a word, and wrongly: looked for in the text."""
+"""What pyAgrum would read from a NET or DSL file without a word, and wrongly: looked for in the text."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ import numpy as np
 from powersum.core.arrays import FloatArray
 from powersum.core.errors import InputError
 from powersum.core.files import PathLike, shown
-from powersum.formats.decimals import MIN_NORMAL, NOT_NUMERIC, Decimals
+from powersum.formats.decimals import NOT_NUMERIC, Decimals
 from powersum.formats.tokens import readable
-from powersum.formats.xml import walk
 from powersum.interop.checks import INFLUENCE_DIAGRAM
 from powersum.interop.pyagrum import as_in_the_file
 
@@ -64,12 +63,10 @@ class Looked:
 
 
 def look(kind: str, data: bytes, path: PathLike) -> Looked:
-    """Look through a file of this kind (``NET``, ``DSL`` or ``XDSL``); refuses what pyAgrum would get wrong."""
-    return _look_at_xdsl(data, path) if kind == "XDSL" else _look_at_text(kind, data, path)
+    """Look through a file of the kind ``NET`` or ``DSL``; refuses what pyAgrum would get wrong.
 
-
-def _look_at_text(kind: str, data: bytes, path: PathLike) -> Looked:
-    """NET and DSL, whose numbers pyAgrum reads in single precision, as many as there are."""
+    pyAgrum reads numbers in single precision, as many as there are.
+    """
     # Its scanner ends the whole process where a file begins with the first byte of a mark that does not go on.
     if data[:1] == BYTE_ORDER_MARK[:1] and data[:3] != BYTE_ORDER_MARK:
         raise InputError(f"{shown(path)}: line 1: the file begins with a broken byte order mark")
@@ -106,33 +103,8 @@ def _look_at_text(kind: str, data: bytes, path: PathLike) -> Looked:
     return Looked((f"{shown(path)}: {note}",), sizes, line_of)
 
 
-def _look_at_xdsl(data: bytes, path: PathLike) -> Looked:
-    """XDSL, in double precision: damaged XML and words among numbers would be read for ever, other nodes left out."""
-    open_elements: list[str] = []
-
-    def start(tag: str, _: dict[str, str], line: int) -> None:
-        if open_elements[-1:] == ["nodes"] and tag != "cpt":
-            what = INFLUENCE_DIAGRAM if _is_no_chance(tag) else f"a node of type {tag[:40]!r} is not read, only 'cpt'"
-            raise InputError(f"{shown(path)}: line {line}: {what}")
-        open_elements.append(tag)
-
-    def end(tag: str, text: str, line: int) -> None:
-        open_elements.pop()
-        if tag != "probabilities":
-            return
-        words = text.encode("ascii", "replace").split()
-
-        def complain(index: int, message: str) -> InputError:
-            return InputError(f"{shown(path)}: line {line}: {message.replace('{}', readable(words[index]))}")
-
-        _watched(words, MIN_NORMAL, float(np.finfo(np.float64).max), complain)
-
-    walk(path, data, start, end)
-    return Looked()
-
-
 def _is_no_chance(kind: str) -> bool:
-    """Whether a kind of node is one that only influence diagrams have, in DSL or XDSL: LIST, UTILITY, TABLE_UTILITY."""
+    """Whether a kind of node is one that only influence diagrams have, in DSL: LIST, UTILITY, TABLE_UTILITY."""
     return kind.upper().endswith(_NO_CHANCE) or kind.upper() == "LIST"
 
 

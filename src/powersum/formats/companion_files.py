@@ -1,4 +1,4 @@
-"""The name rule: ``problem.uai`` goes with ``problem.uai.evid`` and ``problem.uai.query``."""
+"""The name rule: ``problem.uai`` goes with ``problem.uai.evid``, ``problem.uai.query`` and ``problem.uai.names``."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ class Companions:
 
     evidence: Path | None
     query: Path | None
+    names: Path | None = None
 
 
 def companions(path: PathLike) -> Companions:
     """Find evidence and query of a model by their names; a compressed model has those of the plain one."""
     name = plain_name(path)
-    evidence, query = Path(name + ".evid"), Path(name + ".query")
-    return Companions(evidence if evidence.is_file() else None, query if query.is_file() else None)
+    found = [Path(name + ending) for ending in (".evid", ".query", ".names")]
+    return Companions(*(path if path.is_file() else None for path in found))

@@ -2,9 +2,54 @@
 
 from __future__ import annotations
 
+import json
+import re
+from pathlib import Path
+
 from powersum.core.errors import InputError
-from powersum.core.files import PathLike, load, shown
+from powersum.core.files import PathLike, load, plain_name, saving, shown
 from powersum.model.model import Model
+
+_PLAIN = re.compile(r'[^\s#"]+')
+_WORD = re.compile(r'"(?:[^"\\]|\\.)*"(?=\s|$)|[^\s#]+|#.*')
+
+
+def _words(line: str) -> list[str]:
+    """The words of a line; a comment ends it."""
+    words = []
+    for word in _WORD.findall(line):
+        if word.startswith("#"):
+            break
+        try:
+            words.append(json.loads(word) if word.startswith('"') else word)
+        except ValueError:
+            words.append(word)
+    return words
+
+
+def names_file(path: PathLike) -> Path:
+    """Where the names of a model go by the name rule: ``model.uai.names``."""
+    return Path(plain_name(path) + ".names")
+
+
+def write_names(model: Model, path: PathLike) -> Path | None:
+    """Write the names and labels of a model beside its file; returns where, None where it has none.
+
+    A file of names that lies there already and is not about this model is removed: it would be read with it.
+    """
+    target = names_file(path)
+    if model.names is None and model.states is None:
+        target.unlink(missing_ok=True)
+        return None
+    lines = []
+    for v in range(model.n_variables):
+        words = [model.name(v)]
+        if model.states is not None:
+            words += [str(model.label(v, state)) for state in range(int(model.cardinalities[v]))]
+        lines.append(" ".join(word if _PLAIN.fullmatch(word) else json.dumps(word) for word in words))
+    with saving(target) as handle:
+        handle.write(("\n".join(lines) + "\n").encode())
+    return target
 
 
 def read_names(path: PathLike, model: Model) -> Model:
@@ -14,7 +59,8 @@ def read_names(path: PathLike, model: Model) -> Model:
     ----------
     path
         The file, plain or compressed. Each variable, in the order of numbers, has a line with its name and the labels
-        of its states, separated by blanks. Empty lines and text after ``#`` do not count.
+        of its states, separated by blanks. A name with a blank, a ``#`` or a quotation mark is a JSON string. Empty
+        lines and text after ``#`` do not count.
     model
         The model; names that it has are replaced.
 
@@ -32,7 +78,7 @@ def read_names(path: PathLike, model: Model) -> Model:
         text = load(path).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise InputError(f"{shown(path)}: is not text in UTF-8") from None
-    lines = [(number, line.split("#")[0].split()) for number, line in enumerate(text.splitlines(), 1)]
+    lines = [(number, _words(line)) for number, line in enumerate(text.splitlines(), 1)]
     found = [(number, words) for number, words in lines if words]
     if len(found) != model.n_variables:
         raise InputError(f"{shown(path)}: {len(found)} names, but the model has {model.n_variables} variables")

@@ -7,6 +7,7 @@ from typing import Any
 
 from powersum.core.files import PathLike, plain_name
 from powersum.formats.evidence import write_evidence
+from powersum.formats.names import write_names
 from powersum.formats.query import write_query
 from powersum.formats.uai import write_uai
 from powersum.model.model import Model, VariableKey
@@ -25,7 +26,7 @@ def to_uai(
     Parameters
     ----------
     model
-        The model; names and labels have no place in the format.
+        The model; its names and labels go to ``path + ".names"``.
     path
         The model's file, compressed if it ends in ``.gz`` or ``.xz``. The query goes to ``path + ".query"``, the
         evidence to ``path + ".evid"``, both without the suffix of compression.
@@ -36,6 +37,7 @@ def to_uai(
     query = None if maximize is None else Query.of(model, maximize).max_variables.tolist()
     observed = None if evidence is None else model.evidence(evidence)
     write_uai(model, path)
+    write_names(model, path)
     if query is not None:
         write_query(query, plain_name(path) + ".query")
     if observed is not None:

@@ -68,6 +68,8 @@ class Model:
         prints them.
     title
         What the model is called, such as the name of its file; nothing but people reads it.
+    aliases
+        For each variable another name by which it is found, such as the text that GeNIe shows for it.
     """
 
     cardinalities: IntArray
@@ -80,6 +82,7 @@ class Model:
     states: tuple[tuple[str, ...], ...] | None = None
     notes: tuple[str, ...] = ()
     title: str = ""
+    aliases: tuple[str, ...] | None = None
     _digests: dict[str, str] = field(default_factory=dict, init=False, repr=False)
     _numbers: dict[str, int] = field(default_factory=dict, init=False, repr=False)
 
@@ -235,9 +238,17 @@ class Model:
     def variable(self, key: VariableKey, *, argument: str = "key") -> int:
         """Index of the variable with this name or number; messages name ``argument``."""
         if self.names is not None and not self._numbers:
+            for v, alias in enumerate(self.aliases or ()):
+                # An alias of two variables names neither; one in digits would be taken for a place.
+                if not alias.isdecimal():
+                    self._numbers[alias] = -1 if alias in self._numbers else v
             self._numbers.update((name, v) for v, name in enumerate(self.names))
         if isinstance(key, str) and key in self._numbers:
-            return self._numbers[key]
+            found = self._numbers[key]
+            if found < 0:
+                own = [name for name, alias in zip(self.names or (), self.aliases or (), strict=True) if alias == key]
+                raise InputError(f"{argument}: {len(own)} variables are shown as {key!r}: name one of {', '.join(own)}")
+            return found
         index = place_of(key)
         if index is None:
             index = number_of(key, argument, "variable")
@@ -305,7 +316,9 @@ class Model:
 
     def with_names(self, names: Sequence[str], states: Sequence[Sequence[str]] | None = None) -> Model:
         """The same model with other names; arrays are shared."""
-        return replace(self, names=tuple(names), states=None if states is None else tuple(tuple(s) for s in states))
+        return replace(
+            self, names=tuple(names), states=None if states is None else tuple(tuple(s) for s in states), aliases=None
+        )
 
     def with_log_values(self, log_values: Any) -> Model:
         """The same structure with other table entries, as natural logs like ``log_values``.

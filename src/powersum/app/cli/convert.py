@@ -21,7 +21,7 @@ def convert_command(
 
     A .psm file is mapped into memory, not read: workers that each take a part of a huge model look at their part only.
     """
-    from powersum.formats import read, write
+    from powersum.formats import companions, read, write
 
     check_outputs([out], [model])
     found = read(model)
@@ -29,3 +29,6 @@ def convert_command(
     if not quiet:
         size = out.stat().st_size / 1e6
         say(f"{out}: {found.n_variables} variables, {found.n_factors} factors, {size:.1f} MB", sys.stdout)
+        names = companions(out).names
+        if names is not None:
+            say(f"{names}: names and labels, for --names", sys.stdout)

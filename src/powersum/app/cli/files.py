@@ -139,6 +139,8 @@ def read_question(
         hints.append(f"{beside.evidence} is not used; to use it: --evid {beside.evidence}")
     if "--query" in usable and beside.query is not None and maximize is None:
         hints.append(f"{beside.query} is not used; to use it: --query {beside.query}")
+    if beside.names is not None and names is None:
+        hints.append(f"{beside.names} is not used; to use it: --names {beside.names}")
     return question, tuple(hints)
 
 
