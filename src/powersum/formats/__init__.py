@@ -107,8 +107,8 @@ def read(path: PathLike) -> Model:
     """Read a model; the suffix of the file tells its format.
 
     powersum itself reads ``.uai``, ``.psm`` (of ``powersum convert``), ``.bif``, ``.xmlbif`` (also ``.bifxml``) and
-    ``.xdsl`` of GeNIe, and ``.xml`` by its first element. It reads ``.net`` of Hugin and ``.dsl`` through pyAgrum (``pip
-    install pyagrum``). Of formulas (``.cnf``, ``.dimacs``, ``.sdimacs``) this is the model alone;
+    ``.xdsl`` of GeNIe, and ``.xml`` by its first element. It reads ``.net`` of Hugin and ``.dsl`` through pyAgrum
+    (``pip install pyagrum``). Of formulas (``.cnf``, ``.dimacs``, ``.sdimacs``) this is the model alone;
     :func:`powersum.read_formula` reads their question, too. Each may be compressed: ``.gz``, ``.xz``. What is odd about
     a model that can be read is in its ``notes``; its ``title`` is the file's name.
     """
