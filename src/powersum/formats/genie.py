@@ -29,7 +29,7 @@ _ROOT = re.compile(rb"<([A-Za-z_][\w.-]*)")
 
 def read_genie(path: PathLike) -> Model:
     """Read a network of GeNIe, plain or compressed: node ids are names, display names are found, too."""
-    reader = _Reader(path)
+    reader = _GenieReader(path)
     walk(path, load(path), reader.start, reader.end)
     return reader.model()
 
@@ -46,7 +46,7 @@ def read_xml(path: PathLike) -> Model:
 
 
 @dataclass(slots=True)
-class _Node:
+class _GenieNode:
     kind: str
     name: str
     line: int
@@ -55,13 +55,13 @@ class _Node:
     """Text and line of each element inside."""
 
 
-class _Reader:
+class _GenieReader:
     """The nodes that have been read so far."""
 
     def __init__(self, path: PathLike) -> None:
         self._network = Network(path, child_first=False, line_of=int)
         self._stack: list[str] = []
-        self._nodes: list[_Node] = []
+        self._nodes: list[_GenieNode] = []
         self._labelled = ""
         self._labels: dict[str, str] = {}
 
@@ -75,7 +75,7 @@ class _Reader:
             if tag not in KINDS:
                 what = f"a node of type {short(tag)!r} is not read, only {', '.join(KINDS)}: in GeNIe, make it General"
                 raise self._network.error(line, INFLUENCE_DIAGRAM if tag in DECISIONS else what)
-            self._nodes.append(_Node(tag, attributes.get("id", ""), line))
+            self._nodes.append(_GenieNode(tag, attributes.get("id", ""), line))
         elif tag == "state" and within in KINDS:
             self._nodes[-1].states.append(attributes.get("id", ""))
         elif tag == "node" and "genie" in self._stack:
@@ -104,7 +104,7 @@ class _Reader:
         model = self._network.model()
         return replace(model, aliases=tuple(self._labels.get(name, name) for name in model.names or ()))
 
-    def _numbers(self, node: _Node, tag: str, size: int) -> FloatArray:
+    def _numbers(self, node: _GenieNode, tag: str, size: int) -> FloatArray:
         """The logs of the numbers of an element."""
         text, line = node.texts.get(tag, ("", node.line))
         words = text.encode("ascii", "replace").split()
@@ -121,10 +121,10 @@ class _Reader:
     def _sizes(self, scope: tuple[int, ...]) -> list[int]:
         return [len(self._network.states[v]) for v in scope]
 
-    def _table(self, node: _Node, scope: tuple[int, ...]) -> FloatArray:
+    def _table(self, node: _GenieNode, scope: tuple[int, ...]) -> FloatArray:
         return self._numbers(node, "probabilities", prod(self._sizes(scope)))
 
-    def _function(self, node: _Node, scope: tuple[int, ...]) -> FloatArray:
+    def _function(self, node: _GenieNode, scope: tuple[int, ...]) -> FloatArray:
         """The table of a node that its parents determine: a state for each of their configurations."""
         text, line = node.texts.get("resultingstates", ("", node.line))
         labels, size = text.split(), prod(self._sizes(scope[:-1]))
@@ -138,7 +138,7 @@ class _Reader:
         table[np.arange(size), [node.states.index(label) for label in labels]] = 0.0
         return table.ravel()
 
-    def _noisy(self, node: _Node, scope: tuple[int, ...]) -> FloatArray:
+    def _noisy(self, node: _GenieNode, scope: tuple[int, ...]) -> FloatArray:
         """The table of a noisy-max node.
 
         Each parent causes a state by itself, with the probabilities of the column of its own state; so does the leak.
@@ -163,7 +163,7 @@ class _Reader:
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(np.maximum(table, 0.0))).ravel()
 
-    def _states_of_columns(self, node: _Node, parent: int, starts: FloatArray, columns: FloatArray) -> list[int]:
+    def _states_of_columns(self, node: _GenieNode, parent: int, starts: FloatArray, columns: FloatArray) -> list[int]:
         """The parent's state that each of its columns is about.
 
         GeNIe orders states by strength. Columns are in that order or in that of the states; the column of the weakest
