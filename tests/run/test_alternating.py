@@ -105,6 +105,26 @@ def test_thinned_sums_bound_from_above(seed: int, monkeypatch: pytest.MonkeyPatc
     assert value <= search.log_upper + 1e-9
 
 
+@pytest.mark.parametrize("seed", range(80))
+def test_outcomes_that_are_not_copied_count_on_both_sides(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scenarios, "MOST_LITERALS", 20.0)
+    model, query = constraints(np.random.default_rng([seed, 4]))
+    problem = simplify(model, query)
+    search = scenarios.scenarios_of(problem) if problem.model.n_variables else None
+    if search is None:
+        return
+    search.run(math.inf)
+    value = value_of(model, query, {}) - problem.log_constant
+    assert search.done
+    assert search.log_lower <= value + 1e-9
+    assert value <= search.log_upper + 1e-9
+    if search.log_lower > -math.inf:
+        reached = problem.restore(search.states)
+        outer = {v: int(reached[v]) for v in query.max_variables.tolist() if reached[v] >= 0}
+        own = value_of(model, query, outer) - problem.log_constant
+        assert search.log_lower == pytest.approx(own, abs=1e-9)
+
+
 def test_a_weight_that_depends_on_the_choice_is_no_scenario() -> None:
     model = ps.Model.from_factors([2, 2, 2], [((0, 1), [[1, 2], [3, 4]]), ((1, 2), [[1, 0], [1, 1]])])
     query = ps.Query.along(model, [("max", [0]), ("sum", [1]), ("max", [2])])

@@ -8,6 +8,9 @@ A tree of partial sums bounds this sum from above: of two parts with sums a and 
 to a whole number of units, and to the next of at most :data:`MOST_SUMS` numbers. Each clause of the tree says: if one
 part is below a' and the other below b', their sum is not above that of the numbers before a' and b'. An assignment of
 value at least s satisfies all clauses with the node ``sum ≥ s`` of the root. So a proof that none does is a bound.
+
+Where all copies would be too large, only the heaviest outcomes are copied. The weight of the others is added to the
+bound; for an assignment that was found, it is asked of each of them whether a solution is left.
 """
 
 from __future__ import annotations
@@ -30,7 +33,7 @@ MOST_OUTCOMES = 1024
 """Outcomes of all sum variables together."""
 
 MOST_LITERALS = 3e7
-"""Literals of all copies."""
+"""Literals of all copies together."""
 
 MOST_SUMS = 512
 """Different sums that a node of the tree tells apart."""
@@ -82,6 +85,7 @@ class Scenarios:
         )
         self._base = Clauses(self._literals.n, self._starts, self._every)
         self._kept: list[int] = []
+        self._left_out: list[int] = []
         self._looked_at = 0
         self._clauses: Clauses | None = None
         self._units: list[int] = []
@@ -130,7 +134,10 @@ class Scenarios:
         return np.asarray(self._literals.has[places])
 
     def _copy(self) -> None:
-        """All clauses under each outcome that is left, and the tree of partial sums."""
+        """All clauses under each outcome that is kept, and the tree of partial sums."""
+        self._kept.sort(key=lambda k: -self._log_weights[k])
+        most = max(int(MOST_LITERALS / max(self.n_literals, 1)), 1)
+        self._kept, self._left_out = self._kept[:most], self._kept[most:]
         literals, cards = self._literals, self._model.cardinalities
         owner = np.empty(literals.n, dtype=np.int64)
         owner[literals.has >> 1] = np.repeat(np.arange(len(cards)), cards)
@@ -197,36 +204,45 @@ class Scenarios:
         ends = min(time.monotonic() + self._seconds, deadline)
         ended = self._clauses.search(np.array([self._sum_literals[target]]), deadline=ends)
         if ended is Ended.SATISFIED:
-            self._take(self._clauses.values)
+            self._take(self._clauses.values, deadline)
             # Where sums were thinned, less than what was asked for satisfies the clauses: nothing refutes it.
             self._low = max(self._low, target + 1)
         elif ended is Ended.IMPOSSIBLE:
             self._high = min(self._high, target)
             if self._high:
-                self.log_upper = min(self.log_upper, self._scale + math.log(self._sums[self._high - 1]))
+                bound = self._scale + math.log(self._sums[self._high - 1])
+                rest = self._log_weights[self._left_out]
+                self.log_upper = min(self.log_upper, _log_sum(np.append(rest, bound)))
         if self._low >= self._high:
             self.done = True
 
-    def _take(self, values: IntArray) -> None:
+    def _take(self, values: IntArray, deadline: float) -> None:
         """An assignment: its value is evaluated in the tables, with the inner states found for each outcome."""
         holding = [i for i, (own, _) in enumerate(self._copies) if values[own]]
         total = sum(self._units[i] for i in holding)
         self._low = max(self._low, bisect_left(self._sums, total + 1))
-        states = np.stack([self._configuration(values, i) for i in holding]) if holding else np.zeros((0, 0), np.int64)
-        value = _log_sum(_values(self._problem, states)) if holding else -math.inf
+        if not holding:
+            return
+        found = [self._configuration(values, self._copies[i][1], self._kept[i]) for i in holding]
+        outer = np.flatnonzero(~(self._random | self._inner))
+        chosen = self._literals.has[starts_of(self._model.cardinalities)[outer] + found[0][outer]]
+        for outcome in self._left_out:
+            ended = self._base.search(np.concatenate([chosen, self._assumed(outcome)]), deadline=deadline)
+            if ended is Ended.SATISFIED:
+                found.append(self._configuration(self._base.values, np.arange(self._literals.n), outcome))
+        value = _log_sum(_values(self._problem, np.stack(found)))
         if value > self.log_lower:
             self.log_lower = value
-            self.states = np.where(self._random | self._inner, -1, states[0])
+            self.states = np.where(self._random | self._inner, -1, found[0])
 
-    def _configuration(self, values: IntArray, i: int) -> IntArray:
-        """The states of all variables in one outcome."""
+    def _configuration(self, values: IntArray, copy: IntArray, outcome: int) -> IntArray:
+        """The states of all variables in one outcome, from its copy."""
         literals, starts = self._literals, starts_of(self._model.cardinalities)
-        copy = self._copies[i][1]
         holds = values[copy[literals.has >> 1]] == 1 - (literals.has & 1)
         owner = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
         states = np.zeros(len(starts) - 1, dtype=np.int64)
         states[owner[holds]] = np.flatnonzero(holds) - starts[owner[holds]]
-        states[self._random] = self._outcomes[self._kept[i]]
+        states[self._random] = self._outcomes[outcome]
         return states
 
 
@@ -308,8 +324,7 @@ def scenarios_of(problem: Problem) -> Scenarios | None:
     if log_weights is None:
         return None
     possible = log_weights > -np.inf
-    found = Scenarios(problem, outcomes[possible], log_weights[possible])
-    return found if len(outcomes) * found.n_literals <= MOST_LITERALS else None
+    return Scenarios(problem, outcomes[possible], log_weights[possible])
 
 
 def _log_weights(problem: Problem, random: np.ndarray, outcomes: IntArray) -> FloatArray | None:
