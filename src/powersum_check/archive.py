@@ -150,8 +150,13 @@ class Archive:
             raise BadFile(f"{self.name}: {name}.json is not an object")
         return head
 
-    def array(self, name: str, dimensions: int = 1) -> np.ndarray[Any, Any]:
-        """An array in the ``.npy`` format, of a plain type, as the header of exactly that form says."""
+    def names(self, prefix: str) -> list[str]:
+        """The names of all arrays that begin so."""
+        names = (name.removesuffix(".npy") for name in self._members if name.endswith(".npy"))
+        return [name for name in names if name.startswith(prefix)]
+
+    def array(self, name: str, dimensions: int | None = 1) -> np.ndarray[Any, Any]:
+        """An array in the ``.npy`` format, of a plain type, as the header of exactly that form says; of any shape."""
         with self._opened(name + ".npy") as (file, size):
             start = file.read(10)
             header = file.read(int.from_bytes(start[8:10], "little"))
@@ -160,7 +165,7 @@ class Archive:
                 raise BadFile(f"{self.name}: {name} is not an array, or has a header that is not allowed")
             shape = tuple(int(word) for word in found[2].replace(b" ", b"").split(b",") if word)
             dtype, count = np.dtype(found[1].decode()), math.prod(shape)
-            if len(shape) != dimensions or 10 + len(header) + count * dtype.itemsize != size:
+            if dimensions not in (None, len(shape)) or 10 + len(header) + count * dtype.itemsize != size:
                 raise BadFile(f"{self.name}: {name} has shape {shape}, which does not fit")
             if self._longest is not None:
                 if shape[0] > (most := self._longest.get(name.rpartition("/")[2], shape[0])):

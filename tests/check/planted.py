@@ -141,6 +141,14 @@ BY_HAND: tuple[tuple[str, str, str], ...] = (
         "[part.half(number[v], ~same), part.half(number[v], same)]",
         "[part.half(number[v], same), part.half(number[v], same)]",
     ),
+    # Distributions.
+    ("marginals.py", "set(scope[1:]) <= set(above) and (parent < 0 or told[parent])", "parent < 0 or told[parent]"),
+    ("marginals.py", "table.up + up, table.down + down", "table.up, table.down"),
+    ("marginals.py", "if other != child]", "]"),
+    ("marginals.py", "and not tree.edges", ""),
+    ("marginals.py", "all(tree.exact.values()) and", ""),
+    ("marginals.py", "if whole and not found", "if not found"),
+    ("marginals.py", "if any(weight != 1.0 for weight in question.weights):", "if False:"),
     # Numbers.
     ("numbers.py", "+ 9.0 * magnitude(logs)", "+ 0.0 * magnitude(logs)"),
     ("numbers.py", "local = 2.0 * U * len(tables) * size + TINY if len(tables) > 1 else 0.0", "local = 0.0"),

@@ -108,3 +108,63 @@ def test_the_command_prints_them(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert sum(line.startswith("verified: ") for line in lines) + 2 * sum("not proven" in line for line in lines) == 6
     assert main([*words, "--map"]) == 2
     assert main([*words, "--share", "0"]) == 2
+
+
+def chain() -> tuple[Draft, dict[str, np.ndarray]]:
+    """Three variables, each caused by the one before; each is summed out for itself, the last one first."""
+    tables = [((0,), [0.2, 0.8]), ((0, 1), [[0.9, 0.1], [0.4, 0.6]]), ((1, 2), [[0.7, 0.3], [0.1, 0.9]])]
+    model = ps.Model.from_factors([2, 2, 2], tables)
+    arrays = {
+        "order": np.array([2, 1, 0]),
+        "node_starts": np.array([0, 2, 4, 5]),
+        "node_variables": np.array([2, 1, 1, 0, 0]),
+        "parent": np.array([-1, -1, -1]),
+        "weight": np.ones(3),
+        "home": np.array([2, 1, 0]),
+    }
+    return Draft(model, [1.0] * 3), arrays
+
+
+def test_a_node_that_drops_its_message_tells_nothing() -> None:
+    """What depends on the variables that were dropped is not in the node, although dropping loses nothing."""
+    draft, arrays = chain()
+    draft.step("tree", arrays)
+    told, true = found(draft), shares(draft)
+    assert true is not None
+    assert not false(told, true)
+    assert [some is None for some in told] == [False, True, True]
+    # With a message from the second to the first node both are told, and the third is not.
+    draft, arrays = chain()
+    draft.step("tree", arrays | {"parent": np.array([-1, 2, -1])})
+    told = found(draft)
+    assert not false(told, true)
+    assert [some is None for some in told] == [False, False, True]
+
+
+def test_trees_with_shifts_and_boxes_tell_nothing() -> None:
+    draft, arrays = chain()
+    shift = {
+        "edges": np.array([[1, 2]]),
+        "edge_starts": np.array([0, 1]),
+        "edge_variables": np.array([0]),
+        "shifts": np.array([0.0, 2.0]),
+    }
+    draft.step("tree", arrays | {"parent": np.array([-1, 2, -1])} | shift)
+    with pytest.raises(pc.Rejected, match="eliminates everything exactly"):
+        found(draft)
+    # A step about a part comes first: it is passed over.
+    draft, arrays = chain()
+    draft.step("tree", arrays | {"parent": np.array([1, 2, -1]), "box": np.array([[2, 0]])})
+    draft.step("tree", arrays | {"parent": np.array([1, 2, -1])})
+    told, true = found(draft), shares(draft)
+    assert true is not None
+    assert all(some is not None for some in told)
+    assert not false(told, true)
+
+
+def test_only_sums_have_distributions() -> None:
+    draft, arrays = chain()
+    draft.weights = [0.0, 1.0, 1.0]
+    draft.step("tree", arrays)
+    with pytest.raises(pc.BadFile, match="sums everything"):
+        found(draft)
