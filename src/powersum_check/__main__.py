@@ -13,6 +13,7 @@ from powersum_check.errors import BadFile, CheckError, Rejected
 from powersum_check.limits import MEMORY, WORK
 from powersum_check.marginals import check_marginals
 from powersum_check.model import Model, Question
+from powersum_check.names import read_names
 from powersum_check.outside import check, read_model
 from powersum_check.reading import read_evidence, read_list
 from powersum_check.shares import check_shares
@@ -66,6 +67,7 @@ def main(arguments: list[str] | None = None) -> int:
         if options.share is not None or options.marginals:
             return _told_shares(options, model, memory)
         question = None if options.as_claimed else _question(options, model, memory)
+        names = read_names(options.model, [int(card) for card in model.cardinalities], memory)
         verified = check(model, question, options.certificate, memory=memory, work=options.work, exact=options.exact)
         if verified.proves_nothing:
             raise Rejected("nothing is proven")
@@ -83,6 +85,9 @@ def main(arguments: list[str] | None = None) -> int:
     if verified.assignment is not None and verified.log_lower > -math.inf:
         states = " ".join(f"{v} {s}" for v, s in sorted(verified.assignment.items()))
         lines.append(f"assignment: {len(verified.assignment)} {states}".rstrip())
+        if names is not None:
+            told = " ".join(names.told(v, s) for v, s in sorted(verified.assignment.items()))
+            lines.append(f"by the names of {names.path}: {told}")
     if verified.best is not None:
         lines += told_best(verified.best)
     try:

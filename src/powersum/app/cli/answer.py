@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, TextIO
 
 from powersum.app.cli.terminal import print_json, say, value_text
 from powersum.core.errors import ImpossibleError
+from powersum.core.files import plain_name
+from powersum.model.model import Model
 from powersum.model.result import Result, Status
 from powersum.model.strict_json import strict_json
 
@@ -32,6 +34,24 @@ def write_answer(result: Result, json: str | None, plot: Path | None, certificat
         save_plot(result, plot)
     if json == "-":
         print_json(result.to_json())
+
+
+def model_beside(model: Path, certificate: Path | None) -> Path | None:
+    """Where the model goes that powersum-check reads with a certificate; None where it reads the model's own file."""
+    if certificate is None or Path(plain_name(model)).suffix == ".uai":
+        return None
+    return certificate.with_suffix(".uai")
+
+
+def write_model_beside(model: Model, path: Path | None, certificate: Path | None, stream: TextIO | None) -> None:
+    """Write the model for powersum-check, and say how to call it."""
+    if path is None:
+        return
+    from powersum.formats import write
+
+    write(model, path)
+    if stream is not None:
+        say(f"wrote {path}; to check the proof: powersum-check {path} --as-claimed {certificate}", stream)
 
 
 @contextmanager

@@ -8,7 +8,14 @@ from typing import Annotated, Any, TextIO
 import typer
 
 from powersum.api.bounding import bound
-from powersum.app.cli.answer import print_assignment, print_status, print_written, write_answer
+from powersum.app.cli.answer import (
+    model_beside,
+    print_assignment,
+    print_status,
+    print_written,
+    write_answer,
+    write_model_beside,
+)
 from powersum.app.cli.asking import CommandQuestion, asking
 from powersum.app.cli.completion import complete_method
 from powersum.app.cli.files import (
@@ -106,9 +113,11 @@ def bound_command(
     check_options(method_named(method), options)
     if certificate is not None:
         check_provable(method_named(method))
-    check_outputs([json, plot, report, certificate], [*asked.files, order], picture=plot)
+    beside = model_beside(asked.model, certificate)
+    outputs = [json, plot, report, certificate, beside]
+    check_outputs(outputs, [*asked.files, order], picture=plot)
     announce_compilation(quiet=quiet)
-    with older_answers_aside([json, plot, report, certificate]):
+    with older_answers_aside(outputs):
         question, hints = asked.read(order=order, limits=limits)
     stream = output_stream(json)
     if not quiet:
@@ -138,6 +147,7 @@ def bound_command(
                 **options,
             )
         write_answer(result, json, plot, certificate)
+        write_model_beside(question.model, beside, certificate, None if quiet else stream)
         if report is not None:
             from powersum.app.cli.report import write_page
 

@@ -10,12 +10,14 @@ from typing import Annotated, TextIO
 import typer
 
 from powersum.app.cli.answer import (
+    model_beside,
     print_assignment,
     print_best,
     print_probability,
     print_status,
     print_written,
     write_answer,
+    write_model_beside,
 )
 from powersum.app.cli.asking import CommandQuestion, asking
 from powersum.app.cli.files import (
@@ -126,10 +128,12 @@ def solve_command(
     if uai is not None and workers is not None:
         raise InputError("give --uai or --workers, not both: improvements are written by one process")
     # A run may go on in the file that it resumes.
-    check_outputs([json, uai, plot, report, certificate, checkpoint], asked.files, picture=plot)
-    check_outputs([json, uai, plot, report, certificate], [resume], picture=plot)
+    beside = model_beside(asked.model, certificate)
+    outputs = [json, uai, plot, report, certificate, beside]
+    check_outputs([*outputs, checkpoint], asked.files, picture=plot)
+    check_outputs(outputs, [resume], picture=plot)
     announce_compilation(quiet=quiet)
-    with older_answers_aside([json, uai, plot, report, certificate]):
+    with older_answers_aside(outputs):
         question, hints = asked.read(limits=limits)
         solver = Run(
             question,
@@ -171,6 +175,7 @@ def solve_command(
             solver.spare_for_probability()
             result = _solved(solver, question, uai, quiet=quiet, stream=stream)
         write_answer(result, json, plot, certificate)
+        write_model_beside(question.model, beside, certificate, None if quiet else stream)
         told = None
         if not quiet:
             _print_answer(result, stream, hints)
