@@ -13,6 +13,7 @@ import time
 
 import powersum as ps
 from benchmarks.solve import Row, load
+from powersum.core.arrays import IntArray
 from powersum.model.result import Result
 from powersum.run.best import BestFirst
 from powersum.run.best_parts import Part
@@ -37,8 +38,8 @@ QUESTIONS = (
 class Fresh(BestFirst):
     """The search with parts that share nothing."""
 
-    def _learn(self, part: Part, solver: Run, result: Result) -> None:
-        del part, solver, result
+    def _learn(self, part: Part, run: Run, result: Result, states: IntArray) -> None:
+        del part, run, result, states
 
     @property
     def _floor(self) -> float:

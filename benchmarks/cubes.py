@@ -20,8 +20,9 @@ import time
 from contextlib import nullcontext
 from typing import Any, NamedTuple
 
-import powersum.run.cube_sum as cube_sum
 import powersum.run.cubes as cubes
+import powersum.run.division as division
+import powersum.run.sum_beside as sum_beside
 from benchmarks.solve import load, rows
 from powersum.cluster.executor import Shared, Workers
 from powersum.model.result import Result, Snapshot, Status
@@ -173,8 +174,9 @@ def solved(name: str, workers: int, seconds: float, options: argparse.Namespace)
     crew = Imaginary(workers if options.waiting else max(workers - 1, 0), told=options.curve)
     executor: Any = (cf.Executor() if options.waiting else workers) if workers else None
     if options.simulate and workers:
-        vars(cubes).update(working_time=lambda: crew.now, workers_of=lambda executor: nullcontext(crew))
-        vars(cube_sum).update(working_time=lambda: crew.now)
+        vars(cubes).update(crew_of=lambda executor, interrupt: nullcontext((crew, not options.waiting)))
+        for module in (division, sum_beside):
+            vars(module).update(working_time=lambda: crew.now)
 
     def curve(snapshot: Snapshot) -> None:
         if options.curve:

@@ -130,49 +130,41 @@ def small_slices(
     """Cubes have so many seconds each, and workers often keep the bound they have found to themselves.
 
     Models are small here, and most cubes would be closed at once. ``caller_works``: as with a number of processes.
-    ``silent``: nothing comes of cubes at all, and the caller has to lend boxes. In half of the cases partners are
-    called for whatever is left.
+    ``silent``: nothing comes of cubes at all, and the caller has to lend boxes.
     """
     cubes = import_module("powersum.run.cubes")
-    names = ("FIRST_SECONDS", "CUBE_SECONDS", "SUM_SECONDS", "LONG_SECONDS", "LEAST_SECONDS", "PARTNER_SECONDS")
+    names = ("FIRST_SECONDS", "CUBE_SECONDS", "SUM_FROM", "LEAST_SECONDS", "OPENING_SECONDS")
     with ExitStack() as stack:
-        if seed % 2:
-            stack.enter_context(patch.object(cubes, "PARTNER_GAP", -math.inf))
-            stack.enter_context(patch.object(import_module("powersum.run.cube_partner"), "LEAST_SECONDS", 0.0))
         for name in names:
             stack.enter_context(patch.object(cubes, name, seconds))
         if caller_works:
             executors = import_module("powersum.cluster.executor")
             stack.enter_context(patch.object(executors, "others_of", lambda executor: (executor, True)))
-        bounded = _silent if silent else _doubtful(cubes.bound_cube, doubt, seed)
-        stack.enter_context(patch.object(cubes, "bound_cube", bounded))
+        bounded = _silent if silent else _doubtful(cubes.bound_box, doubt, seed)
+        stack.enter_context(patch.object(cubes, "bound_box", bounded))
         yield
 
 
 def _silent(*_: object) -> Any:
-    return import_module("powersum.run.cube").CubeReport(math.inf, -math.inf, None, None, 0.0)
+    return import_module("powersum.run.box_run").BoxReport(seconds=0.0)
 
 
-def _doubtful(bound_cube: Callable[..., Any], doubt: float, seed: int) -> Callable[..., Any]:
+def _doubtful(bound_box: Callable[..., Any], doubt: float, seed: int) -> Callable[..., Any]:
     rng = np.random.default_rng(seed)
     nothing = import_module("powersum.proof.boxes").NOTHING_PROVEN
 
-    def bounded(
-        asked: Any, cube: Mapping[int, int], log_floor: float, seconds: float, hopeless: float, looking: int
-    ) -> Any:
-        report = bound_cube(asked, cube, log_floor, seconds, hopeless, looking)
+    def bounded(asked: Any, job: Any) -> Any:
+        report = bound_box(asked, job)
         question = asked.question
         maximised = question.query.max_variables.tolist()
-        known = question.evidence.states.keys() | cube.keys()
+        known = question.evidence.states.keys() | job.allowed.keys()
         free = [v for v in (maximised or range(question.model.n_variables)) if v not in known]
         if not free or rng.random() >= doubt:
             return report
-        # Nobody gives up the whole, or a part of a sum.
-        given_up = bool(rng.random() < 0.3) and hopeless < math.inf
         branch = int(rng.choice(free))
         if rng.random() < 0.5:
-            return replace(report, branch=branch, given_up=given_up)
+            return replace(report, branch=branch)
         silent = replace(report.proof, log_upper=math.inf, above=None) if report.proof is not nothing else nothing
-        return replace(report, log_upper=math.inf, branch=branch, given_up=given_up, proof=silent)
+        return replace(report, log_upper=math.inf, branch=branch, proof=silent)
 
     return bounded

@@ -44,7 +44,6 @@ BOXES: Mapping[str, Any] = MappingProxyType(
 )
 SHORT_BOXES: Mapping[str, Any] = MappingProxyType(
     {
-        "powersum.run.cube_road:TIGHTENING": 0.02,
         "powersum.run.workers.splits:LEAST_BOXES": 0,
         "powersum.divide.tree_boxes:PASSES": 8,
         "powersum.divide.tree_boxes:FEW_PASSES": 2,

@@ -28,7 +28,7 @@ from soak.workers import Worker
 
 import powersum as ps
 from powersum.model.certificate import Certificate
-from powersum.run import cube, cubes
+from powersum.run import box_run, cubes
 
 N_CASES = 3000
 """Cases of the soak that are part of the tests: about a minute."""
@@ -258,13 +258,13 @@ def test_a_false_bound_of_one_cube_is_noticed(monkeypatch: pytest.MonkeyPatch) -
         options={"time_limit": 10.0, "executor": executor, "slices": slices},
     )
     assert checked(case).wrong == ()
-    true = cube.bound_cube
+    true = box_run.bound_box
 
     def false(*asked: Any) -> Any:
         report = true(*asked)
         return replace(report, log_upper=report.log_upper - 1e-3, log_lower=report.log_lower - 1e-3)
 
-    monkeypatch.setattr(cubes, "bound_cube", false)
+    monkeypatch.setattr(cubes, "bound_box", false)
     assert any("upper" in text for text in checked(case).wrong)
 
 

@@ -23,7 +23,8 @@ from powersum.model.certificate import Certificate
 from powersum.model.query import Query
 from powersum.proof.certificate import value_step
 from powersum.run.best import BestFirst
-from powersum.run.best_parts import Part, PartReport
+from powersum.run.best_parts import Part
+from powersum.run.box_run import BoxReport
 from powersum.run.tuning import DEFAULT_SCHEDULE, Schedule
 from powersum_check.__main__ import main
 from tests.cases import Case, bushy_case, case, hard_case
@@ -381,7 +382,7 @@ def forget(monkeypatch: pytest.MonkeyPatch, forgotten: Callable[[bool], bool]) -
     """Leave out proofs of parts as if memory had no room for them; what decides is told whether it is the whole."""
     kept = BestFirst._keep_proof
 
-    def forgetful(search: BestFirst, part: Part, report: PartReport) -> None:
+    def forgetful(search: BestFirst, part: Part, report: BoxReport) -> None:
         before = part.proof, part.found
         kept(search, part, report)
         if forgotten(not part.allowed):

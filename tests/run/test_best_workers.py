@@ -16,7 +16,7 @@ from powersum.cluster.errors import ClusterError
 from powersum.cluster.executor import Workers
 from powersum.exact import small
 from powersum.run import best
-from powersum.run.best_parts import Known, PartReport, PartTask, best_in
+from powersum.run.box_run import BoxJob, BoxQuestion, BoxReport, bound_box
 from powersum.run.tuning import Schedule
 from tests.cases import Case, case, hard_case
 from tests.check.helpers import to_check
@@ -64,11 +64,11 @@ def test_the_list_of_one_process(
         return
     handed_out = []
 
-    def counted(known: Known, task: PartTask) -> PartReport:
-        handed_out.append(task)
-        return best_in(known, task)
+    def counted(asked: BoxQuestion, job: BoxJob) -> BoxReport:
+        handed_out.append(job)
+        return bound_box(asked, job)
 
-    monkeypatch.setattr(best, "best_in", counted)
+    monkeypatch.setattr(best, "bound_box", counted)
     truth = ranked(model, query, evidence)
     asked: dict[str, Any] = {"weights": query, "evidence": evidence, "k": 4, "distinct": distinct, "schedule": SEARCHED}
     result = ps.solve(model, **asked, workers=pool)
@@ -125,7 +125,7 @@ def test_workers_that_are_gone_leave_what_is_known(
     submit = Workers.submit
 
     def lost(workers: Workers, tag: Any, function: Any, *rest: Any) -> None:
-        if function is best_in:
+        if function is bound_box and rest[-1].keeps_result:
             raise ClusterError("the workers are gone")
         submit(workers, tag, function, *rest)
 
@@ -142,13 +142,14 @@ def test_a_killed_process_costs_one_part(monkeypatch: pytest.MonkeyPatch) -> Non
     alone = ps.solve(model, query, k=3, schedule=SEARCHED, work=20.0)
     killed: list[int] = []
 
-    def begin(search: best.BestFirst, *part: Any, here: bool) -> None:
-        began(search, *part, here=here)
-        if not here and not killed:
+    def next_task(search: best.BestFirst, free: int) -> Any:
+        task = found(search, free)
+        if task is None and search._workers.pending and not killed:
             killed.append(kill_one_of_ours())
+        return task
 
-    began = best.BestFirst._begin
-    monkeypatch.setattr(best.BestFirst, "_begin", begin)
+    found = best.BestFirst._next_task
+    monkeypatch.setattr(best.BestFirst, "_next_task", next_task)
     result = ps.solve(model, query, k=3, schedule=SEARCHED, workers=2, time_limit=120.0)
     assert killed
     for one, other in zip(result.best, alone.best, strict=True):

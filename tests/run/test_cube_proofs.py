@@ -17,7 +17,7 @@ import powersum_check as pc
 from powersum.model.certificate import Certificate
 from powersum.proof.boxes import NOTHING_PROVEN, proof_of
 from powersum.run import cubes
-from powersum.run.cube import CubeQuestion, CubeReport, bound_cube
+from powersum.run.box_run import BoxJob, BoxQuestion, BoxReport, bound_box
 from powersum.run.tuning import Schedule
 from tests.cases import Case, bushy_case, case, hard_case
 from tests.check.helpers import to_check
@@ -34,17 +34,10 @@ class Doubtful:
     def __init__(self, seed: int, seconds: float = 60.0, silent: int = 1) -> None:
         self._rng, self._seconds, self._silent = np.random.default_rng(seed), seconds, silent
 
-    def __call__(
-        self,
-        asked: CubeQuestion,
-        cube: dict[int, int],
-        log_floor: float,
-        seconds: float,
-        hopeless: float,
-        looking: int,
-    ) -> CubeReport:
+    def __call__(self, asked: BoxQuestion, job: BoxJob) -> BoxReport:
         # Without a floor every cube has a value of its own, which makes proofs of all kinds.
-        report = bound_cube(asked, cube, -math.inf, self._seconds, math.inf, looking)
+        cube = job.allowed
+        report = bound_box(asked, replace(job, log_floor=-math.inf, seconds=self._seconds))
         question = asked.question
         maximize = question.query.max_variables.tolist()
         free = [
@@ -52,15 +45,12 @@ class Doubtful:
             for v in (maximize or range(question.model.n_variables))
             if v not in cube and v not in question.evidence.states
         ]
-        if looking:
-            below = replace(report.proof, log_upper=math.inf, above=None)
-            return replace(report, log_upper=math.inf, branch=None, proof=below)
         if len(cube) >= DEEP or not free:
             return report
         dumb = len(cube) < self._silent or self._rng.random() < 0.5
         branch = int(self._rng.choice(free)) if dumb or self._rng.random() < 0.3 else report.branch
         if dumb:
-            return CubeReport(math.inf, -math.inf, None, branch, 0.0)
+            return BoxReport(branch=branch, seconds=0.0)
         return replace(report, branch=branch)
 
 
@@ -72,7 +62,7 @@ def solved(
     time_limit: float | None = None,
 ) -> ps.Result:
     """The answer by cubes: with a time limit some of them stay open, without one all are closed."""
-    monkeypatch.setattr(cubes, "bound_cube", worker)
+    monkeypatch.setattr(cubes, "bound_box", worker)
     with cf.ThreadPoolExecutor(2) as pool:
         return ps.solve(
             asked.model,
@@ -193,7 +183,7 @@ def test_what_evidence_excludes_is_proven(tmp_path: Path, monkeypatch: pytest.Mo
     """Likelihoods of zero, and variables that are split by although they have such."""
     model, query = ps.generate.grid(4, 4, strength=2.0, seed=3)
     likelihoods = {int(query[0]): [0.0, 0.7], int(query[1]): [0.4, 0.6]}
-    monkeypatch.setattr(cubes, "bound_cube", Doubtful(2))
+    monkeypatch.setattr(cubes, "bound_box", Doubtful(2))
     with cf.ThreadPoolExecutor(2) as pool:
         result = ps.solve(
             model,
@@ -223,7 +213,7 @@ def test_bounds_are_not_better_than_their_proofs(monkeypatch: pytest.MonkeyPatch
     def late(certificate: Certificate, n_above: int, whole: Any, run: Any, known: Any) -> Any:
         return proof_of(certificate, n_above, whole, run, known) if len(known) >= 2 else NOTHING_PROVEN
 
-    monkeypatch.setattr("powersum.run.cube.proof_of", late)
+    monkeypatch.setattr("powersum.run.box_run.proof_of", late)
     with cf.ThreadPoolExecutor(2) as pool:
         result = ps.solve(
             asked.model, weights=asked.query, workers=pool, certificate=True, schedule=Schedule(quick=0.0)

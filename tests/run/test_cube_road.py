@@ -16,13 +16,14 @@ import pytest
 import powersum as ps
 from powersum.cluster.executor import Workers
 from powersum.core.arrays import IntArray
+from powersum.divide.box import Allowed
 from powersum.divide.join import lifted
 from powersum.model.question import Question
 from powersum.prepare.simplify import simplified
 from powersum.run import cubes
-from powersum.run.cube import CubeQuestion, CubeReport
-from powersum.run.cube_road import Road
-from powersum.run.cube_tree import Cube, split
+from powersum.run.board import Board
+from powersum.run.box_run import BoxJob, BoxQuestion, BoxReport
+from powersum.run.cube_frontier import CubePolicy
 from powersum.run.cubes import Conquest
 from powersum.run.solver import Solver
 from powersum.run.tuning import Schedule
@@ -46,17 +47,20 @@ def conquered(
 class Loose:
     """A road whose bounds are loose, and whose proofs show a little less than what it has claimed."""
 
-    def __init__(self, asked: CubeQuestion, cube: Mapping[int, int], stage: int, rng: np.random.Generator) -> None:
-        self._asked, self.cube, self.stage, self._rng = asked, dict(cube), stage, rng
+    def __init__(self, asked: BoxQuestion, allowed: Allowed, stage: int, rng: np.random.Generator) -> None:
+        self._asked, self._job, self.stage, self._rng = asked, BoxJob(allowed=allowed, seconds=1.0), stage, rng
+        self.cube, self.run = {v: state for v, (state,) in allowed.items()}, self
         self._oracle = Oracle(int(rng.integers(1000)))
         self.notes: tuple[str, ...] = ()
         self.turns, self.heard = 0, list[float]()
         maximize = [int(v) for v in asked.question.query.max_variables]
         self._value = truth(asked.question.model, maximize, {**dict(asked.question.evidence.states), **self.cube})
-        self._report = CubeReport(self._value + 1e-3, -math.inf, None, None, 0.0)
+        self._report = BoxReport(log_upper=self._value + 1e-3, seconds=0.0)
         self.log_upper, self.log_lower = math.inf, -math.inf
 
-    @property
+    def lend_by(self, lender: Lender) -> None:
+        """It has no boxes."""
+
     def states(self) -> IntArray:
         assert self._report.states is not None
         return self._report.states
@@ -64,23 +68,29 @@ class Loose:
     def hear(self, log_lower: float, states: IntArray) -> None:
         self.heard.append(log_lower)
 
-    def turn(self, log_floor: float) -> bool:
+    def turn(self) -> bool:
         self.turns += 1
         self.stage += bool(self._rng.random() < 0.5)
         loose = float(self._rng.exponential()) / self.turns
         self.log_upper = min(self.log_upper, self._value + loose + 1e-6)
         if self._asked.question.query.task != "PR":
-            report = self._oracle(self._asked, self.cube, -math.inf, 1.0, math.inf, 0)
+            report = self._oracle(self._asked, self._job)
             if report.states is not None and report.log_lower > self.log_lower:
                 self._report, self.log_lower = report, report.log_lower
         elif self._value > -math.inf:
             self.log_lower = max(self.log_lower, self._value - loose)
         return self.turns < 30
 
-    def end(self) -> CubeReport:
+    def end(self) -> BoxReport:
         own = self._report
         log_proven = self.log_upper + 1e-3
-        return CubeReport(log_proven, self.log_lower, own.states, None, 1.0, log_claimed=self.log_upper)
+        return BoxReport(
+            log_upper=log_proven,
+            log_lower=self.log_lower,
+            states=own.states,
+            seconds=1.0,
+            log_claimed=self.log_upper,
+        )
 
 
 def never_worse(bounds: Sequence[ps.Snapshot | ps.Result]) -> bool:
@@ -94,21 +104,12 @@ def test_bounds_hold_at_every_moment(seed: int, monkeypatch: pytest.MonkeyPatch)
     value, rng = truth(model, maximize, evidence), np.random.default_rng(seed)
     roads: list[Loose] = []
 
-    class Made(Road):
-        @classmethod
-        def into(
-            cls,
-            asked: CubeQuestion,
-            cube: Mapping[int, int],
-            seconds: float,
-            stage: int = 0,
-            lender: Lender | None = None,
-        ) -> Any:
-            roads.append(Loose(asked, cube, stage, rng))
-            return roads[-1]
+    def made(asked: BoxQuestion, allowed: Allowed, seconds: float, stage: int) -> Any:
+        roads.append(Loose(asked, allowed, stage, rng))
+        return roads[-1]
 
-    monkeypatch.setattr(cubes, "bound_cube", Oracle(seed))
-    monkeypatch.setattr(cubes, "Road", Made)
+    monkeypatch.setattr(cubes, "bound_box", Oracle(seed))
+    monkeypatch.setattr(cubes, "road_into", made)
     seen: list[ps.Snapshot] = []
     result, _ = conquered(model, maximize, evidence, seen=seen, schedule=SLOW)
     for snapshot in (*seen, *result.history):
@@ -138,7 +139,7 @@ def test_one_certificate_of_road_and_cubes(
     maximize: Any, silent: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = grid(maximize)
-    monkeypatch.setattr(cubes, "bound_cube", Doubtful(1, silent=silent))
+    monkeypatch.setattr(cubes, "bound_box", Doubtful(1, silent=silent))
     chosen = [int(v) for v in asked.query.max_variables]
     result, _ = conquered(asked.model, chosen, {}, seen=[], schedule=Schedule(quick=0.0), certificate=True)
     assert result.status is ps.Status.OPTIMAL, result.reason
@@ -151,23 +152,14 @@ def unproven(seed: int, claim: Callable[[Loose], float], monkeypatch: pytest.Mon
     rng = np.random.default_rng(seed)
 
     class Unproven(Loose):
-        def end(self) -> CubeReport:
+        def end(self) -> BoxReport:
             return replace(super().end(), log_upper=math.inf, log_claimed=claim(self))
 
-    class Made(Road):
-        @classmethod
-        def into(
-            cls,
-            asked: CubeQuestion,
-            cube: Mapping[int, int],
-            seconds: float,
-            stage: int = 0,
-            lender: Lender | None = None,
-        ) -> Any:
-            return Unproven(asked, cube, stage, rng)
+    def made(asked: BoxQuestion, allowed: Allowed, seconds: float, stage: int) -> Any:
+        return Unproven(asked, allowed, stage, rng)
 
-    monkeypatch.setattr(cubes, "bound_cube", Oracle(seed))
-    monkeypatch.setattr(cubes, "Road", Made)
+    monkeypatch.setattr(cubes, "bound_box", Oracle(seed))
+    monkeypatch.setattr(cubes, "road_into", made)
     seen: list[ps.Snapshot] = []
     result, _ = conquered(model, maximize, evidence, seen=seen, schedule=SLOW)
     return [*(snapshot.log_upper for snapshot in seen), result.log_upper]
@@ -192,11 +184,13 @@ def test_what_the_road_has_shown_is_not_taken_back_where_it_cannot_be_proven(
 
 
 def test_bounds_of_a_part_as_bounds_of_the_whole() -> None:
-    root = Cube(log_upper=5.0)
-    split(root, 0, 2)
+    policy = CubePolicy(Board(2), np.array([2, 2]), sums=False)
+    root = policy.root
+    root.log_upper = 5.0
+    policy.split(root, 0)
     first, second = root.parts
     second.log_upper, second.log_lower = 1.0, 0.5
-    split(first, 1, 2)
+    policy.split(first, 1)
     first.parts[1].log_upper = 0.0
     before = [node.log_upper for node in (root, first, second, *first.parts)]
     assert lifted(first.parts[0], 2.0, 1.5, sums=False) == (2.0, 1.5)

@@ -17,14 +17,15 @@ import pytest
 
 import powersum as ps
 from powersum.cluster.executor import Workers
+from powersum.divide.box import Allowed
 from powersum.divide.join import log_sum_outward
 from powersum.exact import small
 from powersum.model.question import Question
-from powersum.run import cube, cube_frontier, cubes
-from powersum.run.cube import CubeQuestion, CubeReport, bound_cube, branch_variable
-from powersum.run.cube_memory import Room
+from powersum.run import cube_frontier, cubes
+from powersum.run.box_memory import Room
+from powersum.run.box_run import BoxJob, BoxQuestion, BoxReport, bound_box, branch_variable
 from powersum.run.cubes import Conquest
-from powersum.run.solver import Run, Solver
+from powersum.run.solver import Solver
 from powersum.run.tuning import Schedule
 from tests.cluster.machines import SECONDS, cluster_of, environment, kill, kill_one_of_ours, machines, own_workers
 from tests.oracle import assignment_value, exact_value
@@ -68,25 +69,23 @@ def is_proven(result: ps.Result, model: ps.Model, maximize: list[int], evidence:
     return True
 
 
+def box(cube: dict[int, int]) -> Allowed:
+    """A cube by the states that it allows."""
+    return {v: frozenset((state,)) for v, state in cube.items()}
+
+
 class Oracle:
     """Bounds cubes in place of a solver: as loosely as it likes, but never wrongly."""
 
     def __init__(self, seed: int) -> None:
         self._rng = np.random.default_rng(seed)
 
-    def __call__(
-        self,
-        asked: CubeQuestion,
-        cube: dict[int, int],
-        log_floor: float,
-        seconds: float,
-        hopeless: float,
-        looking: int,
-    ) -> CubeReport:
+    def __call__(self, asked: BoxQuestion, job: BoxJob) -> BoxReport:
+        cube = {v: state for v, (state,) in job.allowed.items()}
         maximize = [int(v) for v in asked.question.query.max_variables]
         known = {**dict(asked.question.evidence.states), **cube}
         if any(asked.question.evidence.states.get(v, s) != s for v, s in cube.items()):
-            return CubeReport(-math.inf, -math.inf, None, None, 0.0)
+            return BoxReport(log_upper=-math.inf, seconds=0.0)
         value = truth(asked.question.model, maximize, known)
         free = [v for v in (maximize or range(asked.question.model.n_variables)) if v not in known]
         if not free or self._rng.random() < 0.2:
@@ -103,17 +102,15 @@ class Oracle:
         elif loose and value > -math.inf:
             lower = value - float(self._rng.exponential())
         upper = value + loose + ROUNDING
-        branch = None if upper <= max(lower - ROUNDING, log_floor) or not free else int(self._rng.choice(free))
-        # Cubes that are given up are split later, or worked on for long.
-        given_up = branch is not None and hopeless < math.inf and bool(self._rng.random() < 0.5)
-        return CubeReport(upper, lower - ROUNDING, states, branch, 0.0, given_up=given_up)
+        branch = None if upper <= max(lower - ROUNDING, job.log_floor) or not free else int(self._rng.choice(free))
+        return BoxReport(log_upper=upper, log_lower=lower - ROUNDING, states=states, branch=branch, seconds=0.0)
 
 
 @pytest.mark.parametrize("seed", range(60))
 def test_bounds_hold_at_every_moment(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     model, maximize, evidence = question_of(seed)
     value = truth(model, maximize, evidence)
-    monkeypatch.setattr(cubes, "bound_cube", Oracle(seed))
+    monkeypatch.setattr(cubes, "bound_box", Oracle(seed))
     seen: list[ps.Snapshot] = []
     with cf.ThreadPoolExecutor(3) as pool:
         solver = Solver(model, maximize or None, evidence=evidence, time_limit=600.0, schedule=SLOW)
@@ -130,11 +127,11 @@ def test_a_floor_is_no_bound(seed: int) -> None:
     model = random_model(rng, n_variables=7, n_factors=10, zeros=0.0)
     maximize = list(range(4))
     query = ps.Query.of(model, maximize)
-    asked = CubeQuestion(Question.of(model, evidence={}, weights=query), ROOM, SLOW)
+    asked = BoxQuestion(Question.of(model, evidence={}, weights=query), ROOM, SLOW)
     for state in range(int(model.cardinalities[0])):
         value = truth(model, maximize, {0: state})
         for log_floor in (value - 1.0, value - 1e-3, value, value + 1e-3, value + 1.0, value + 20.0):
-            report = bound_cube(asked, {0: state}, log_floor, 600.0, math.inf, 0)
+            report = bound_box(asked, BoxJob(allowed=box({0: state}), log_floor=log_floor, seconds=600.0))
             assert report.log_upper >= value - ROUNDING
             assert report.log_lower <= value + ROUNDING
             assert report.log_upper <= max(value, log_floor) + 1e-6
@@ -149,8 +146,8 @@ def test_a_floor_is_no_bound(seed: int) -> None:
 
 def test_a_cube_that_evidence_excludes_is_empty() -> None:
     model, _ = ps.generate.grid(3, 3, seed=1)
-    asked = CubeQuestion(Question.of(model, evidence={0: 1}, weights=ps.Query.of(model, [0, 1])), ROOM, SLOW)
-    assert bound_cube(asked, {0: 0}, -math.inf, 1.0, math.inf, 0).log_upper == -math.inf
+    asked = BoxQuestion(Question.of(model, evidence={0: 1}, weights=ps.Query.of(model, [0, 1])), ROOM, SLOW)
+    assert bound_box(asked, BoxJob(allowed=box({0: 0}), seconds=1.0)).log_upper == -math.inf
 
 
 @pytest.mark.parametrize(("maximize", "seed"), [("some", 1), ("all", 2), (None, 3)])
@@ -228,7 +225,7 @@ def test_a_slow_worker_costs_time_only(tmp_path: Path, monkeypatch: pytest.Monke
     """One worker stands still for a while; what it was at is split by the other one, or waited for."""
     monkeypatch.setattr(cubes, "FIRST_SECONDS", 0.5)
     monkeypatch.setattr(cubes, "CUBE_SECONDS", 0.5)
-    monkeypatch.setattr(cube_frontier, "LOOK_SECONDS", 0.1)
+    monkeypatch.setattr(cube_frontier, "YOUNG", 0.1)
     model, query = ps.generate.grid(6, 6, strength=2.0, seed=4)
     seen: list[ps.Snapshot] = []
     with cluster_of(tmp_path, 2) as (here, client):
@@ -297,37 +294,19 @@ def test_a_cube_that_is_being_worked_on_is_split_for_those_without_work(monkeypa
     value = truth(model, maximize, evidence)
     oracle, over = Oracle(1), threading.Event()
 
-    def stuck(asked: CubeQuestion, cube: dict[int, int], *given: Any) -> CubeReport:
-        if not cube and not given[-1]:
+    def stuck(asked: BoxQuestion, job: BoxJob) -> BoxReport:
+        if not job.allowed:
             over.wait(600.0)
-            return CubeReport(math.inf, -math.inf, None, None, 0.0)
-        return oracle(asked, cube, *given)
+            return BoxReport(seconds=0.0)
+        return oracle(asked, job)
 
-    monkeypatch.setattr(cubes, "bound_cube", stuck)
+    monkeypatch.setattr(cubes, "bound_box", stuck)
     with cf.ThreadPoolExecutor(2) as pool:
         solver = Solver(model, maximize, evidence=evidence, time_limit=600.0, schedule=SLOW)
         result = Conquest(solver, Workers(pool, own=False), seconds=600.0).run()
         over.set()
     assert result.status is ps.Status.OPTIMAL, result.reason
     assert result.log_lower - 1e-9 <= value <= result.log_upper + 1e-9
-
-
-@pytest.mark.parametrize("hopeless", [0.0, math.inf])
-def test_a_cube_without_hope_is_given_up(hopeless: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    model, query = ps.generate.grid(12, 12, strength=2.0, seed=2)
-    asked = CubeQuestion(Question.of(model, evidence={}, weights=ps.Query.of(model, query)), ROOM, SLOW)
-    reasons: list[str] = []
-    monkeypatch.setattr(cube, "EARLY", 1e-3)
-    interrupt = Run.interrupt
-
-    def noted(solver: Run, reason: str) -> None:
-        reasons.append(reason)
-        interrupt(solver, reason)
-
-    monkeypatch.setattr(Run, "interrupt", noted)
-    report = bound_cube(asked, {int(query[0]): 0}, -math.inf, 60.0, hopeless, 0)
-    assert report.given_up == (not hopeless)
-    assert reasons == ([] if hopeless else ["This cube will not be closed."])
 
 
 def test_branching_by_what_simplifies_most() -> None:
@@ -370,11 +349,11 @@ def test_what_must_be_known_of_the_lower_bound_is_said(monkeypatch: pytest.Monke
     model, maximize, evidence = question_of(1)
     oracle = Oracle(1)
 
-    def noted(*asked: Any) -> CubeReport:
+    def noted(*asked: Any) -> BoxReport:
         report = oracle(*asked)
         return replace(report, notes=("Not the value itself.",))
 
-    monkeypatch.setattr(cubes, "bound_cube", noted)
+    monkeypatch.setattr(cubes, "bound_box", noted)
     with cf.ThreadPoolExecutor(2) as pool:
         result = ps.solve(model, maximize, evidence=evidence, time_limit=600.0, workers=pool, schedule=SLOW)
     assert result.log_lower > -math.inf

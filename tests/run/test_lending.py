@@ -16,11 +16,12 @@ import pytest
 
 import powersum as ps
 from powersum.cluster.executor import Workers
+from powersum.divide.splitting import Splitting
 from powersum.divide.tree_boxes import TreeBox
-from powersum.run import cube_partner, cubes, lending
-from powersum.run.cube import CubeQuestion, CubeReport
+from powersum.run import cubes, lending
+from powersum.run.box_run import BoxJob, BoxQuestion, BoxReport, bound_box
 from powersum.run.cubes import Conquest
-from powersum.run.lending import Lending, Loan
+from powersum.run.lending import Lending
 from powersum.run.solver import Solver
 from powersum.run.workers import splits
 from tests.cases import Case, hard_case
@@ -43,6 +44,15 @@ class Counting:
         return self._function(*arguments)
 
 
+def handed_out(lending: Lending, workers: Workers) -> bool:
+    """Have a worker work on a box; False where there is none to spare."""
+    task = lending.task()
+    if task is None:
+        return False
+    workers.submit(task.hear, task.function, task.shared, *task.arguments)
+    return True
+
+
 def all_holds(asked: Case, seen: list[ps.Snapshot], result: ps.Result, folder: Path) -> None:
     """Every bound on the way and at the end, by brute force, and the certificate where there is one."""
     value = exact_value(asked.model, asked.query.weights)
@@ -57,9 +67,9 @@ SLOWLY = replace(FORCED, slice=1e-4)
 """Little work in each turn: the road has not split everything before others have begun."""
 
 
-def nobody_knows(asked: CubeQuestion, *more: Any) -> CubeReport:
+def nobody_knows(asked: BoxQuestion, *more: Any) -> BoxReport:
     """A cube that nothing is found out about: all there is to do is to split boxes."""
-    return CubeReport(math.inf, -math.inf, None, None, 0.0)
+    return BoxReport(seconds=0.0)
 
 
 @pytest.mark.parametrize("certificate", [False, True])
@@ -74,7 +84,7 @@ def test_what_road_and_workers_split_together(
     split, search = Counting(lending.split_lent), Counting(lending.search_lent)
     monkeypatch.setattr(lending, "split_lent", split)
     monkeypatch.setattr(lending, "search_lent", search)
-    monkeypatch.setattr(cubes, "bound_cube", nobody_knows)
+    monkeypatch.setattr(cubes, "bound_box", nobody_knows)
     for seed in range(12):
         monkeypatch.setattr(splits, "SEARCHING", float(seed % 2))
         asked = hard_case(seed, zeros=0.1 * (seed % 3))
@@ -93,18 +103,19 @@ def test_processes_of_our_own_split_boxes_and_one_is_killed(monkeypatch: pytest.
     monkeypatch.setattr(splits, "LEAST_BOXES", 0)
     model, query = ps.generate.grid(12, 12, strength=2.0, seed=3)
     killed: list[int] = []
-    others, take = own_workers(), Lending.take
-    taken: list[Loan] = []
+    others, take = own_workers(), Lending._take
+    taken: list[Any] = []
 
-    def noted(self: Lending, loan: Loan, found: Any) -> None:
-        taken.append(loan)
+    def noted(self: Lending, splitting: Splitting, box: TreeBox, found: Any) -> None:
+        taken.append(box)
         if not killed:
             killed.append(kill_one_of_ours(others))
-        take(self, loan, found)
+        take(self, splitting, box, found)
 
-    monkeypatch.setattr(Lending, "take", noted)
+    monkeypatch.setattr(Lending, "_take", noted)
     seen: list[ps.Snapshot] = []
-    result = ps.solve(model, query, workers=2, schedule=SLOWLY, time_limit=10.0, callback=seen.append)
+    schedule = replace(SLOWLY, first_full=0.0)
+    result = ps.solve(model, query, workers=2, schedule=schedule, time_limit=20.0, callback=seen.append)
     alone = ps.solve(model, query)
     assert killed
     assert len(taken) > 1
@@ -118,19 +129,19 @@ def test_what_comes_too_late_is_let_go() -> None:
     with cf.ThreadPoolExecutor(1) as pool:
         workers = Workers(pool, own=False)
         lent = Lending(workers)
-        assert not lent.hand_out()
+        assert lent.task() is None
         splitting = of(cases()[0])
         lent.begin(splitting, math.inf)
         assert lent.open
-        while not lent.hand_out():
+        while not handed_out(lent, workers):
             splitting.run(-math.inf, math.inf)
-        (loan, found), *_ = workers.finished(600.0)
+        (hear, found), *_ = workers.finished(600.0)
         before = splitting.log_upper
         lent.end()
-        lent.take(loan, found)
-        assert not lent.hand_out()
+        hear(found)
+        assert lent.task() is None
         assert splitting.log_upper == before
-        assert not loan.box.parts
+        assert not hear.args[1].parts
 
 
 def test_what_comes_while_another_tree_has_its_turn_is_taken() -> None:
@@ -139,13 +150,13 @@ def test_what_comes_while_another_tree_has_its_turn_is_taken() -> None:
         lent = Lending(workers)
         splitting, another = of(cases()[0]), of(cases()[1])
         lent.begin(splitting, math.inf)
-        while not lent.hand_out():
+        while not handed_out(lent, workers):
             splitting.run(-math.inf, math.inf)
-        (loan, found), *_ = workers.finished(600.0)
+        (hear, found), *_ = workers.finished(600.0)
         before, others = splitting.log_upper, another.log_upper
         lent.begin(another, math.inf)
-        lent.take(loan, found)
-        assert loan.box.parts
+        hear(found)
+        assert hear.args[1].parts
         assert splitting.log_upper <= before
         assert another.log_upper == others
 
@@ -156,11 +167,11 @@ def test_trees_that_nobody_goes_on_with_are_let_go_of() -> None:
         lent = Lending(workers)
         splitting = of(cases()[0])
         lent.begin(splitting, math.inf)
-        while not lent.hand_out():
+        while not handed_out(lent, workers):
             splitting.run(-math.inf, math.inf)
-        for loan, found in workers.finished(600.0):
-            lent.take(loan, found)
-        del loan, found
+        for hear, found in workers.finished(600.0):
+            hear(found)
+        del hear, found
         lent.begin(of(cases()[1]), math.inf)
         alive = weakref.ref(splitting)
         del splitting
@@ -186,53 +197,27 @@ def test_a_box_that_there_was_no_time_for_is_open_again() -> None:
     assert np.isfinite(splitting.log_lower)
 
 
-def vague(
-    asked: CubeQuestion, cube: dict[int, int], log_floor: float, seconds: float, hopeless: float, *more: Any
-) -> CubeReport:
-    """A cube that somebody has looked at without finding anything out: it is given up."""
-    free = [v for v in asked.question.query.max_variables.tolist() if v not in cube]
-    given_up = bool(free) and hopeless < math.inf
-    return CubeReport(math.inf, -math.inf, None, free[0] if free else None, 0.0, given_up=given_up)
-
-
-@pytest.fixture
-def partners_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cubes say nothing, and partners have short runs from the beginning."""
-    for module, name, value in (
-        (splits, "LEAST_BOXES", 0),
-        (cubes, "PARTNER_GAP", -math.inf),
-        (cubes, "LEAST_SPLITTING", 0.0),
-        (cubes, "bound_cube", vague),
-        (cube_partner, "LEAST_SECONDS", 0.0),
-        (cube_partner, "RUN_SECONDS", 0.02),
-    ):
-        monkeypatch.setattr(module, name, value)
+def only_the_whole(asked: BoxQuestion, job: BoxJob) -> BoxReport:
+    """A run on the whole question, and cubes that nothing is found out about."""
+    return bound_box(asked, job) if not job.allowed else BoxReport(seconds=0.0)
 
 
 A_TREE_AT_LEAST = replace(FORCED, search_trial=1.0, last_tightening=0.5)
-"""A partner finds an assignment and a tree, and has no time to split boxes itself."""
+"""The first worker finds an assignment and a tree, and has no time to split boxes itself."""
 
 
-@pytest.mark.usefixtures("partners_at_once")
-def test_where_a_tree_has_no_boxes_to_lend_others_are_called(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs once ended there, with most of their time left and a gap that partners close."""
-    monkeypatch.setattr(cubes, "OPENING_SECONDS", -math.inf)
-    for seed in range(6):
-        asked = hard_case(seed, zeros=0.1 * (seed % 3))
-        with cf.ThreadPoolExecutor(2) as pool:
-            solver = Solver(asked.model, weights=asked.query, time_limit=20.0, schedule=A_TREE_AT_LEAST)
-            result = Conquest(solver, Workers(pool, own=False), seconds=20.0).run()
-        assert result.status is ps.Status.OPTIMAL
-
-
-@pytest.mark.usefixtures("partners_at_once")
 @pytest.mark.parametrize("certificate", [False, True])
-def test_boxes_of_a_tree_that_a_partner_has_left(
+def test_boxes_of_a_tree_that_a_worker_has_left(
     certificate: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The caller does not work itself: it has the boxes of the best tree split by others."""
+    """The caller does not work itself: it has the boxes of the tree split by others."""
     split = Counting(lending.split_lent)
     monkeypatch.setattr(lending, "split_lent", split)
+    monkeypatch.setattr(splits, "LEAST_BOXES", 0)
+    monkeypatch.setattr(cubes, "OPENING_SECONDS", 1.0)
+    monkeypatch.setattr(cubes, "FIRST_SECONDS", 0.4)
+    monkeypatch.setattr(cubes, "bound_box", only_the_whole)
+    monkeypatch.setattr("powersum.run.work.corner_of", lambda *_: None)
     for seed in range(6):
         asked = hard_case(seed, zeros=0.1 * (seed % 3))
         seen: list[ps.Snapshot] = []

@@ -124,7 +124,7 @@ KINDS = {
         {"cover"},
         Schedule(quick=0.0),
         {"time_limit": None},
-        {"powersum.run.cubes.bound_cube": Doubtful(0)},
+        {"powersum.run.cubes.bound_box": Doubtful(0)},
         by_cubes,
     ),
     "auto": by_method("auto"),

@@ -20,9 +20,9 @@ from powersum.model.limits import Limits
 from powersum.model.model import Model, VariableKey
 from powersum.model.question import EvidenceLike, ModelLike, Question, WeightsLike, model_of
 from powersum.model.result import Result
+from powersum.run.answer import answer_of
 from powersum.run.probability import share_of
 from powersum.run.solver import solve
-from powersum.run.verdict import verdict
 
 if TYPE_CHECKING:
     from powersum.api.planner import Planner
@@ -113,36 +113,11 @@ class Engine:
         found = None if planner is None else planner.solve(question)
         if found is None:
             return None
-        from powersum import __version__
-
         board, log_sum, sizes = found
         board.snapshot(working_time() - begun)
-        known = board.log_lower > -math.inf
-        status, reason = verdict(
-            board.log_lower,
-            board.log_upper,
-            limits=self._limits,
-            reason=board.reason,
-            proven=board.proven,
-            exhausted=board.reason if board.exhausted else None,
-        )
-        return Result(
-            log_upper=board.log_upper,
-            log_lower=board.log_lower,
-            assignment=question.answer(board.states) if known else {},
-            status=status,
-            reason=reason,
-            history=tuple(board.history),
-            method="solve",
-            options=self._options,
-            sizes=sizes,
-            version=__version__,
-            notes=question.model.notes,
-            question=question.asked(),
-            probability=share_of((board.log_lower, board.log_upper), log_sum)
-            if known and question.query.answered
-            else None,
-        )
+        shares = board.log_lower > -math.inf and bool(question.query.answered)
+        probability = share_of((board.log_lower, board.log_upper), log_sum) if shares else None
+        return answer_of(question, board, options=self._options, sizes=sizes, probability=probability)
 
     def prepare(self) -> None:
         """Load or compile what answers fastest, before the questions that need it."""

@@ -1,7 +1,7 @@
 """The k best assignments in order, each certified, and a bound on the next one.
 
 All assignments that are left are divided into parts, each of which allows only some states of some variables. The best
-of a part comes from ``solve``; a part whose best is taken is split by the first variable in which another assignment
+of a part comes from a run in it; a part whose best is taken is split by the first variable in which another assignment
 differs from it (Lawler 1972, Nilsson 1998). The part with the largest upper bound is always next, so that what has been
 taken is proven to be the best once no part that is left can hold a better one.
 
@@ -14,40 +14,33 @@ only for what is better than the assignments that are known already.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from powersum.cluster.errors import ClusterError
-from powersum.cluster.executor import HEARTBEAT, Shared, Workers, WorkersLike, crew_of
-from powersum.core.clock import working_time
+from powersum.cluster.executor import WorkersLike, crew_of
+from powersum.core.arrays import IntArray
 from powersum.core.errors import InputError
 from powersum.core.interrupt import Interrupt
 from powersum.core.work_time import counted_by, metered
 from powersum.divide.frontier import Frontier
 from powersum.model.interval import SAME
 from powersum.model.result import Result, Snapshot, Status
-from powersum.proof.boxes import NOTHING_PROVEN, empty_box, proof_of
-from powersum.run.best_parts import (
-    Found,
-    Known,
-    Part,
-    PartReport,
-    PartRun,
-    PartTask,
-    best_in,
-    pieces_of,
-    without_certificate,
-)
+from powersum.proof.boxes import empty_box, proof_of
+from powersum.run.best_parts import Found, Part, pieces_of
+from powersum.run.box_run import BoxJob, BoxReport, BoxRun, bound_box, uncertified
 from powersum.run.checkpoint import written
-from powersum.run.cube import CubeQuestion, run_in
-from powersum.run.cube_memory import Room
+from powersum.run.division import BoxTask, Division, Nobody
 from powersum.run.probability import log_sum_of, probability_of
 from powersum.run.solver import Run
 from powersum.run.verdict import verdict
 
 if TYPE_CHECKING:
+    from powersum.cluster.executor import Workers
+    from powersum.divide.box import Allowed
     from powersum.model.certificate import Certificate
     from powersum.run.ranking import Ranking
 
@@ -96,98 +89,84 @@ def best_of(
         if executor is not None and executor != 1 and run.small is None:
             workers, here = open_things.enter_context(crew_of(executor, run.flag or Interrupt()))
         memory = question.limits.bytes if memory_given or workers is None or metered() else None
-        return BestFirst(
-            run, k=k, distinct=distinct, callback=callback, workers=workers, here=here, memory=memory
-        ).run()
+        return BestFirst(run, workers or Nobody(), callback, k=k, distinct=distinct, here=here, memory=memory).run()
 
 
-class BestFirst:
+class BestFirst(Division):
     """The search for the best assignments of a question.
 
     Parameters
     ----------
-    run
-        A run that has not begun: it has the question with the limits of the whole, the schedule and the flag to watch.
+    run, workers, here, memory
+        As for :class:`Division`.
+    callback
+        Hears of the first part only.
     k
         How many assignments.
     distinct
         In how many variables they differ at least, one from each that comes before it.
-    callback
-        Hears of the first part only.
-    workers, here
-        Who works on parts, beside this process or in place of it.
-    memory
-        Bytes that each process may hold; a share of what is free if not given.
     """
 
     def __init__(
         self,
         run: Run,
+        workers: Workers,
+        callback: Callable[[Snapshot], None] | None = None,
         *,
         k: int,
         distinct: int,
-        callback: Callable[[Snapshot], None] | None = None,
-        workers: Workers | None = None,
         here: bool = True,
         memory: float | None = None,
     ) -> None:
-        self._run, self._k, self._distinct = run, k, distinct
-        self._question = question = run.question
-        self._interrupt, self._callback = run.flag or Interrupt(), callback
-        self._begun = working_time()
-        self._end = self._begun + question.limits.seconds
-        self._variables = [v for v in question.query.answered if v not in question.evidence.states]
-        self._sizes = [int(question.model.cardinalities[v]) for v in self._variables]
-        self._workers, self._here, self._memory = workers, here, memory
-        room = Room.alone(question.limits.bytes) if workers is None else Room.of(workers, memory, road=here)
+        question = run.question
         # Where they must be distinct, only what is proven may be taken.
         gap = question.limits.gap if distinct == 1 else 0.0
-        asked = replace(question, limits=replace(question.limits, gap=gap))
-        self._known = Known(CubeQuestion(asked, room, run.schedule, run.certified))
-        self._shared: Shared | None = None
+        super().__init__(run, workers, callback, here=here, seconds=question.limits.seconds, memory=memory, gap=gap)
+        self._k, self._distinct = k, distinct
+        self._variables = [v for v in question.query.answered if v not in question.evidence.states]
+        self._sizes = [int(question.model.cardinalities[v]) for v in self._variables]
         self._whole: Result | None = None
         self._proof_bytes = 0
-        self._root = Part()
+        self._root = self._ahead = Part()
+        """All assignments; and the part that decides what is next."""
         self._frontier = Frontier[Part](lambda part: part.log_upper)
         self._frontier.open(self._root)
         self._answered: list[Part] = []
         """Open parts of which an assignment is known, or that there is none."""
-        self._own: tuple[Part, PartTask, PartRun] | None = None
+        self._own: tuple[Part, BoxJob, BoxRun] | None = None
         self._ranking: Ranking | None = None
         self._taken: list[Found] = []
         self._stuck = False
-        self._gone: str | None = None
         self._log_sum: tuple[float, float] | None = None
 
     def run(self) -> Result:
         """Search until the k best are proven or time is over."""
-        root = self._root
-        first = self._first()
-        if self._may_go_on and self._ranking is not None and self._ranking.exact and root.gap > SAME:
+        root, first = self._root, self._first()
+        if self._ranking is not None and self._ranking.exact and root.gap > SAME:
             # The run had no time for what tables tell.
             self._answered.remove(root)
-            self._begin(root, 1.0, here=True)
-            while self._own is not None:
-                self._step()
+        self._work()
+        if self._own is not None:
+            part, job, run = self._own
+            self._hear(part, job, run.end())
+        return self._answer(first)
+
+    def _is_over(self) -> bool:
+        """Take what is known to be the best, until another part must be looked at; True where none must."""
         # What is worked on here ends by itself in time.
         while not self._stuck and (self._own is not None or self._may_go_on) and (top := self._top()) is not None:
-            if top not in self._answered:
-                self._hand_out(top)
-                self._step()
-            elif self._enough(self._left):
-                break
-            else:
+            if top in self._answered:
+                if self._enough(self._left_over):
+                    break
                 self._take(top)
-            if self._run.checkpoints is not None:
-                self._run.checkpoints.keep(lambda: working_time() - self._begun, self._draft)
-        if self._own is not None:
-            part, task, run = self._own
-            self._hear(part, task, run.end())
-        return self._answer(first)
+            elif top in self._frontier.lent or self._is_possible(top):
+                self._ahead = top
+                return False
+        return True
 
     @property
     def _may_go_on(self) -> bool:
-        return working_time() < self._end and self._interrupt.cause is None
+        return self._left > 0.0 and self._interrupt.cause is None
 
     def _top(self) -> Part | None:
         """The part with the largest bound; one whose best is known to be as good, if there is one."""
@@ -211,7 +190,7 @@ class BestFirst:
         return sorted(values, reverse=True)[self._k]
 
     @property
-    def _left(self) -> float:
+    def _left_over(self) -> float:
         """Upper bound on everything that no assignment taken stands for."""
         return self._frontier.weight
 
@@ -219,49 +198,49 @@ class BestFirst:
         """True once k assignments are proven to be the best, those left having at most this value."""
         return sum(taken.result.log_lower >= log_left - SAME for taken in self._taken) >= self._k
 
-    def _hand_out(self, top: Part) -> None:
-        """Give everybody who is free a part: the one with the largest bound first, then those that may be next."""
-        free = 0 if self._workers is None else self._workers.size - self._workers.pending
-        if free <= 0 and not (self._here and self._own is None):
-            return
-        floor = self._floor
+    def _is_possible(self, part: Part) -> bool:
+        """Whether evidence leaves something of a part; otherwise it is closed."""
+        if self._question.within(part.allowed) is not None:
+            return True
+        self._frontier.close(part)
+        if self._asked.certificate:
+            part.proof, part.log_upper = empty_box(part.allowed), -math.inf
+        return False
+
+    def _next_task(self, free: int) -> BoxTask | None:
+        """A part for a worker, and one for this process if it has none: the largest bounds first."""
+        free_here = self._here and self._own is None
+        if free <= 0 and not free_here:
+            return None
+        top, floor = self._ahead, self._floor
         waiting = [part for part in self._frontier if part.result is None and part.log_upper > floor]
-        processes = int(self._here) + (0 if self._workers is None else self._workers.size)
-        share = min(processes / (len(waiting) + 1), 1.0)
-        waiting = [part for part in waiting if part is not top]
-        waiting.sort(key=lambda part: part.log_upper)
+        share = min((int(self._here) + self._workers.size) / (len(waiting) + 1), 1.0)
+        waiting = sorted((part for part in waiting if part is not top), key=lambda part: part.log_upper)
         if top not in self._frontier.lent:
             waiting.append(top)
-        try:
-            if self._here and self._own is None and waiting:
-                self._begin(waiting.pop(), share, here=True)
-            while self._workers is not None and waiting and self._workers.pending < self._workers.size:
-                self._begin(waiting.pop(), share, here=False)
-        except ClusterError as error:
-            self._lose(error)
+        while waiting and (free > 0 or free_here):
+            part = waiting.pop()
+            if part is not top and not self._is_possible(part):
+                continue
+            job = self._job(part, share)
+            self._frontier.lend(part)
+            if not free_here:
+                return self._task(partial(self._hear, part, job), bound_box, job)
+            self._own, free_here = (part, job, BoxRun(self._asked, job, interrupt=self._interrupt)), False
+        return None
 
-    def _step(self) -> None:
-        """A turn of what is worked on here, and what others have found."""
-        if self._own is not None:
-            part, task, run = self._own
-            if not run.turn():
-                self._own = None
-                self._hear(part, task, run.end())
-        if self._workers is None or not self._workers.pending:
-            return
-        wait = 0.0 if self._own is not None else min(HEARTBEAT, max(self._end - working_time(), 0.0))
-        try:
-            for tag, report in self._workers.finished(wait):
-                # Cubes of the first run may come back late.
-                if isinstance(report, PartReport):
-                    part, task = tag
-                    self._hear(part, task, report)
-        except ClusterError as error:
-            self._lose(error)
+    def _turn(self) -> float | None:
+        if self._own is None:
+            return None
+        part, job, run = self._own
+        if not run.turn():
+            self._own = None
+            self._hear(part, job, run.end())
+        return 0.0
 
     def _lose(self, error: ClusterError) -> None:
-        """The workers are gone: what is known holds, and what they were at is open again."""
-        self._workers, self._gone = None, str(error)
+        """What the workers were at is open again."""
+        self._workers = Nobody()
         for part in self._frontier.lent:
             if self._own is None or part is not self._own[0]:
                 self._frontier.give_back(part)
@@ -269,16 +248,23 @@ class BestFirst:
         self._stuck = self._stuck or not self._here
 
     def _first(self) -> Result:
-        """Ask for the best of all, by whoever there is, and learn from it."""
-        question, asked, root = self._question, self._known.asked, self._root
-        root.seconds = max(FIRST_SHARE * max(self._end - working_time(), 0.0), LEAST_SECONDS)
-        run = run_in(asked, {}, root.seconds, schedule=asked.schedule, seed=question.limits.seed)
+        """Ask for the best of all, and learn from it."""
+        question, asked, root = self._question, self._asked, self._root
+        root.seconds = max(FIRST_SHARE * max(self._left, 0.0), LEAST_SECONDS)
+        alone = self._workers.size == 0
+        job = BoxJob(seconds=root.seconds, keeps_tree=alone)
+        run = BoxRun(asked, job, interrupt=self._interrupt).run
         assert run is not None
-        run.watch(self._interrupt)
         run.checkpoints, run.earlier = self._run.checkpoints, self._run.earlier
-        if run.earlier is not None and self._workers is None:
-            run.begin_with(run.earlier, is_whole=True)
-        if self._workers is not None:
+        if alone:
+            if run.earlier is not None:
+                run.begin_with(run.earlier, is_whole=True)
+            for snapshot in run:
+                if self._callback is not None:
+                    self._callback(snapshot)
+            result, n_above, states = run.result(), run.n_above, run.states()
+            self._log_sum = log_sum_of(run, result, left=self._left)
+        else:
             from powersum.run.cubes import Conquest
 
             seconds = run.question.limits.seconds
@@ -286,112 +272,89 @@ class BestFirst:
                 run, self._workers, self._callback, seconds=seconds, road=self._here, memory=self._memory
             )
             result, n_above, states = conquest.run(), conquest.n_above, conquest.states
-        else:
-            run.keep_tree()
-            for snapshot in run:
-                if self._callback is not None:
-                    self._callback(snapshot)
-            result, n_above, states = run.result(), run.n_above, run.states()
+            self._log_sum = conquest.log_sum(result, left=self._left)
         self._whole = result
-        left = self._end - working_time()
-        if self._workers is None:
-            self._log_sum = log_sum_of(run, result, left=left)
-        else:
-            self._log_sum = conquest.log_sum(result, left=left)
-        report = PartReport(result, states, NOTHING_PROVEN, 0)
+        report = BoxReport(states=states, result=result)
         if result.certificate is not None:
             proof = proof_of(result.certificate, n_above, question, run.question, {})
-            report = PartReport(without_certificate(result), states, proof, result.certificate.n_bytes)
+            report = replace(report, result=uncertified(result), proof=proof, n_bytes=result.certificate.n_bytes)
         root.log_upper = min(root.log_upper, result.log_upper)
-        self._known = Known(asked, run.tree_left)
-        self._learn(root, run, result)
+        self._learn(root, run, result, states)
         self._frontier.lend(root)
-        self._hear(root, PartTask({}, listed=False, log_floor=-math.inf, seconds=root.seconds), report)
-        return report.result
+        self._hear(root, job, report)
+        assert root.result is not None
+        return root.result
 
-    def _begin(self, part: Part, share: float, *, here: bool) -> None:
-        """Look for the best of a part in this share of the time left; a part without any is done with."""
-        allowed, listed = part.allowed, False
-        possible = self._question.within(allowed) is not None
-        if possible and part.ranked and self._ranking is not None and self._ranking.exact:
-            # Tables have told which one it is, and what it is worth; what is left is its own value.
-            states = self._ranking.best(allowed)
-            single = {v: frozenset((s,)) for v, s in zip(self._variables, states, strict=True)}
+    def _job(self, part: Part, share: float) -> BoxJob:
+        """What finds the best of a part, in this share of the time left: the tables may tell which one it is."""
+        allowed, log_floor = part.allowed, self._floor
+        if part.ranked and self._ranking is not None and self._ranking.exact:
+            single = self._single(self._ranking.best(part.allowed))
             if self._question.within(single) is not None:
-                allowed, listed = single, True
-        if not possible:
-            self._frontier.close(part)
-            if self._known.asked.certificate:
-                part.proof, part.log_upper = empty_box(part.allowed), -math.inf
-            return
-        left = max(self._end - working_time(), 0.0)
+                # What is left is its own value.
+                allowed, log_floor = single, -math.inf
+        left = max(self._left, 0.0)
         part.seconds = min(max(share * left, LEAST_SECONDS, LONGER * part.seconds), max(left, LEAST_SECONDS))
-        best = self._taken[0].states if self._taken else ()
-        task = PartTask(
-            allowed,
-            listed=listed,
-            log_floor=-math.inf if listed else self._floor,
-            seconds=part.seconds,
-            states=tuple(zip(self._variables, best, strict=False)),
-        )
-        self._frontier.lend(part)
-        if here:
-            self._own = part, task, PartRun(self._known, task, self._interrupt)
-        elif self._workers is not None:
-            if self._shared is None:
-                self._shared = self._workers.share(self._known)
-            self._workers.submit((part, task), best_in, self._shared, task)
+        return BoxJob(allowed=allowed, seconds=part.seconds, log_floor=log_floor, keeps_result=True)
 
-    def _hear(self, part: Part, task: PartTask, report: PartReport) -> None:
+    def _single(self, states: Sequence[int]) -> Allowed:
+        """The box of one assignment."""
+        return {v: frozenset((s,)) for v, s in zip(self._variables, states, strict=True)}
+
+    def _hear(self, part: Part, job: BoxJob, report: BoxReport) -> None:
         """What has been found of a part."""
         self._frontier.give_back(part)
         result = report.result
-        if task.listed and result.log_lower == -math.inf:
+        assert result is not None
+        listed = job.allowed != part.allowed
+        if listed and result.log_lower == -math.inf:
             # Nothing was found out about the rest of the part.
             part.ranked = False
             if part.result is not None:
                 self._answered.append(part)
             return
         self._keep_proof(part, report)
-        if not task.listed:
+        if not listed:
             part.log_upper = min(part.log_upper, result.log_upper)
-        part.states = tuple(int(report.states[v]) for v in self._variables)
+        if report.states is not None:
+            part.states = tuple(int(report.states[v]) for v in self._variables)
         part.result = result
         if part.allowed and part.log_upper == -math.inf:
             self._frontier.close(part)
         else:
             self._answered.append(part)
 
-    def _learn(self, part: Part, solver: Run, result: Result) -> None:
+    def _learn(self, part: Part, run: Run, result: Result, states: IntArray) -> None:
         """Keep of the run on everything what helps with its parts, and the order in which they are divided."""
         from powersum.run.ranking import ranking_of, small_ranking
 
-        asked, schedule = self._known.asked, self._run.schedule
-        self._known = Known(asked, solver.tree_left)
+        schedule, tree = self._run.schedule, run.tree_left
         # What tables tell is not proven to others: where a certificate is wanted every part is asked about.
-        if asked.certificate or result.log_upper == -math.inf:
-            return
-        if solver.small is not None:
-            self._ranking = small_ranking(solver.small)
-        elif 0 < len(self._variables) <= MOST_VARIABLES and schedule.tighten:
-            left = max(self._end - working_time(), 0.0)
+        ranks = not self._asked.certificate and result.log_upper > -math.inf
+        if ranks and run.small is not None:
+            self._ranking = small_ranking(run.small)
+        elif ranks and 0 < len(self._variables) <= MOST_VARIABLES and schedule.tighten:
             self._ranking, tree = ranking_of(
                 self._question,
-                self._known.tree,
+                tree,
                 log_lower=result.log_lower,
                 memory=TREE_MEMORY * min(self._question.limits.bytes, schedule.most_bytes),
-                seconds=min(TREE_SHARE * left, TREE_SECONDS),
+                seconds=min(TREE_SHARE * max(self._left, 0.0), TREE_SECONDS),
                 ibound=schedule.ibound,
                 interrupt=self._interrupt,
             )
-            self._known = Known(asked, tree)
+        if run.small is None:
+            from powersum.run.inheritance import Inherited
+
+            known = [(v, int(states[v])) for v in self._variables]
+            self._asked = replace(self._asked, legacy=Inherited(tree, known))
         if self._ranking is not None:
             part.ranked = True
             part.log_upper = min(part.log_upper, self._ranking.log_upper)
             self._variables = self._ranking.variables
             self._sizes = [int(self._question.model.cardinalities[v]) for v in self._variables]
 
-    def _keep_proof(self, part: Part, report: PartReport) -> None:
+    def _keep_proof(self, part: Part, report: BoxReport) -> None:
         """Keep what is proven of a part, if there is room for it."""
         if report.n_bytes and self._proof_bytes + report.n_bytes <= PROOF_SHARE * self._question.limits.bytes:
             self._proof_bytes += report.n_bytes
@@ -404,8 +367,10 @@ class BestFirst:
         self._answered.remove(part)
         result = part.result
         assert result is not None
-        near = next((taken.states for taken in self._taken if self._too_near(part.states, taken.states)), None)
-        if near is not None and result.log_lower > -math.inf:
+        near = None
+        if result.log_lower > -math.inf:
+            near = next((taken.states for taken in self._taken if self._too_near(part.states, taken.states)), None)
+        if near is not None:
             self._split(part, near)
         elif result.log_lower == -math.inf and result.log_upper == -math.inf:
             self._frontier.close(part)
@@ -424,15 +389,11 @@ class BestFirst:
 
     def _alone(self, part: Part) -> Found:
         """The best known of a part that may hold better ones, with bounds on its own value."""
-        found, asked = part.best, replace(self._known.asked, certificate=False)
-        single = {v: frozenset((s,)) for v, s in zip(self._variables, part.states, strict=True)}
-        seconds = max(min(part.seconds, self._end - working_time()), LEAST_SECONDS)
-        solver = run_in(asked, single, seconds, schedule=asked.schedule, seed=self._question.limits.seed)
-        assert solver is not None
-        solver.watch(self._interrupt)
-        for _ in solver:
-            pass
-        own = solver.result()
+        found = part.best
+        seconds = max(min(part.seconds, self._left), LEAST_SECONDS)
+        job = BoxJob(allowed=self._single(part.states), seconds=seconds, keeps_result=True)
+        own = bound_box(replace(self._asked, certificate=False), job, self._interrupt).result
+        assert own is not None
         result = own if own.log_lower > found.result.log_lower else found.result
         return replace(found, result=result, log_upper=min(part.log_upper, own.log_upper))
 
@@ -457,7 +418,7 @@ class BestFirst:
 
     def _answer(self, first: Result) -> Result:
         """The first result, with those that follow and the bound on the next."""
-        log_left = self._left
+        log_left = self._left_over
         chosen, sides = self._chosen(log_left)
         notes = _ties([found.result.log_lower for found in chosen[: self._k]], sides[self._k])
         options = {
@@ -510,13 +471,13 @@ class BestFirst:
 
     def _draft(self) -> tuple[Certificate, int] | None:
         """The certificate of what is known; None before there is an assignment."""
-        chosen, sides = self._chosen(self._left)
+        chosen, sides = self._chosen(self._left_over)
         certificate, _ = self._certificate(chosen, sides) if chosen else (None, ())
         return None if certificate is None else (certificate, 0)
 
     def _certificate(self, chosen: list[Found], sides: list[float]) -> tuple[Certificate | None, tuple[str, ...]]:
         """A certificate of the answer, if one is wanted, and notes on what it does not prove."""
-        if not self._known.asked.certificate:
+        if not self._asked.certificate:
             return None, ()
         from powersum.run.best_proofs import Listed, best_certificate
 

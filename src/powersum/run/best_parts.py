@@ -4,24 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from powersum.core.arrays import IntArray
-from powersum.core.interrupt import Interrupt
-from powersum.divide.box import Allowed, StatesBox
-from powersum.model.interval import SAME
+from powersum.divide.box import StatesBox
 from powersum.model.result import Result
-from powersum.proof.boxes import NOTHING_PROVEN, BoxProof, proof_of
-from powersum.proof.certificate import shortfall
-from powersum.run.cube import CubeQuestion, run_in
+from powersum.proof.boxes import NOTHING_PROVEN, BoxProof
 
 if TYPE_CHECKING:
-    from powersum.bounds.tree.rebuilding import Saved
     from powersum.run.ranking import Ranking
-
-CLOSED = 0.5 * SAME
-"""A part whose bound is no further above the value that it has to beat is done with."""
 
 States = tuple[int, ...]
 
@@ -78,98 +69,6 @@ class Found:
     states: States
     log_upper: float
     proof: BoxProof
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """What all parts of a question begin with: the question, and the tree of a run on all of it."""
-
-    asked: CubeQuestion
-    tree: Saved | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class PartTask:
-    """What a part's best is looked for with.
-
-    Parameters
-    ----------
-    allowed
-        States; where they are ``listed`` those of the one assignment that tables have named.
-    log_floor
-        Only what is better than this counts.
-    seconds
-        The time.
-    states
-        An assignment to begin with: variables and their states, some of which the part may forbid.
-    """
-
-    allowed: Allowed
-    listed: bool
-    log_floor: float
-    seconds: float
-    states: tuple[tuple[int, int], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class PartReport:
-    """The best of a part without its certificate, its states, and what is proven, in so many bytes."""
-
-    result: Result
-    states: IntArray
-    proof: BoxProof
-    n_bytes: int
-
-
-class PartRun:
-    """The search for the best of a part, in turns, in this process or in another one."""
-
-    def __init__(self, known: Known, task: PartTask, interrupt: Interrupt | None = None) -> None:
-        asked = known.asked
-        run = run_in(asked, task.allowed, task.seconds, schedule=asked.schedule, seed=asked.question.limits.seed)
-        assert run is not None
-        if interrupt is not None:
-            run.watch(interrupt)
-        run.aim_above(task.log_floor)
-        if run.small is None:
-            from powersum.run.inheritance import Inherited
-
-            run.begin_with(Inherited(known.tree, task.states))
-        self._asked, self._task, self._run = asked, task, run
-
-    def turn(self) -> bool:
-        """One turn of work; False once it has ended."""
-        more = self._run.turn()
-        if self._run.log_upper <= self._task.log_floor + CLOSED:
-            self._run.interrupt("Nothing better is left in this part.")
-            return False
-        return more
-
-    def end(self) -> PartReport:
-        """End the work; what it has found."""
-        run = self._run
-        run.interrupt("Others have found more.")
-        result = run.result()
-        certificate, proof, n_bytes = result.certificate, NOTHING_PROVEN, 0
-        if certificate is not None:
-            proof = proof_of(certificate, run.n_above, self._asked.question, run.question, self._task.allowed)
-            result, n_bytes = without_certificate(result), certificate.n_bytes
-        return PartReport(result, run.states(), proof, n_bytes)
-
-
-def best_in(known: Known, task: PartTask) -> PartReport:
-    """What a worker does: look for the best of a part to the end."""
-    run = PartRun(known, task)
-    while run.turn():
-        pass
-    return run.end()
-
-
-def without_certificate(result: Result) -> Result:
-    """A result of a part, in which its certificate, and what it says of that, has no place."""
-    assert result.certificate is not None
-    told = shortfall(result.certificate, result.log_lower, result.log_upper)
-    return replace(result, certificate=None, notes=tuple(note for note in result.notes if note not in told))
 
 
 def pieces_of(

@@ -19,12 +19,13 @@ from powersum.core.arrays import FloatArray
 from powersum.core.clock import working_time
 from powersum.core.errors import InputError
 from powersum.core.interrupt import Interrupt
+from powersum.divide.box import Allowed
 from powersum.model.interval import SAME
 from powersum.model.question import Question
 from powersum.model.rounding import UNIT
 from powersum.prepare.simplify import simplified
-from powersum.run.cube import CubeQuestion, branch_variable, run_in, states_of
-from powersum.run.cube_memory import Room
+from powersum.run.box_memory import Room
+from powersum.run.box_run import BoxJob, BoxQuestion, BoxRun, branch_of
 from powersum.run.distributions import Distributions
 from powersum.run.tuning import Schedule
 
@@ -50,12 +51,11 @@ class BoxSums:
     branch: int | None
 
 
-def bound_box(asked: CubeQuestion, box: dict[int, int], seconds: float) -> BoxSums:
+def bound_box(asked: BoxQuestion, box: dict[int, int], seconds: float) -> BoxSums:
     """Bound the distributions within a box: what a worker does."""
-    allowed = states_of(box)
-    question = asked.question.within(allowed)
-    run = run_in(asked, allowed, seconds, schedule=asked.schedule, seed=asked.question.limits.seed)
-    if run is None or question is None:
+    allowed = _allowed(box)
+    run = BoxRun(asked, BoxJob(allowed=allowed, seconds=seconds)).run
+    if run is None:
         return no_sums(asked.question)
     run.keep_distributions()
     # With too little memory for a part of the work, what was found before that holds.
@@ -66,11 +66,15 @@ def bound_box(asked: CubeQuestion, box: dict[int, int], seconds: float) -> BoxSu
     if run.log_upper == -math.inf:
         return no_sums(asked.question)
     if known is None:
-        return replace(no_sums(asked.question, math.inf), branch=branch_variable(question, asked.question.limits.seed))
+        return replace(no_sums(asked.question, math.inf), branch=branch_of(asked.question, allowed))
     whole = run.log_lower, run.log_upper
     exact = known.settled and run.log_upper - run.log_lower <= SAME
-    branch = None if exact else branch_variable(question, asked.question.limits.seed)
+    branch = None if exact else branch_of(asked.question, allowed)
     return BoxSums(whole, *known.sums(slice(None), whole), known.beliefs, branch)
+
+
+def _allowed(box: dict[int, int]) -> Allowed:
+    return {v: frozenset((state,)) for v, state in box.items()}
 
 
 def no_sums(question: Question, log_upper: float = -math.inf) -> BoxSums:
@@ -153,7 +157,7 @@ def distributions_by_boxes(
     problem = simplified(question, barren=False)
     root = _Parted({}, no_sums(question, math.inf if problem.feasible else -math.inf))
     with workers_of(workers) as crew:
-        asked = CubeQuestion(question, Room.of(crew, memory, road=False), schedule)
+        asked = BoxQuestion(question, Room.of(crew, memory, road=False), schedule)
         shared = crew.share(asked)
         waiting = [root]
         while len(waiting) < BOXES * crew.size and interrupt.cause is None and _split(question, waiting[0], waiting):
@@ -180,8 +184,7 @@ def distributions_by_boxes(
 def _split(question: Question, node: _Parted, waiting: list[_Parted], branch: int | None = None) -> bool:
     """Split a box by a variable; its parts wait for a worker. False where there is none to split by."""
     if branch is None:
-        within = question.within(states_of(node.box))
-        branch = None if within is None else branch_variable(within, question.limits.seed)
+        branch = branch_of(question, _allowed(node.box))
     if branch is None:
         return False
     # A part is no larger than the whole.

@@ -1,124 +1,135 @@
 """One hard question on many workers: cube and conquer.
 
-The question is split by setting variables, and each part (a *cube*) is bounded afresh by whoever is free, for a slice
-of time, with the best value known so far. What is known of the parts joins upwards: the value of a question is the
-largest of its cubes' values, or where nothing is maximised their sum. So both bounds hold at any moment, whatever has
-been answered, lost or never begun. A cube that does not close in its slice is split again.
+This process works on the question as it would alone (the *road*), and lends boxes of its tree. Workers without such a
+box bound *cubes*: parts of the question with some variables set. What is known of cubes joins upwards: the value of a
+question is the largest of its cubes' values, or where nothing is maximised their sum. So both bounds hold at any
+moment, whatever has been answered, lost or never begun. A cube that does not close in its time is split again.
+
+Where this process does not work itself, the first worker has the whole question, and leaves its tree for the road.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from powersum.bounds.tree.rebuilding import Saved
-from powersum.cluster.errors import ClusterError
-from powersum.cluster.executor import HEARTBEAT, Shared, Workers, WorkersLike, crew_of
+from powersum.cluster.executor import HEARTBEAT, Workers, WorkersLike, crew_of
 from powersum.core.arrays import IntArray
-from powersum.core.clock import working_time
 from powersum.core.interrupt import Interrupt
 from powersum.core.work_time import counted_by, metered
-from powersum.divide.join import join, lifted
+from powersum.divide.box import Allowed
+from powersum.divide.join import JoinedProofs, join, lifted
 from powersum.model.certificate import Certificate
 from powersum.model.interval import SAME
 from powersum.model.result import Result, Snapshot
 from powersum.prepare.problem import Problem
 from powersum.proof.boxes import NOTHING_PROVEN, BoxProof
+from powersum.proof.certificate import certificate_of, ground_of
+from powersum.proof.format import Proof
+from powersum.run.answer import answer_of, options_of
 from powersum.run.board import FROM_FILE, Board, one_number
+from powersum.run.box_run import BoxJob, BoxQuestion, BoxReport, BoxRun, bound_box, branch_task
 from powersum.run.checkpoint import written
-from powersum.run.cube import CubeQuestion, CubeReport, bound_cube, branch_of
-from powersum.run.cube_answer import Ending, answer_of, certificate_of_all
-from powersum.run.cube_frontier import CubePolicy
-from powersum.run.cube_memory import Room
-from powersum.run.cube_partner import Partner, Partners, PartnerTurn, take_turn
-from powersum.run.cube_road import Road
-from powersum.run.cube_sum import SumBeside, awaited_sum, bound_sum
-from powersum.run.cube_tree import Cube
-from powersum.run.lending import Lending, Loan
+from powersum.run.cube_frontier import Cube, CubePolicy
+from powersum.run.division import BoxTask, Division
+from powersum.run.inheritance import Inherited
+from powersum.run.lending import Lending
 from powersum.run.probability import probability_of, reserved, sum_seconds
 from powersum.run.solver import Run
+from powersum.run.sum_beside import SumBeside, awaited_sum, bound_sum
 
-FIRST_SHARE, FIRST_SECONDS = 0.1, 5.0
-"""Share of the time, and seconds at most, for the whole question before it is split."""
+FIRST_SHARE, FIRST_SECONDS = 0.2, 20.0
+"""Share of the time, and seconds at most, for the whole question where this process does not work on it."""
 
-CUBE_SECONDS, SUM_SECONDS = 4.0, 1.5
-"""Seconds of a slice of a maximum's and of a sum's cube, where the time left has more than so many times ten."""
+SUM_FROM = 5.0
+"""Seconds, or this share of the first time, after which the sum that the answer is a share of is bounded once."""
 
-CUBE_SHARE = 0.1
-"""Share of the time left that a slice takes at most."""
-
-LONG_SECONDS = 60.0
-"""Seconds at most for a cube that splitting does not help, and for whoever looks for assignments."""
-
-WHOLE = math.inf
-"""No cube is given up early."""
+CUBE_SECONDS, CUBE_SHARE = 4.0, 0.1
+"""Seconds for a cube, and share of the time left at most."""
 
 LEAST_SECONDS = 0.2
-"""And at least."""
+"""Seconds for a cube at least."""
 
 AHEAD = 1
-"""Cubes that wait for the next free worker while this process is busy itself, and looks up once a turn only."""
+"""Tasks that wait for the next free worker while this process is busy and hears of reports once a turn only."""
 
-SEARCHERS = 4
-"""With so many workers or more, one of them looks for assignments only."""
+OPENING_SECONDS = 5.0
+"""Seconds until a road along a tree that was left must lend boxes; not begun where fewer are left."""
 
-LOOKING_SHARE = 0.2
-"""The share of all work that is left for it."""
+FEW_ASSIGNMENTS = {"companion_share": 0.1}
+"""Local search in a cube, where an assignment is known already."""
 
-PARTNER_GAP = 1.0
-"""Gap beyond which a cube whose parts are as far from closed has partners."""
-
-PARTNER_SECONDS = 3.0
-"""Seconds of a partner's turn."""
-
-LEAST_SPLITTING, OPENING_SECONDS = 5.0, 10.0
-"""Seconds that must be left for boxes of a partner's tree, and that it may take until there are some."""
+ONLY_BOXES = {
+    "first_full": 0.0,
+    "first_conditioning": 0.0,
+    "first_sum": 0.0,
+    "first_variational": 0.0,
+    "first_orders": 0.0,
+    "first_stage": math.inf,
+    "last_tightening": 0.0,
+    "least_last_tightening": 0.0,
+    "companion_share": 0.0,
+    "search_trial": 0.0,
+    "nearly": 0.0,
+    "look_first": False,
+}
+"""The schedule of a road that lends boxes of a tree and does nothing else."""
 
 
 def solve_by_cubes(
-    solver: Run,
+    run: Run,
     executor: WorkersLike,
     *,
     callback: Callable[[Snapshot], None] | None = None,
     memory_given: bool = True,
 ) -> Result:
-    """The answer to the question of a solver that has not begun, by many workers.
+    """The answer to the question of a run that has not begun, by many workers.
 
-    Unless it was given, they share the memory that is free.
+    They share the memory that is free, unless it was given.
     """
-    solver.question.no_blocks("executor")
-    limits = solver.question.limits
-    interrupt = solver.flag or Interrupt()
-    solver.watch(interrupt)
-    with counted_by(solver.meter), crew_of(executor, interrupt) as (workers, road):
-        spare = 0.0 if solver.question.query.task == "PR" else reserved(limits.seconds)
+    run.question.no_blocks("workers")
+    limits = run.question.limits
+    interrupt = run.flag or Interrupt()
+    run.watch(interrupt)
+    with counted_by(run.meter), crew_of(executor, interrupt) as (workers, here):
+        spare = 0.0 if run.question.query.task == "PR" else reserved(limits.seconds)
         memory = limits.bytes if memory_given or metered() else None
-        conquest = Conquest(solver, workers, callback, seconds=limits.seconds - spare, road=road, memory=memory)
+        conquest = Conquest(run, workers, callback, seconds=limits.seconds - spare, road=here, memory=memory)
         result = conquest.run()
         log_sum = conquest.log_sum(result, left=limits.seconds - result.seconds)
     return result if log_sum is None else replace(result, probability=probability_of(result, log_sum))
 
 
-class Conquest:
-    """The cubes of one question, and who works on them.
+def road_into(asked: BoxQuestion, allowed: Allowed, seconds: float, stage: int) -> BoxRun:
+    """The run of this process in a cube, after so many stages of work in cubes around it."""
+    # The first stage is as long as the next one would have been.
+    first_stage = asked.schedule.first_stage * asked.schedule.stage_growth**stage
+    job = BoxJob(allowed=allowed, seconds=seconds, draw=stage, changes={"first_stage": first_stage})
+    return BoxRun(asked, job, before=stage)
+
+
+def road_along(
+    asked: BoxQuestion, allowed: Allowed, seconds: float, tree: Saved, states: Sequence[tuple[int, int]]
+) -> BoxRun:
+    """A run of this process in a cube that only lends boxes of a tree, from an assignment on."""
+    job = BoxJob(allowed=allowed, seconds=seconds, changes=ONLY_BOXES)
+    return BoxRun(asked, job, legacy=Inherited(tree, states))
+
+
+class Conquest(Division):
+    """The cubes of one question.
 
     Parameters
     ----------
-    solver
-        Has the question, with the limits of the whole, the schedule and the flag to watch.
-    workers
-        Who bounds cubes.
-    callback
-        Hears of every snapshot.
-    seconds
-        The time for it.
+    run, workers, callback, seconds, memory
+        As for :class:`Division`.
     road
-        Whether this process works, too: on what is left of the question, without slices. Otherwise it waits.
-    memory
-        Bytes that each process may hold; a share of what is free if not given.
+        Whether this process works, too, on what is left of the question. Otherwise it waits.
 
     Attributes
     ----------
@@ -128,7 +139,7 @@ class Conquest:
 
     def __init__(
         self,
-        solver: Run,
+        run: Run,
         workers: Workers,
         callback: Callable[[Snapshot], None] | None = None,
         *,
@@ -136,102 +147,61 @@ class Conquest:
         road: bool = False,
         memory: float | None = None,
     ) -> None:
-        question = solver.question
-        self._solver = solver
-        self._question, self._workers = question, workers
-        self._interrupt, self._callback = solver.flag or Interrupt(), callback
+        legacy = None if run.earlier is None else run.earlier.inherited
+        # A cube that is as close as the whole may be is no reason to stop.
+        super().__init__(run, workers, callback, here=road, seconds=seconds, memory=memory, legacy=legacy)
+        question = self._question
         self._sums = question.query.task == "PR"
-        self._limit = seconds
-        self._begun = working_time()
         self._board = Board(question.model.n_variables)
         self._policy = CubePolicy(self._board, question.model.cardinalities, sums=self._sums)
         self._root = self._policy.root
         self._whole = Problem.whole(question.model, np.zeros(question.model.n_variables), {})
-        self._looking, self._looks = False, 0
-        self._gone: str | None = None
         self._n_workers = self.n_above = 0
         # None as long as the best value is the road's, which is proven when that ends.
         self._best_proof: BoxProof | None = NOTHING_PROVEN
-        # A cube that is as close as the whole may be is no reason to stop.
-        asked = replace(question, limits=replace(question.limits, gap=0.0))
-        legacy = None if solver.earlier is None else solver.earlier.inherited
-        self._asked = CubeQuestion(
-            asked, Room.of(workers, memory, road=road), solver.schedule, solver.certified, legacy
-        )
         self._sum = SumBeside(wanted=not self._sums)
         self._lending = Lending(workers, idle=not road)
-        self._left_tree: tuple[float, Cube, Saved] | None = None
-        """The best tree that a partner has left, what it has shown of its cube, and that."""
-        self._opens_until = -math.inf
-        """Second of the run until which a road along such a tree has to have boxes to lend."""
-        # In the one process of our own that always has them, partners work in turns.
-        in_turns = road and workers.size == 1 and not solver.certified
-        self._partners = Partners(
-            (workers.size + 1) // 2, PARTNER_SECONDS if in_turns else None, certificate=solver.certified
-        )
-        self._road: Road | None = None
+        self._road: BoxRun | None = None
+        self._trunk = self._root
+        """The cube that this process works on."""
+        self._opens_until = math.inf
+        """Second of the run until which a road along a tree must lend boxes."""
         self._claimed = math.inf
-        """What roads that were left have shown of the whole, proven or not: it was told, and is not taken back."""
-        self._trunk, self._on_road = self._root, road
+        """What roads have shown of the whole, proven or not: it was told, and is not taken back."""
+        self._ended = False
         if road:
             self._follow(self._root, 0)
 
     def run(self) -> Result:
         """Split and bound until the bounds meet, time is over, or nothing is left to split."""
-        workers = self._workers
         self._take_up()
-        shared = workers.share(self._asked)
         # Asked now: a cluster that is gone at the end cannot tell.
-        self._n_workers = workers.size + self._on_road
-        while not self._ended():
-            try:
-                self._hand_out(shared)
-                if not workers.pending and self._road is None:
-                    break
-                self._go_on()
-                patience = HEARTBEAT if self._road is None or self._lending.idle else 0.0
-                found = workers.finished(min(patience, max(self._left, 0.0)))
-            except ClusterError as error:
-                if self._board.log_upper == math.inf:
-                    raise
-                # What is known holds, whoever is gone.
-                self._gone = str(error)
-                break
-            for node, report in found:
-                if node is self._sum:
-                    self._sum.take(report)
-                elif isinstance(node, Loan):
-                    self._lending.take(node, report)
-                elif isinstance(node, Partner):
-                    self._take(node.node, report.report)
-                    had_its_time = self._partners.take(node, report, self._spent)
-                    self._keep_tree(node.node, report)
-                    if had_its_time:
-                        self._call_partner()
-                else:
-                    self._take(node, report)
-            self._report()
-            if self._solver.checkpoints is not None:
-                self._solver.checkpoints.keep(lambda: self._spent, self._draft)
+        self._n_workers = self._workers.size + self._here
+        self._work()
+        self._leave()
+        self._ended = True
+        self._board.snapshot(self._spent, always=True)
         return self._answer()
 
     def _take_up(self) -> None:
-        """The bounds that an earlier run has proven of this very question; all runs begin with its tree."""
-        earlier = self._solver.earlier
+        """The bounds that an earlier run has proven of this very question."""
+        earlier = self._run.earlier
         if earlier is None or not earlier.same:
             return
         found, states = earlier.checked(), np.full(len(self._board.states), -1, dtype=np.int64)
         for v, state in earlier.pairs:
             states[v] = state
         complete = bool((states[self._question.query.max_variables] >= 0).all())
-        notes = () if one_number(found.log_lower, found.log_upper) else (FROM_FILE,)
         if found.log_lower > -math.inf or found.log_upper < math.inf:
-            log_lower = found.log_lower if complete else -math.inf
-            report = CubeReport(
-                found.log_upper, log_lower, states if complete else None, None, None, proof=found, notes=notes
+            report = BoxReport(
+                log_upper=found.log_upper,
+                log_lower=found.log_lower if complete else -math.inf,
+                states=states if complete else None,
+                proof=found,
+                notes=() if one_number(found.log_lower, found.log_upper) else (FROM_FILE,),
             )
             self._take(self._root, report)
-            self._report()
+            self._show()
 
     def _draft(self) -> tuple[Certificate, int] | None:
         """The certificate of what is known, with what is proven on the road; None before there is a bound."""
@@ -245,30 +215,30 @@ class Conquest:
                 trunk.proof = draft if self._sums else draft.upper_part
             best = draft if best is None else best
         try:
-            return certificate_of_all(self._question, self._board, self._ending(best or NOTHING_PROVEN))
+            return self._certificate(best or NOTHING_PROVEN)
         finally:
             trunk.proof = kept
 
-    @property
-    def _spent(self) -> float:
-        return working_time() - self._begun
-
-    @property
-    def _left(self) -> float:
-        return self._limit - self._spent
-
-    def _ended(self) -> bool:
+    def _is_over(self) -> bool:
         if self._met:
             # What the road has claimed may be more than it proves.
             self._leave()
-        return self._met or self._left <= 0.0 or self._interrupt.cause is not None
+        return self._met or self._left <= 0.0 or self._interrupt.cause is not None or self._gone is not None
+
+    @property
+    def _met(self) -> bool:
+        log_upper, log_lower = self._board.log_upper, self._board.log_lower
+        if self._asked.certificate and self._road is None:
+            # What could not be proven was claimed, and yet the proof is wanted.
+            log_upper = max(log_upper, self._root.log_upper)
+        return log_upper == -math.inf or log_upper - log_lower <= max(self._question.limits.gap, SAME)
 
     def log_sum(self, result: Result, *, left: float) -> tuple[float, float] | None:
-        """Bounds on the sum that the answer is a share of: those of whoever has been at it, or of this process.
+        """Bounds on the sum that the answer is a share of: those of a worker, or of this process.
 
         ``left`` are the seconds that there are for it. None where it is not worth asking for.
         """
-        seconds = sum_seconds(self._solver, result, left=left)
+        seconds = sum_seconds(self._run, result, left=left)
         if seconds == 0.0:
             return None
         return awaited_sum(
@@ -280,58 +250,61 @@ class Conquest:
             interrupt=self._interrupt,
         )
 
-    @property
-    def _met(self) -> bool:
-        log_upper, log_lower = self._board.log_upper, self._board.log_lower
-        if self._asked.certificate and self._road is None:
-            # What could not be proven was claimed, and yet the proof is wanted.
-            log_upper = max(log_upper, self._root.log_upper)
-        return log_upper == -math.inf or log_upper - log_lower <= max(self._question.limits.gap, SAME)
+    def _next_task(self, free: int) -> BoxTask | None:
+        """The sum when it is due, else a box of the road, else the cube that matters most."""
+        if free + (AHEAD if self._road is not None else 0) <= 0:
+            return None
+        if free > 0 and self._worth_summing():
+            return self._task(self._sum.take, bound_sum, self._sum.begin(self._sum_seconds, self._left))
+        if self._lending.open:
+            # Boxes take a moment each: no worker shall be at something long when the next one is there.
+            return self._lending.task()
+        if (node := self._policy.next()) is not None:
+            self._policy.begin(node, self._spent)
+            node.seconds = self._seconds(node)
+            job = BoxJob(
+                allowed=node.allowed,
+                seconds=node.seconds,
+                log_floor=self._floor,
+                changes=FEW_ASSIGNMENTS if self._floor > -math.inf else {},
+                keeps_tree=node is self._root and not self._sums,
+            )
+            return self._task(partial(self._take, node), bound_box, job)
+        if free > 0 and (node := self._policy.to_part(self._spent)) is not None:
+            node.parted = True
+            return self._task(partial(self._split, node), branch_task, node.allowed)
+        return None
+
+    def _turn(self) -> float | None:
+        """A turn on the road. Where a stage ends and only a part of its cube is left, the next one is in that part."""
+        road = self._road
+        if road is None:
+            return None
+        stage, idle = road.stage, self._lending.idle
+        over = idle and not self._lending.open and (self._lending.begun or self._spent > self._opens_until)
+        if over or not road.turn():
+            self._leave()
+            return 0.0
+        if not self._sums and road.log_lower > self._board.log_lower:
+            assert road.run is not None
+            self._board.offer_lower(self._whole, road.log_lower, 0.0, road.run.states())
+            self._board.notes, self._best_proof = road.run.notes, None
+        if road.stage > stage and (left := self._policy.left_of(self._trunk)) is not self._trunk:
+            self._leave()
+            self._follow(left, road.stage)
+        return HEARTBEAT if idle else 0.0
 
     def _follow(self, node: Cube, stage: int) -> None:
         """Work on a cube in this process from now on."""
-        road = Road.into(self._asked, node.cube, max(self._left, LEAST_SECONDS), stage, self._lending)
-        if road is not None:
-            self._road, self._trunk = road, node
-            # There is nothing to wait for: whoever is free may split it.
-            self._policy.begin(node, -math.inf)
-            if self._floor > -math.inf:
-                road.hear(self._floor, self._board.states)
+        self._begin(node, road_into(self._asked, node.allowed, max(self._left, LEAST_SECONDS), stage))
+        # It has all the time: an idle worker may split it at once.
+        self._policy.begin(node, -math.inf)
 
-    def _go_on(self) -> None:
-        """A turn on the road; where a stage of it ends and only a part of its cube is left, it goes on in that part."""
-        road = self._road
-        if road is None:
-            return
-        stage = road.stage
-        idle = self._lending.idle and not self._lending.open
-        if (idle and (self._lending.begun or self._spent > self._opens_until)) or not road.turn(self._floor):
-            self._leave()
-            if self._lending.idle:
-                # Workers have been at its boxes, or waited for some.
-                self._call_partner()
-            return
-        if not self._sums and road.log_lower > self._board.log_lower:
-            self._board.offer_lower(self._whole, road.log_lower, 0.0, road.states)
-            self._board.notes, self._best_proof = road.notes, None
-        if road.stage > stage and (left := self._policy.left_of(self._trunk, free=True)) is not self._trunk:
-            self._leave()
-            self._follow(left, road.stage)
-
-    def _keep_tree(self, node: Cube, turn: PartnerTurn) -> None:
-        """A partner's tree, for a caller that does not work itself; once all have left theirs, boxes of the best."""
-        if not self._lending.idle or self._road is not None or turn.tree is None:
-            return
-        if self._left_tree is None or turn.report.log_upper < self._left_tree[0]:
-            self._left_tree = turn.report.log_upper, node, turn.tree
-        if self._partners.at_work or self._left < LEAST_SPLITTING or self._floor == -math.inf:
-            return
-        (_, node, tree), self._left_tree = self._left_tree, None
-        states = [(v, int(self._board.states[v])) for v in self._question.query.max_variables.tolist()]
-        road = Road.along(self._asked, node.cube, self._left, tree, states, self._lending)
-        if road is not None:
-            self._road, self._trunk, self._lending.begun = road, node, False
-            self._opens_until = self._spent + OPENING_SECONDS
+    def _begin(self, node: Cube, road: BoxRun) -> None:
+        self._road, self._trunk = road, node
+        if road.run is not None:
+            road.run.lend_by(self._lending)
+        if self._floor > -math.inf:
             road.hear(self._floor, self._board.states)
 
     def _leave(self) -> None:
@@ -346,48 +319,18 @@ class Conquest:
             if self._best_proof is None:
                 self._best_proof, self._board.notes = report.proof, report.notes
             self._take(self._trunk, report)
-            self._report()
+            self._show()
 
-    def _hand_out(self, shared: Shared) -> None:
-        """Give every free worker the open cube that matters most; one may look for assignments."""
-        workers = self._workers
-        if self._policy.settle(self._spent):
-            self._call_partner()
-        while (free := workers.size - workers.pending) > 0 or (self._road is not None and free + AHEAD > 0):
-            if free > 0 and self._worth_looking():
-                self._looking = True
-                self._looks += 1
-                seconds = self._look_seconds
-                workers.submit(None, bound_cube, shared, {}, self._floor, seconds, WHOLE, self._looks)
-            elif free > 0 and self._worth_summing():
-                workers.submit(self._sum, bound_sum, shared, self._sum.begin(self._sum_seconds, self._left))
-            elif self._lending.open:
-                # Boxes of the road take a moment each: nobody shall be at something long when the next one is there.
-                if not self._lending.hand_out():
-                    return
-            elif (partner := self._partners.next(free, self._left)) is not None:
-                turn = self._partners.begin(partner, self._floor, self._board.states, self._spent, self._left)
-                workers.submit(partner, take_turn, shared, *turn)
-            elif self._partners.due:
-                # Nobody shall have begun with a long slice when its turn comes.
-                return
-            elif (node := self._policy.next()) is not None:
-                self._policy.begin(node, self._spent)
-                hopeless = WHOLE if node is self._root or node.long or self._sums else self._policy.hopeless
-                workers.submit(node, bound_cube, shared, node.cube, self._floor, self._slice(node), hopeless, 0)
-            elif free > 0 and (node := self._policy.to_part(self._spent)) is not None:
-                node.parted = True
-                workers.submit(node, branch_of, shared, node.cube)
-            else:
-                return
+    def _lose(self, error: Exception) -> None:
+        if self._board.log_upper == math.inf:
+            raise error
 
     def _worth_summing(self) -> bool:
-        """Whether somebody shall bound the sum that the answer is a share of.
+        """Whether a worker shall bound the sum that the answer is a share of.
 
-        Once in any case, for many sums are easy; then where the bounds have come so near that the answer will be there
-        soon.
+        Once in any case, for many sums are easy; then where the answer will be there soon.
         """
-        if self._spent < self._first_seconds or not self._sum.due(self._spent, self._left):
+        if self._spent < self._sum_from or not self._sum.due(self._spent, self._left):
             return False
         return not self._sum.begun or self._near
 
@@ -398,78 +341,67 @@ class Conquest:
 
     @property
     def _sum_seconds(self) -> float:
-        """Seconds for the sum: as many as the answer has taken so far; fewer while nobody knows when that will end."""
-        return self._spent if self._near else self._first_seconds
+        """Seconds for the sum: as many as the answer has taken so far; fewer while its end is not near."""
+        return self._spent if self._near else self._sum_from
 
     @property
-    def _first_seconds(self) -> float:
-        """Seconds before the question is split, where nobody works on the whole of it all the time."""
-        return min(FIRST_SHARE * self._limit, FIRST_SECONDS)
-
-    def _worth_looking(self) -> bool:
-        """Whether somebody shall look for assignments: while the whole is worked on, with many workers always."""
-        if self._sums or self._looking or not self._root.asked:
-            return False
-        return self._n_workers >= SEARCHERS or not (self._root.parts or self._looks)
-
-    @property
-    def _look_seconds(self) -> float:
-        """Seconds for whoever looks for assignments."""
-        if self._looks == 1:
-            return self._slice(self._root)
-        share = LOOKING_SHARE * min(self._n_workers, SEARCHERS)
-        return max(min(share * self._left, LONG_SECONDS), LEAST_SECONDS)
-
-    def _call_partner(self) -> None:
-        """Somebody shall work on all that is left of the question, for splitting it does not help."""
-        if not self._sums and self._board.gap > PARTNER_GAP and not (self._road and self._lending.idle):
-            self._partners.call(self._policy.left_of(self._root, free=False), self._left)
+    def _sum_from(self) -> float:
+        return min(CUBE_SHARE * self._limit, SUM_FROM)
 
     @property
     def _floor(self) -> float:
         """The best value known, for cubes of a maximum; sums have use for every term."""
         return -math.inf if self._sums else self._board.log_lower
 
-    def _slice(self, node: Cube) -> float:
-        """Seconds for a cube."""
+    def _seconds(self, node: Cube) -> float:
+        """Seconds for a cube: twice as many each time that it had too few."""
+        left = max(self._left, 0.0)
         if node is self._root:
-            seconds = self._first_seconds
+            seconds = min(FIRST_SHARE * self._limit, FIRST_SECONDS)
         else:
-            most, share = (LONG_SECONDS, self._long_share) if node.long else (CUBE_SECONDS, CUBE_SHARE)
-            seconds = min(SUM_SECONDS if self._sums else most, share * max(self._left, 0.0))
-        return max(min(seconds, self._left), LEAST_SECONDS)
+            seconds = min(CUBE_SECONDS, CUBE_SHARE * left)
+        return max(min(max(seconds, 2.0 * node.seconds), left), LEAST_SECONDS)
 
-    @property
-    def _long_share(self) -> float:
-        """Share of the time left for a cube that splitting does not help: all that are as far get their turn."""
-        waiting = self._policy.waiting_above(0.5 * (self._board.log_upper + self._board.log_lower))
-        rounds = math.ceil((1 + waiting) / self._workers.size)
-        return 1.0 / (1.0 + rounds)
-
-    def _take(self, node: Cube | None, report: CubeReport) -> None:
-        """What came back from a worker."""
+    def _take(self, node: Cube, report: BoxReport) -> None:
+        """What a run has shown of a cube, here or at a worker."""
+        if self._ended:
+            return
         wanted = report.states if not self._sums else None
         # Its rounding is counted.
         if wanted is not None and self._board.offer_lower(self._whole, report.log_lower, 0.0, wanted):
             self._best_proof, self._board.notes = report.proof, report.notes
             if self._road is not None:
                 self._road.hear(self._floor, self._board.states)
-        if node is None:
-            # Whoever looked for assignments has bounds of the whole, too.
-            self._looking = False
-            node = self._root
-        elif report.seconds is not None:
-            self._policy.end(node, report)
+        if report.seconds is not None:
+            self._policy.end(node)
         node.log_upper = min(node.log_upper, report.log_upper)
         node.log_lower = max(node.log_lower, report.log_lower)
         if report.proof.log_upper < node.log_proven or (self._sums and report.seconds is not None):
             node.log_proven = min(node.log_proven, report.proof.log_upper)
             node.proof = report.proof if self._sums else report.proof.upper_part
-        self._policy.take(node, report)
+        if report.branch is not None:
+            self._policy.split(node, report.branch)
+        elif report.seconds is not None:
+            self._policy.again(node, report.seconds)
         join(node, sums=self._sums)
+        lends = report.tree is not None and self._lending.idle and self._floor > -math.inf
+        if lends and self._left >= OPENING_SECONDS and not self._policy.closed(node):
+            assert report.tree is not None
+            states = [(v, int(self._board.states[v])) for v in self._question.query.max_variables.tolist()]
+            self._lending.begun, self._opens_until = False, self._spent + OPENING_SECONDS
+            self._begin(node, road_along(self._asked, node.allowed, self._left, report.tree, states))
+
+    def _split(self, node: Cube, variable: int | None) -> None:
+        """How to split a cube that is worked on."""
+        if variable is not None and not self._ended:
+            self._policy.split(node, variable)
 
     def _report(self) -> None:
-        """Both bounds of the whole to the board, and whoever wants to know."""
+        self._show()
+        super()._report()
+
+    def _show(self) -> None:
+        """Both bounds of the whole to the board, and to the callback."""
         root, board, road = self._root, self._board, self._road
         log_upper, log_lower = min(root.log_upper, self._claimed), root.log_lower
         if road is not None and road.log_upper > -math.inf:
@@ -488,24 +420,48 @@ class Conquest:
             self._callback(snapshot)
 
     def _answer(self) -> Result:
-        self._leave()
-        self._board.snapshot(self._spent, always=True)
-        assert self._best_proof is not None
-        ending = self._ending(self._best_proof)
-        result, self.n_above = answer_of(self._question, self._asked, self._board, ending)
-        return written(result, self._solver.checkpoints)
-
-    def _ending(self, best_proof: BoxProof) -> Ending:
-        """How the work stands."""
-        return Ending(
-            root=self._root,
-            whole=self._whole,
-            best_proof=best_proof,
-            workers=self._n_workers,
-            interrupted=self._interrupt.cause,
-            gone=self._gone,
-            out_of_time=self._left <= 0.0,
+        cause = None
+        if self._interrupt.cause is not None:
+            cause = f"Interrupted by {self._interrupt.cause}: the best answer until then."
+        elif self._gone is not None:
+            cause = f"Broken off, for {self._gone}: the best answer until then."
+        certificate = None
+        if self._asked.certificate:
+            assert self._best_proof is not None
+            certificate, self.n_above = self._certificate(self._best_proof)
+        options = options_of(self._question.limits)
+        result = answer_of(
+            self._question,
+            self._board,
+            options=options | {"memory": self._asked.room.for_process, "workers": self._n_workers},
+            sizes={"cubes": self._root.n_leaves},
+            reason="Every cube is closed.",
+            interrupted=cause,
+            exhausted="Nothing is left to split." if self._left > 0.0 else None,
+            certificate=certificate,
         )
+        return written(result, self._run.checkpoints)
+
+    def _certificate(self, best_proof: BoxProof) -> tuple[Certificate, int]:
+        """The proofs of all cubes as one, and how many steps of it prove the upper bound."""
+        question, board = self._question, self._board
+        joint = JoinedProofs(self._root, sums=self._sums)
+        n_above = len(joint.steps)
+        if self._sums:
+            log_lower = joint.lower()
+        else:
+            log_lower = best_proof.log_lower
+            joint.steps.put(best_proof)
+        found = not self._sums and log_lower > -math.inf
+        certificate = certificate_of(
+            question,
+            ground_of(question, self._whole),
+            Proof(joint.steps, joint.log_upper),
+            log_lower=min(board.log_lower, log_lower),
+            log_upper=board.log_upper,
+            assignment={v: int(board.states[v]) for v in question.query.max_variables.tolist()} if found else None,
+        )
+        return certificate, n_above
 
     @property
     def states(self) -> IntArray:

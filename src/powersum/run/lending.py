@@ -7,7 +7,7 @@ bound of its box as it was.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from functools import partial
 from weakref import WeakKeyDictionary
 
 from powersum.cluster.executor import Shared, Workers
@@ -15,14 +15,7 @@ from powersum.core import work_time as time
 from powersum.divide.box_search import Searched
 from powersum.divide.splitting import Splitting
 from powersum.divide.tree_boxes import BoxTrees, TreeBox, split
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Loan:
-    """A box that somebody works on, and of which splitting."""
-
-    splitting: Splitting
-    box: TreeBox
+from powersum.run.division import BoxTask
 
 
 class Lending:
@@ -68,34 +61,33 @@ class Lending:
         self._splitting = None
         self._shared.clear()
 
-    def hand_out(self) -> bool:
-        """Have a box worked on by the next who is free; False where there is none to spare."""
+    def task(self) -> BoxTask | None:
+        """A box for a worker; None where there is none to spare."""
         splitting = self._splitting
         seconds = self._ends - time.monotonic()
         if splitting is None or seconds <= 0.0:
-            return False
+            return None
         box = splitting.lend(searches=self.search_seconds > 0.0, spared=not self.idle)
         if box is None:
-            return False
+            return None
         if splitting not in self._shared:
             self._shared[splitting] = self._workers.share(splitting.trees)
-        loan, shared = Loan(splitting, box), self._shared[splitting]
+        # Until its result is heard the task keeps the splitting, and nothing else does.
+        hear, shared = partial(self._take, splitting, box), self._shared[splitting]
         if box.variable >= 0:
-            self._workers.submit(loan, split_lent, shared, box, seconds)
-        else:
-            seconds = min(seconds, self.search_seconds)
-            known = splitting.log_lower, splitting.log_error
-            self._workers.submit(loan, search_lent, shared, box, *known, seconds, splitting.search_bytes)
-        return True
+            return BoxTask(hear, split_lent, shared, (box, seconds))
+        seconds = min(seconds, self.search_seconds)
+        known = splitting.log_lower, splitting.log_error
+        return BoxTask(hear, search_lent, shared, (box, *known, seconds, splitting.search_bytes))
 
-    def take(self, loan: Loan, found: list[TreeBox] | Searched | None) -> None:
+    def _take(self, splitting: Splitting, box: TreeBox, found: list[TreeBox] | Searched | None) -> None:
         """What has become of a box."""
-        if loan.splitting not in self._shared:
+        if splitting not in self._shared:
             return
         if isinstance(found, Searched):
-            loan.splitting.take_search(loan.box, found)
+            splitting.take_search(box, found)
         else:
-            loan.splitting.take_parts(loan.box, found)
+            splitting.take_parts(box, found)
 
 
 def split_lent(trees: BoxTrees, box: TreeBox, seconds: float) -> list[TreeBox] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator, Iterable, Iterator
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,12 +23,12 @@ from powersum.model.limits import NOT_GIVEN, Limits, NotGiven, flag, number, pat
 from powersum.model.model import VariableKey
 from powersum.model.question import EvidenceLike, ModelLike, Question, WeightsLike, function_of
 from powersum.model.result import Result, Snapshot
+from powersum.run.answer import answer_of, options_of
 from powersum.run.board import Board
-from powersum.run.checkpoint import Checkpoints
+from powersum.run.checkpoint import Checkpoints, written
 from powersum.run.probability import reserved, with_probability
 from powersum.run.small import first_bounds, small_work
 from powersum.run.tuning import Schedule, schedule_of
-from powersum.run.verdict import verdict
 
 if TYPE_CHECKING:
     from powersum.bounds.tree.rebuilding import Saved
@@ -157,22 +157,9 @@ def solve(
     )
     with interruptible() as interrupt:
         solver.watch(interrupt)
-        if k > 1:
-            from powersum.run.best import best_of
-
-            return best_of(
-                solver, k=k, distinct=distinct, executor=workers, callback=callback, memory_given=memory is not None
-            )
-        # One process is this one.
-        if workers is not None and workers != 1 and solver.small is None:
-            from powersum.run.cubes import solve_by_cubes
-
-            return solve_by_cubes(solver, workers, callback=callback, memory_given=memory is not None)
-        solver.spare_for_probability()
-        for snapshot in solver:
-            if callback is not None:
-                callback(snapshot)
-        return with_probability(solver)
+        return solver.answer(
+            k=k, distinct=distinct, workers=workers, callback=callback, memory_given=memory is not None
+        )
 
 
 class Run:
@@ -230,9 +217,7 @@ class Run:
 
             self.resumed = self.earlier = Resumed(path_of(resume, "resume"), self.question)
         self.meter = limits.meter()
-        self._options: dict[str, Any] = {
-            name: getattr(limits, name) for name in ("time_limit", "work", "memory", "gap", "threads", "seed")
-        }
+        self._options = options_of(limits)
         self.schedule = schedule
         self._clock = Clock(limits.seconds, meter=self.meter)
         self._board = Board(self.question.model.n_variables)
@@ -255,8 +240,38 @@ class Run:
             if self._ends_early():
                 yield self._board.history[-1]
 
+    def answer(
+        self,
+        *,
+        k: int = 1,
+        distinct: int = 1,
+        workers: WorkersLike = None,
+        callback: Callable[[Snapshot], None] | None = None,
+        memory_given: bool = True,
+    ) -> Result:
+        """The answer of a run that has not begun, with its probability; parameters as for :func:`solve`.
+
+        Without ``memory_given`` workers share the memory that is free.
+        """
+        if k > 1:
+            from powersum.run.best import best_of
+
+            return best_of(self, k=k, distinct=distinct, executor=workers, callback=callback, memory_given=memory_given)
+        # A small question is answered here, and one process is this one.
+        if workers is not None and workers != 1 and self._small is None:
+            from powersum.run.cubes import solve_by_cubes
+
+            return solve_by_cubes(self, workers, callback=callback, memory_given=memory_given)
+        if self.question.query.task != "PR":
+            # The sum that the probability is a share of has a little of the time.
+            self._clock.limit -= reserved(self._clock.limit)
+        for snapshot in self:
+            if callback is not None:
+                callback(snapshot)
+        return with_probability(self)
+
     def turn(self) -> bool:
-        """One turn of work, for whoever has something else to do in between; False once the work has ended."""
+        """One turn of work, with other work in between; False once the work has ended."""
         if not self._finished:
             self._advance()
             self._ends_early()
@@ -272,11 +287,6 @@ class Run:
     def watch(self, flag: Interrupt) -> None:
         """End after the present slice of work once the flag is raised."""
         self.flag = flag
-
-    def spare_for_probability(self) -> None:
-        """Leave a little of the time limit for how probable the answer is, if the question has such an answer."""
-        if self.question.query.task != "PR":
-            self._clock.limit -= reserved(self._clock.limit)
 
     @property
     def certified(self) -> bool:
@@ -463,50 +473,25 @@ class Run:
 
     def result(self) -> Result:
         """The answer as it stands; the exception again if bounds contradicted each other."""
-        from powersum import __version__
-
         board = self._board
         board.refuse()
         certificate = None
         with counted_by(self.meter):
             board.confirm()
-            notes = board.last_notes
             if board.history:
                 # An exception while the end was being proven leaves what had moved just before without a snapshot.
                 board.snapshot(self._clock.spent)
             if board.ground is not None:
-                from powersum.proof.certificate import shortfall
-
                 certificate = board.certificate(self.question, board.proof())
-                notes += shortfall(certificate, board.log_lower, board.log_upper)
-        if certificate is not None and self.checkpoints is not None:
-            if self._finished:
-                self.checkpoints.write(certificate)
-            notes += self.checkpoints.notes
-        status, reason = verdict(
-            board.log_lower,
-            board.log_upper,
-            limits=self.question.limits,
-            reason=board.reason,
-            proven=board.proven,
-            interrupted=self._interrupted or (None if self._finished else "Stopped before the end."),
-            exhausted=board.reason if board.exhausted else None,
-        )
-        return Result(
-            log_upper=board.log_upper,
-            log_lower=board.log_lower,
-            assignment={} if board.log_lower == -math.inf else self.question.answer(board.states),
-            status=status,
-            reason=reason,
-            history=tuple(board.history),
-            method="solve",
+        result = answer_of(
+            self.question,
+            board,
             options=self._options,
-            sizes=dict(board.sizes),
-            version=__version__,
-            notes=self.question.model.notes + notes,
-            question=self.question.asked(),
+            sizes=board.sizes,
+            interrupted=self._interrupted or (None if self._finished else "Stopped before the end."),
             certificate=certificate,
         )
+        return written(result, self.checkpoints) if self._finished else result
 
 
 class Solver(Run):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, TextIO
+from typing import Annotated, Any, TextIO
 
 import typer
 
@@ -44,9 +44,7 @@ from powersum.core.work_time import counted_by
 from powersum.formats import is_formula
 from powersum.model.defaults import EVERY
 from powersum.model.limits import NOT_GIVEN
-from powersum.model.question import Question
-from powersum.model.result import Result, Status
-from powersum.run.probability import with_probability
+from powersum.model.result import Result, Snapshot, Status
 from powersum.run.solver import Run
 
 
@@ -155,25 +153,16 @@ def solve_command(
     # The flag stays up while files are written: a signal that comes then must not cost the answer.
     with interruptible() as interrupt:
         solver.watch(interrupt)
-        if best > 1 or (workers is not None and not solver.small):
-            from powersum.run.best import best_of
-            from powersum.run.cubes import solve_by_cubes
-
-            with progress(quiet=quiet, stream=stream, line=two_sided_line, seconds=limits.seconds) as show:
-                if best > 1:
-                    result = best_of(
-                        solver,
-                        k=best,
-                        distinct=distinct,
-                        executor=workers,
-                        callback=show,
-                        memory_given=memory is not None,
-                    )
-                else:
-                    result = solve_by_cubes(solver, workers, callback=show, memory_given=memory is not None)
-        else:
-            solver.spare_for_probability()
-            result = _solved(solver, question, uai, quiet=quiet, stream=stream)
+        result = _answered(
+            solver,
+            uai,
+            quiet=quiet,
+            stream=stream,
+            workers=workers,
+            k=best,
+            distinct=distinct,
+            memory_given=memory is not None,
+        )
         write_answer(result, json, plot, certificate)
         write_model_beside(question.model, beside, certificate, None if quiet else stream)
         told = None
@@ -203,21 +192,22 @@ def solve_command(
             print(result.log_lower + 0.0, result.log_upper + 0.0)
 
 
-def _solved(solver: Run, question: Question, uai: Path | None, *, quiet: bool, stream: TextIO) -> Result:
-    """Run the solver to its end, with every improvement on the screen and in the competition's file."""
-    seconds = question.limits.seconds
-    with (
-        ExitStack() as open_files,
-        progress(quiet=quiet, stream=stream, line=two_sided_line, seconds=seconds) as show,
-    ):
-        writer = None if uai is None else open_files.enter_context(AnswerWriter(uai, question.query))
-        for snapshot in solver:
+def _answered(run: Run, uai: Path | None, *, quiet: bool, stream: TextIO, **options: Any) -> Result:
+    """The answer of a run, with every improvement on the screen and in the competition's file."""
+    question = run.question
+    with ExitStack() as open_things:
+        line, seconds = two_sided_line, question.limits.seconds
+        show = open_things.enter_context(progress(quiet=quiet, stream=stream, line=line, seconds=seconds))
+        writer = None if uai is None else open_things.enter_context(AnswerWriter(uai, question.query))
+
+        def told(snapshot: Snapshot) -> None:
             # First to the file: what a person has seen must survive a kill.
             if writer is not None:
-                writer.improved(solver)
+                writer.improved(run)
             if show is not None:
                 show(snapshot)
-    return with_probability(solver)
+
+        return run.answer(callback=told, **options)
 
 
 def _print_answer(result: Result, stream: TextIO, told: Sequence[str]) -> None:

@@ -17,8 +17,7 @@ from powersum.model.interval import Interval
 from powersum.model.question import Question
 from powersum.model.result import Result, Snapshot
 from powersum.model.strict_json import strict
-from powersum.run.best import best_of
-from powersum.run.probability import probability_of, with_probability
+from powersum.run.probability import probability_of
 from powersum.run.shares import sum_bounds
 from powersum.run.solver import Run
 
@@ -79,29 +78,29 @@ class WatchedRun:
             self._log_sum = sum_bounds(given, seconds=seconds, interrupt=self._flag)
         solver = Run(question)
         solver.watch(self._flag)
-        if assigns and self._best > 1:
-            return best_of(solver, k=self._best, distinct=1, callback=lambda snapshot: self._show(snapshot, None))
-        solver.spare_for_probability()
         shown = -math.inf
-        for snapshot in solver:
+
+        def told(snapshot: Snapshot) -> None:
+            nonlocal shown
             now = time.monotonic()
             if now - shown >= INTERVAL:
                 shown = now
                 self._show(snapshot, solver)
-        result = with_probability(solver)
+
+        result = solver.answer(k=self._best if assigns else 1, callback=told)
         if assigns and result.probability is None and result.assignment and self._log_sum is not None:
             result = replace(result, probability=probability_of(result, self._log_sum))
         return result
 
-    def _show(self, snapshot: Snapshot, solver: Run | None) -> None:
+    def _show(self, snapshot: Snapshot, solver: Run) -> None:
         """Send both bounds, and the best answer with its probability where there is one."""
         said: dict[str, Any] = {
             "seconds": snapshot.seconds,
             "log_lower": snapshot.log_lower,
             "log_upper": snapshot.log_upper,
         }
-        if solver is not None and snapshot.log_lower > -math.inf:
-            states = solver.states()
+        states = solver.states()
+        if snapshot.log_lower > -math.inf and (states >= 0).any():
             pairs = [(v, int(states[v])) for v in self.question.query.answered[:MOST_SHOWN]]
             said["assignment"] = _assignment(self.question, pairs)
             if self._log_sum is not None:

@@ -15,7 +15,7 @@ from powersum.cluster.executor import HEARTBEAT, Workers
 from powersum.core.clock import working_time
 from powersum.core.interrupt import Interrupt
 from powersum.model.interval import SAME
-from powersum.run.cube import CubeQuestion
+from powersum.run.box_run import BoxQuestion
 from powersum.run.probability import LEAST_SECONDS
 from powersum.run.shares import UNKNOWN, sum_bounds
 
@@ -24,7 +24,7 @@ AGAIN, ENOUGH = 2.0, 4.0
 known well enough where the run is at most so many times as long as that."""
 
 
-def bound_sum(asked: CubeQuestion, seconds: float, interrupt: Interrupt | None = None) -> tuple[float, float]:
+def bound_sum(asked: BoxQuestion, seconds: float, interrupt: Interrupt | None = None) -> tuple[float, float]:
     """What a worker does: bounds on the log of the sum of everything, after so many seconds."""
     return sum_bounds(
         asked.question,
@@ -86,7 +86,7 @@ class SumBeside:
 
 def awaited_sum(
     beside: SumBeside,
-    asked: CubeQuestion,
+    asked: BoxQuestion,
     workers: Workers,
     *,
     answer_seconds: float,
@@ -112,8 +112,9 @@ def awaited_sum(
         while beside.running and workers.pending and not beside.enough(answer_seconds) and interrupt.cause is None:
             if (wait := end - working_time()) <= 0.0:
                 break
-            for tag, found in workers.finished(min(HEARTBEAT, wait)):
-                if tag is beside:
+            for hear, found in workers.finished(min(HEARTBEAT, wait)):
+                # Other tasks come too late.
+                if hear == beside.take:
                     beside.take(found)
     wait = end - working_time()
     if wait > 0.0 and interrupt.cause is None and not beside.enough(answer_seconds):

@@ -18,9 +18,9 @@ import powersum as ps
 from powersum.cluster.executor import Workers, workers_of
 from powersum.core import machine
 from powersum.model.question import Question
-from powersum.run import cube_memory
-from powersum.run.cube import CubeQuestion, run_in, states_of
-from powersum.run.cube_memory import Room
+from powersum.run import box_memory
+from powersum.run.box_memory import Room
+from powersum.run.box_run import BoxJob, BoxQuestion, BoxRun
 from powersum.run.tuning import Schedule
 from tests.cluster.machines import SECONDS, machines
 
@@ -30,7 +30,7 @@ FREE, HELD = 40e9, 7e8
 @pytest.fixture(autouse=True)
 def free_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "free_memory", lambda: FREE)
-    for module in (machine, cube_memory):
+    for module in (machine, box_memory):
         monkeypatch.setattr(module, "bytes_held", lambda: HELD)
 
 
@@ -91,10 +91,10 @@ def test_cubes_in_one_process_have_their_shares() -> None:
     model = ps.Model.from_factors([2, 2], [((0, 1), [[0.1, 0.2], [0.3, 0.4]])])
     with threads(2) as workers:
         room = Room.of(workers, 2e9, road=False)
-    asked = CubeQuestion(Question.of(model, evidence={}, weights=ps.Query.of(model, [0])), room, Schedule())
+    asked = BoxQuestion(Question.of(model, evidence={}, weights=ps.Query.of(model, [0])), room, Schedule())
     budgets = list[Any]()
     for state in (0, 1):
-        solver = run_in(asked, states_of({0: state}), 1.0, schedule=asked.schedule, seed=0)
-        assert solver is not None
-        budgets.append(solver.schedule.most_bytes)
+        run = BoxRun(asked, BoxJob(allowed={0: frozenset((state,))}, seconds=1.0)).run
+        assert run is not None
+        budgets.append(run.schedule.most_bytes)
     assert sum(budgets) <= 2e9 - 3e8

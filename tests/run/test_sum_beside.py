@@ -18,12 +18,12 @@ from powersum.cluster.executor import Workers
 from powersum.core.interrupt import Interrupt
 from powersum.model.limits import Limits
 from powersum.model.question import Question
-from powersum.run import cube_sum, cubes
-from powersum.run.cube import CubeQuestion
-from powersum.run.cube_sum import SumBeside, awaited_sum, bound_sum
+from powersum.run import cubes, sum_beside
+from powersum.run.box_run import BoxQuestion
 from powersum.run.cubes import Conquest
 from powersum.run.shares import UNKNOWN, sum_bounds
 from powersum.run.solver import Solver
+from powersum.run.sum_beside import SumBeside, awaited_sum, bound_sum
 from tests.oracle import exact_value
 from tests.run.test_cubes import ROOM, SLOW, Oracle, question_of, truth
 
@@ -38,7 +38,7 @@ def log_sum(model: ps.Model, evidence: dict[int, int]) -> float:
 @pytest.mark.parametrize("seed", range(1, 24, 2))
 def test_bounds_of_a_worker_hold(seed: int) -> None:
     model, _, evidence = question_of(seed)
-    asked = CubeQuestion(Question.of(model, evidence=evidence, weights=ps.Query.of(model, None)), ROOM, SLOW)
+    asked = BoxQuestion(Question.of(model, evidence=evidence, weights=ps.Query.of(model, None)), ROOM, SLOW)
     low, high = bound_sum(asked, 0.2)
     value = log_sum(model, evidence)
     assert low - 1e-12 <= value <= high + 1e-12
@@ -50,13 +50,13 @@ def test_probabilities_hold(seed: int, road: bool, monkeypatch: pytest.MonkeyPat
     model, maximize, evidence = question_of(seed)
     asked = list[float]()
 
-    def counted(asked_: CubeQuestion, seconds: float, interrupt: Interrupt | None = None) -> tuple[float, float]:
+    def counted(asked_: BoxQuestion, seconds: float, interrupt: Interrupt | None = None) -> tuple[float, float]:
         asked.append(seconds)
         return bound_sum(asked_, seconds, interrupt)
 
-    monkeypatch.setattr(cubes, "bound_cube", Oracle(seed))
+    monkeypatch.setattr(cubes, "bound_box", Oracle(seed))
     monkeypatch.setattr(cubes, "bound_sum", counted)
-    monkeypatch.setattr(cube_sum, "bound_sum", counted)
+    monkeypatch.setattr(sum_beside, "bound_sum", counted)
     monkeypatch.setattr(cubes, "FIRST_SECONDS", 0.0)
     monkeypatch.setattr(executor, "others_of", lambda given: (given, road))
     solver = Solver(model, maximize or None, evidence=dict(evidence), time_limit=600.0, schedule=NEAR)
@@ -84,7 +84,7 @@ def test_without_time_nothing_is_known_of_a_sum(seconds: float) -> None:
 def test_nobody_waits_for_a_task_that_was_lost() -> None:
     """Found by the soak: the workers were gone when the sum was handed in."""
     model, query = ps.generate.grid(4, 4, seed=1)
-    asked = CubeQuestion(Question.of(model, query), ROOM, SLOW)
+    asked = BoxQuestion(Question.of(model, query), ROOM, SLOW)
     beside = SumBeside(wanted=True)
     beside.begin(1.0, 50.0)
     begun = time.monotonic()
@@ -148,7 +148,7 @@ def test_nobody_waits_for_ever_for_a_sum(gone: bool, monkeypatch: pytest.MonkeyP
         pass
     result = solver.result()
     clock = iter(range(1000))
-    monkeypatch.setattr(cube_sum, "working_time", lambda: float(next(clock)))
+    monkeypatch.setattr(sum_beside, "working_time", lambda: float(next(clock)))
     conquest = Conquest(solver, Silent(gone=gone), seconds=600.0)
     conquest._sum.begin(1.0, 9.0)
     found = conquest.log_sum(result, left=20.0)
