@@ -26,6 +26,7 @@ app = typer.Typer(
     help="Guaranteed bounds for marginal MAP, the partition function and MAP in graphical models.",
     epilog=examples("powersum bound model.uai --query model.uai.query --time 10", "powersum bound --help"),
     no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
