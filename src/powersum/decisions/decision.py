@@ -11,9 +11,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from powersum.core.arrays import IntArray
+from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.errors import InputError
 from powersum.core.files import saving
+from powersum.model.diagram import Diagram
 from powersum.model.model import Model, StateKey
 from powersum.model.result import Status
 from powersum.model.strict_json import strict_json
@@ -136,6 +137,20 @@ class Decision:
             if rule.decision == str(decision):
                 return rule
         raise InputError(f"no open decision is called {decision!r}")
+
+    def network(self, diagram: Diagram) -> Model:
+        """The diagram as a Bayesian network whose decisions follow the policy; a decision that is made is uniform."""
+        model = diagram.model
+        tables: list[tuple[tuple[int, ...], FloatArray]] = [(f.scope, np.exp(f.log_table)) for f in model.factors()]
+        rules = {rule._variable: rule for rule in self.policy}
+        for v in diagram.decisions:
+            states = np.arange(int(model.cardinalities[v]))
+            if v in rules:
+                tables.append(((*rules[v]._view, v), (rules[v]._chosen[..., None] == states).astype(np.float64)))
+            else:
+                tables.append(((v,), np.full(len(states), 1.0 / len(states))))
+        cards = model.cardinalities.tolist()
+        return Model.from_factors(cards, tables, directed=True, names=model.names, states=model.states)
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it; what is infinite is None."""

@@ -7,10 +7,13 @@ from typing import Annotated
 import typer
 
 from powersum.app.cli.asking import CommandQuestion, asking
-from powersum.app.cli.files import limits_of, print_notes
+from powersum.app.cli.files import evidence_pairs, limits_of, print_notes
 from powersum.app.cli.progress import announce_compilation
 from powersum.core.errors import InputError
 from powersum.model.defaults import PAGE_TIME
+from powersum.model.diagram import Diagram
+from powersum.model.model import Model
+from powersum.model.question import Question
 
 
 @asking
@@ -40,19 +43,31 @@ def explore_command(
             f"explore needs {error.name}, which is not installed: pip install 'powersum[explore]', "
             "in a clone '.[explore]'"
         ) from None
-    from powersum.app.explore.questions import Words
-
     announce_compilation(quiet=False)
-    question, hints = asked.read()
+    model, link, hints = _asked(asked)
     print_notes(hints)
     serve(
-        question.model,
+        model,
         str(asked.model),
         names=None if asked.names is None else str(asked.names),
-        fragment=Words(question, str(asked.model)).link(),
+        fragment=link,
         port=port,
         browser=browser,
         seconds=time_limit,
         # The address on a line of its own, and whole, however narrow the terminal is.
         announce=lambda address: print(f"exploring {asked.model} (Ctrl-C ends it):\n{address}", flush=True),
     )
+
+
+def _asked(asked: CommandQuestion) -> tuple[Model | Diagram, str, tuple[str, ...]]:
+    """The model or diagram, the question as the page's links have it, and what there is to say about the files."""
+    from powersum.app.explore.questions import Words
+    from powersum.formats.diagrams import is_diagram, read_diagram
+
+    if not is_diagram(asked.model):
+        question, hints = asked.read()
+        return question.model, Words(question, str(asked.model)).link(), hints
+    diagram = read_diagram(asked.model)
+    pairs = [pair for text in asked.evidence or () for pair in evidence_pairs(text)]
+    known = Question.of(diagram.model, evidence=pairs)
+    return diagram, Words(known, str(asked.model)).link(), diagram.model.notes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from powersum.api.engine import MOST_VARIABLES, Engine
@@ -40,8 +40,7 @@ class Beliefs:
                 found = self._found(question, variables)
         except ImpossibleError as error:
             return {"impossible": str(error)}
-        shown = {v: _shown(found, place[v]) for v in variables}
-        return {"exact": found.exact, "beliefs": shown}
+        return beliefs_json(found, variables, place)
 
     @staticmethod
     def next_of(question: Question) -> list[dict[str, Any]]:
@@ -72,6 +71,12 @@ class Beliefs:
         of = [Place(place[v]) for v in variables]
         evidence = {Place(place[v]): known for v, known in question.all_evidence.items()}
         return marginals(part, evidence=evidence, of=of, time_limit=SECONDS, memory=MEMORY), place
+
+
+def beliefs_json(found: Marginals, variables: Sequence[int], place: Mapping[int, int] | None = None) -> dict[str, Any]:
+    """Both sides of each state of the variables, which may have other numbers in the distributions."""
+    shown = {v: _shown(found, v if place is None else place[v]) for v in variables}
+    return {"exact": found.exact, "beliefs": shown}
 
 
 def _shown(found: Marginals, variable: int) -> list[list[float]]:

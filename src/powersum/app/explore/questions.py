@@ -67,15 +67,23 @@ class Words:
     ----------
     question
         The question.
-    file, names
+    file, verb, names
         The model's file and that of its names, as they were given when the page was started.
     seconds, best
         How long to look for the answer, and how many of the best to find.
     """
 
     def __init__(
-        self, question: Question, file: str, *, names: str | None = None, seconds: float = 60.0, best: int = 1
+        self,
+        question: Question,
+        file: str,
+        verb: str = "solve",
+        *,
+        names: str | None = None,
+        seconds: float = 60.0,
+        best: int = 1,
     ) -> None:
+        self._verb = verb
         self._question, self._model, self._file, self._names = question, question.model, file, names
         self._seconds, self._best = seconds, best
         self._max = question.query.answered
@@ -127,7 +135,7 @@ class Words:
 
     def command(self) -> str | None:
         """The command line; None where a name has no form that a list on a command line can hold."""
-        words = ["powersum", "solve", self._file, *([] if self._names is None else ["--names", self._names])]
+        words = ["powersum", self._verb, self._file, *([] if self._names is None else ["--names", self._names])]
         names = [_plain(self._model.name(v), self._model.variable, v) for v in self._max]
         pairs = [
             (
@@ -174,6 +182,9 @@ class Words:
         if self._best > 1 and self._max:
             arguments.append(f"k={self._best}")
         arguments.append(f"time_limit={self._seconds:g}")
+        if self._verb == "decide":
+            lines = ["import powersum as ps", "", f"model = ps.read_diagram({self._file!r})"]
+            return "\n".join([*lines, f"print(ps.decide({', '.join(arguments)}))"])
         shown = "result.log_lower, result.log_upper"
         read = f"ps.read({self._file!r})"
         return "\n".join(

@@ -12,6 +12,7 @@ import uvicorn
 
 from powersum.app.explore.server import Explorer
 from powersum.core.errors import InputError
+from powersum.model.diagram import Diagram
 from powersum.model.model import Model
 
 LOOPBACK = "127.0.0.1"
@@ -22,7 +23,7 @@ LAST_SECONDS = 2
 
 
 def serve(
-    model: Model,
+    model: Model | Diagram,
     file: str,
     *,
     names: str | None = None,
@@ -37,7 +38,7 @@ def serve(
     Parameters
     ----------
     model, file, names
-        The model, and what its file and that of its names are called.
+        The model or diagram, and what its file and that of its names are called.
     fragment
         The question to begin with, as the page's links have it.
     port
@@ -52,7 +53,13 @@ def serve(
     token = secrets.token_urlsafe(18)
     # A long question is in the page alone: nobody reads an address of some thousand letters.
     shown = f"#{fragment}" if 0 < len(fragment) <= MOST_SHOWN else ""
-    explorer = Explorer(model, file, token, names=names, link="" if shown else fragment, seconds=seconds)
+    link = "" if shown else fragment
+    if isinstance(model, Diagram):
+        from powersum.app.explore.diagram import DiagramExplorer
+
+        explorer: Explorer = DiagramExplorer(model, file, token, link=link, seconds=seconds)
+    else:
+        explorer = Explorer(model, file, token, names=names, link=link, seconds=seconds)
     with _listening(port) as listener:
         address = f"http://{LOOPBACK}:{listener.getsockname()[1]}/?token={token}{shown}"
         config = uvicorn.Config(

@@ -62,6 +62,9 @@ class Explorer:
         How long an answer is looked for, unless the page asks for another time.
     """
 
+    verb = "solve"
+    """The command that is offered for copying."""
+
     def __init__(
         self, model: Model, file: str, token: str, *, names: str | None = None, link: str = "", seconds: float = 20.0
     ) -> None:
@@ -104,22 +107,24 @@ class Explorer:
         return Response(self._assets[name], media_type=TYPES[name.rpartition(".")[2]])
 
     async def _model(self, request: Request) -> Response:
+        return JSONResponse(self._facts())
+
+    def _facts(self) -> dict[str, Any]:
+        """What the page must know of the model."""
         model = self.model
-        return JSONResponse(
-            {
-                "title": model.title or self._file,
-                "variables": model.n_variables,
-                "factors": model.n_factors,
-                "directed": model.directed,
-                "notes": list(model.notes),
-                "link": self._link,
-                "seconds": self._seconds,
-                "most_seconds": MOST_SECONDS,
-                "most_best": MOST_BEST,
-                "most_boxes": MOST_BOXES,
-                "version": __version__,
-            }
-        )
+        return {
+            "title": model.title or self._file,
+            "variables": model.n_variables,
+            "factors": model.n_factors,
+            "directed": model.directed,
+            "notes": list(model.notes),
+            "link": self._link,
+            "seconds": self._seconds,
+            "most_seconds": MOST_SECONDS,
+            "most_best": MOST_BEST,
+            "most_boxes": MOST_BOXES,
+            "version": __version__,
+        }
 
     async def _search(self, request: Request) -> Response:
         text = request.query_params.get("text", "")[:200]
@@ -141,7 +146,7 @@ class Explorer:
         data = await json_of(request)
         question = question_from(self.model, data.get("question"))
         best = whole_in(data, "best", 1, 1, MOST_BEST)
-        words = Words(question, self._file, names=self._names, seconds=self._time(data), best=best)
+        words = Words(question, self._file, self.verb, names=self._names, seconds=self._time(data), best=best)
         return JSONResponse(words.to_json())
 
     async def _of_variables(self, request: Request) -> Response:
@@ -174,14 +179,14 @@ class Explorer:
 
         async def stream() -> AsyncIterator[str]:
             try:
-                yield _event("run", {"id": run.id})
+                yield event_text("run", {"id": run.id})
                 while True:
                     try:
                         kind, said = await asyncio.wait_for(events.get(), PULSE)
                     except TimeoutError:
                         yield ": still working\n\n"
                         continue
-                    yield _event(kind, said)
+                    yield event_text(kind, said)
                     if kind in ("result", "failed"):
                         return
             finally:
@@ -222,7 +227,7 @@ class Explorer:
         return number_in(data, "time", self._seconds, 0.05, MOST_SECONDS)
 
 
-def _event(kind: str, said: dict[str, Any]) -> str:
+def event_text(kind: str, said: dict[str, Any]) -> str:
     """A server-sent event."""
     return f"event: {kind}\ndata: {json.dumps(said)}\n\n"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from html import escape
 from importlib.resources import files
 
@@ -75,27 +76,35 @@ def _rule(rule: PolicyRule) -> str:
     return text if rule.sees else f"<p>{escape(rule.decision)} = {text}</p>"
 
 
-def _graph(diagram: Diagram, decision: Decision) -> str:
-    """The diagram; arrows into a decision come from what it newly sees, and from the decision before."""
+def picture_of(diagram: Diagram) -> tuple[Model, list[str]]:
+    """The links of a diagram as a model, and the role of each variable; behind the variables are the utilities.
+
+    Arrows into a decision come from what it newly sees, and from the decision before.
+    """
     model, n = diagram.model, diagram.model.n_variables
-    scopes = [(*above, v) for v, above in diagram.parents.items()]
+    pairs = [(parent, v) for v, above in diagram.parents.items() for parent in above]
     for number, choice in enumerate(diagram.choices):
         earlier = [] if not number else [diagram.choices[number - 1].variable]
-        scopes.append((*dict.fromkeys([*earlier, *choice.sees]), choice.variable))
-    scopes += [(*utility.scope, n + number) for number, utility in enumerate(diagram.utilities)]
+        pairs += [(parent, choice.variable) for parent in dict.fromkeys([*earlier, *choice.sees])]
+    pairs += [(v, n + number) for number, utility in enumerate(diagram.utilities) for v in utility.scope]
+    cards = [*model.cardinalities.tolist(), *[1] * len(diagram.utilities)]
     names = [model.name(v) for v in range(n)]
     names += [f"utility {number + 1}" for number in range(len(diagram.utilities))]
-    # One state each: the picture needs who is linked to whom.
-    picture = Model.from_factors(
-        [1] * len(names),
-        [(scope, np.ones([1] * len(scope))) for scope in scopes],
-        directed=True,
-        names=_different(names),
+    states = [[str(model.label(v, s)) for s in range(cards[v])] for v in range(n)] + [["added"]] * len(
+        diagram.utilities
     )
+    tables = [(pair, np.ones([cards[v] for v in pair])) for pair in pairs]
+    picture = Model.from_factors(cards, tables, directed=True, names=_different(names), states=states)
     roles = ["chance"] * n + ["utility"] * len(diagram.utilities)
     for v in diagram.decisions:
         roles[v] = "decision"
-    do = {model.variable(key): str(state) for key, state in decision.next_action.items()}
+    return replace(picture, title=model.title), roles
+
+
+def _graph(diagram: Diagram, decision: Decision) -> str:
+    """The diagram, with what to do now."""
+    picture, roles = picture_of(diagram)
+    do = {diagram.model.variable(key): str(state) for key, state in decision.next_action.items()}
     return f'<section id="graph"><h2>Diagram</h2>{legend_of(roles)}{graph_svg(picture, roles, do)}</section>'
 
 

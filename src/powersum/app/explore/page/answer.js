@@ -121,6 +121,7 @@ export class Answer {
   words() {
     const states = (this.now.assignment || []).slice(0, MOST_LARGE).map((one) => one.name + " = " + one.label).join(", ");
     const share = this.now.probability ? "probability " + this.now.probability.text : "";
+    if (this.now.utility) return [states, "expected utility " + this.now.utility, this.now.status].filter((part) => part).join(", ");
     return [states || "log value " + number(this.now.log_upper), share, this.now.status].filter((part) => part).join(", ");
   }
 
@@ -210,6 +211,7 @@ function body(answer, other, slow = false) {
     parts.push(make("ul", { class: items.length > 4 ? "largest many" : "largest" }, ...items));
   }
   if (answer.status === "infeasible") parts.push(make("p", { class: "share" }, "Nothing is possible: what is observed has probability 0."));
+  else if (answer.utility) parts.push(make("p", { class: "share" }, "expected utility ", make("b", { class: "whole" }, answer.utility)));
   else if (answer.probability) {
     const what = assigned ? "probability " : "probability of what is observed: ";
     parts.push(make("p", { class: "share" }, what, make("b", { class: "whole" }, answer.probability.text)));
@@ -217,6 +219,6 @@ function body(answer, other, slow = false) {
   const value = lower === upper || answer.status === "optimal"
     ? "log value = " + number(upper, 10)
     : number(lower, 8) + " ≤ log value ≤ " + number(upper, 8);
-  parts.push(make("p", { class: "bounds" }, value));
+  if (!answer.utility) parts.push(make("p", { class: "bounds" }, value));
   return parts;
 }

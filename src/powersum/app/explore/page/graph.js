@@ -17,7 +17,7 @@ export function stateButton(variable, state, label, press) {
 
 /** Room for the longest label, the same in all lines of a box: bars begin below each other. */
 export function labelRoom(element, states) {
-  element.style.setProperty("--label", 0.62 * Math.max(4, ...states.map((label) => [...label].length + 2)) + "em");
+  element.style.setProperty("--label", 0.66 * Math.max(4, ...states.map((label) => [...label].length + 2)) + "em");
 }
 
 /** Show the belief of a state, that before a change, whether it is observed, and whether the answer has it. */
@@ -49,6 +49,7 @@ export class Graph {
     this.choose = choose;
     this.centre = centre;
     this.picture = { boxes: [], edges: [] };
+    this.kinds = {};
     this.scale = 1;
     this.chosen = null;
     this.reached = null;
@@ -141,8 +142,8 @@ export class Graph {
     for (const box of this.picture.boxes) {
       const element = this.elements.get(box.id), role = this.question.roleOf(box.id);
       const leaning = Boolean(this.question.leaningOf(box.id));
-      element.className = "box " + role + (leaning ? " leaning" : "") + (box.id === this.chosen ? " chosen" : "");
-      element.setAttribute("aria-label", box.name + ", " + WORDS[role] + (leaning ? ", with uncertain evidence" : ""));
+      element.className = "box " + role + " " + (this.kinds[box.id] || "") + (leaning ? " leaning" : "") + (box.id === this.chosen ? " chosen" : "");
+      element.setAttribute("aria-label", box.name + ", " + (this.kinds[box.id] || WORDS[role]) + (leaning ? ", with uncertain evidence" : ""));
       element.querySelector(".role").setAttribute("aria-pressed", String(role === "max"));
       for (const button of element.querySelectorAll(".state")) {
         const state = Number(button.dataset.state);
@@ -151,7 +152,7 @@ export class Graph {
           belief: beliefs?.[box.id]?.[state],
           before: before?.[box.id]?.[state],
           observed: this.question.stateOf(box.id) === state,
-          best: role === "max" && answer.get(box.id) === state,
+          best: (role === "max" || this.kinds[box.id] === "decision") && answer.get(box.id) === state,
         });
       }
     }

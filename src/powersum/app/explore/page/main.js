@@ -51,7 +51,7 @@ function costs() {
 function solve() {
   const { max, evidence, leanings } = question.now;
   // The sum of a whole Bayesian network is 1, which answers nothing.
-  if (model.directed && !max.length && !evidence.size && !leanings.size) {
+  if (!model.kinds && model.directed && !max.length && !evidence.size && !leanings.size) {
     answer.rest();
     return;
   }
@@ -211,7 +211,9 @@ function drawChips(said) {
   const summed = model.variables - maximised - observed;
   const given = [observed ? observed + " observed" : "", said.leaning.length ? said.leaning.length + " uncertain" : ""]
     .filter((part) => part).join(" and ");
-  byId("sentence").textContent = maximised
+  byId("sentence").textContent = model.kinds
+    ? (observed ? `What to do, given ${observed} observed or decided?` : "Press a state to observe it, or to decide it.")
+    : maximised
     ? `Which joint state of ${maximised === 1 ? "1 variable" : maximised + " variables"} is the most probable`
       + (given ? ", given " + given : "") + (summed ? `, summed over ${summed}?` : "?")
     : said.evidence.length ? (said.observed.length && !said.leaning.length ? "How probable is what is observed?" : "How large is the sum, given that?") : "Press a state to observe it, or max to ask for the best state.";
@@ -320,6 +322,10 @@ async function start() {
   byId("seconds").value = model.seconds;
   byId("seconds").max = model.most_seconds;
   question.total = model.variables;
+  graph.kinds = model.kinds || {};
+  document.body.classList.toggle("diagram", Boolean(model.kinds));
+  // A diagram maximises its decisions and nothing else.
+  if (model.kinds) question.maximise = question.maximiseAll = () => {};
   if (model.notes.length) complain(new Error(model.notes.join(" ")));
   asList(matchMedia(NARROW).matches);
   setUpSearch(centreOn, complain);
