@@ -24,7 +24,7 @@ from powersum.assign.regions import TOO_WIDE
 from powersum.core.arrays import BoolArray, FloatArray, IntArray
 from powersum.core.jit import compiled
 from powersum.core.random import following, number_below, seeded
-from powersum.model.graph import Adjacency, adjacency
+from powersum.model.graph import Adjacency, adjacency, components
 
 SMALLEST_GAIN = 1e-9
 """Differences below this are rounding: a block is taken as better only beyond it."""
@@ -47,6 +47,17 @@ LEAST_PATIENCE, PATIENCE, BRIEF, HASTE = 30, 0.5, 0.1, 0.03
 brief one, and the last where all are hasty."""
 
 
+SWEEPING = 0.5
+"""Where everything is maximised and a narrow part of all variables has at least this share of them, each block is such
+a part: a *sweep*."""
+
+SWEEP_WORK = 1000.0
+"""Table entries that a sweep may take for each variable."""
+
+SWEEPING_PATIENCE = 2
+"""Sweeps without a gain after which a search is given up: other starts, whose good pieces are taken over, gain more."""
+
+
 class LocalSearch:
     """Improves one feasible assignment block by block.
 
@@ -67,6 +78,8 @@ class LocalSearch:
         Value of :attr:`assignment`, up to the rounding of its updates; certify with :meth:`Evaluator.value`.
     others
         Other assignments: where they differ is worth a look. None by default.
+    sweeps
+        True where each block is a narrow part of all variables.
     """
 
     def __init__(self, evaluator: Evaluator, assignment: IntArray, *, seed: int = 0, hasty: bool = False) -> None:
@@ -78,7 +91,11 @@ class LocalSearch:
         self._max_variables = np.flatnonzero(evaluator.is_max)
         self._sizes: FloatArray = np.full(model.n_variables, float(FIRST_BLOCK))
         self.others: Sequence[IntArray] = ()
+        self.sweeps = False
         self.restart(assignment)
+        if not evaluator.n_components:
+            self.maximise(self._max_variables, thin=True)
+            self.sweeps = evaluator.n_free >= SWEEPING * max(len(self._max_variables), 1)
 
     def restart(self, assignment: IntArray, centres: IntArray | None = None, *, brief: bool = False) -> None:
         """Go on from another assignment, with blocks around any max variable or around those given.
@@ -107,7 +124,10 @@ class LocalSearch:
         self.blocks += 1
         if not len(self._centres):
             return False
-        gain = self._step_between() if self._looks_at_others() else self._step_around()
+        if self.sweeps:
+            gain = self.maximise(self._max_variables, thin=True)
+        else:
+            gain = self._step_between() if self._looks_at_others() else self._step_around()
         if not SMALLEST_GAIN < gain < TOO_WIDE:
             return False
         self.idle = 0
@@ -138,6 +158,8 @@ class LocalSearch:
     @property
     def exhausted(self) -> bool:
         """True after so many blocks without a gain that another start is worth more."""
+        if self.sweeps:
+            return self.idle >= SWEEPING_PATIENCE
         patience = min(self._patience, BRIEF) if self._brief else self._patience
         return self.idle >= LEAST_PATIENCE + patience * len(self._centres)
 
@@ -148,7 +170,8 @@ class LocalSearch:
         before = float(self._values[parts].sum()) + evaluator.plain_value(self.assignment, factors)
         candidate = self.assignment.copy()
         seed = self._seed() if thin else 0
-        value = evaluator.maximise(candidate, variables, factors, REGION_WORK, seed)
+        work = max(REGION_WORK, SWEEP_WORK * len(variables)) if self.sweeps else REGION_WORK
+        value = evaluator.maximise(candidate, variables, factors, work, seed)
         if value == TOO_WIDE:
             return TOO_WIDE
         if value < before - SMALLEST_GAIN or np.array_equal(candidate, self.assignment):
@@ -198,11 +221,12 @@ class LocalSearch:
         """Take over from another assignment what is better there, piece by piece.
 
         Where the two differ, the variables fall apart into pieces with nothing but agreement between them. Maximising
-        over a piece gives at least the better of its two versions; a piece too wide for that is tried as it is.
+        over a piece gives at least the better of its two versions. A piece too wide for that is tried as it is; so
+        is every piece where sweeps follow.
         """
         differs = self._evaluator.is_max & (self.assignment != other)
         for piece in self._pieces(differs):
-            if self.maximise(piece) == TOO_WIDE:
+            if self.sweeps or self.maximise(piece) == TOO_WIDE:
                 self._adopt(piece, other)
 
     def _adopt(self, piece: IntArray, other: IntArray) -> None:
@@ -222,24 +246,13 @@ class LocalSearch:
 
     def _pieces(self, chosen: BoolArray) -> list[IntArray]:
         """Connected pieces of the chosen max variables, by way of shared factors or sum variables."""
-        evaluator, graph = self._evaluator, self._graph
-        pieces: list[IntArray] = []
-        seen = ~(chosen | ~evaluator.is_max)
-        for start in np.flatnonzero(chosen).tolist():
-            if seen[start]:
-                continue
-            seen[start] = True
-            stack, members = [start], []
-            while stack:
-                v = stack.pop()
-                if chosen[v]:
-                    members.append(v)
-                for u in graph.neighbours[graph.starts[v] : graph.starts[v + 1]].tolist():
-                    if not seen[u]:
-                        seen[u] = True
-                        stack.append(u)
-            pieces.append(np.asarray(members, dtype=np.int64))
-        return pieces
+        model = self._evaluator.problem.model
+        inside = (chosen | ~self._evaluator.is_max)[model.scope_variables]
+        starts = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(inside)])[model.scope_starts]
+        label = components(model.n_variables, starts, model.scope_variables[inside])
+        members = np.flatnonzero(chosen)
+        members = members[np.argsort(label[members], kind="stable")]
+        return np.split(members, np.flatnonzero(np.diff(label[members])) + 1) if len(members) else []
 
 
 def ball_of(centre: int, size: int, seed: int, graph: Adjacency, is_max: BoolArray) -> IntArray:

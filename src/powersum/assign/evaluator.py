@@ -119,6 +119,11 @@ class Evaluator:
         spend(ELIMINATION * self._work[0] + REGION * (len(variables) + len(factors)))
         return value
 
+    @property
+    def n_free(self) -> int:
+        """How many variables the latest maximisation was over; 0 where it was too wide."""
+        return int(self._work[1])
+
     def component_value(self, component: int, assignment: IntArray, work_limit: float = np.inf) -> float:
         """Contribution of one component."""
         parts = self.parts

@@ -34,8 +34,9 @@ NEAR = 0.05
 OPENED = (0.01, 0.5)
 """Share of the max variables around which a good assignment is left: from, to."""
 
-NOISE = (0.1, 3.0)
-"""Standard deviation of the noise on the tables (natural logs) under which a good assignment is left: from, to."""
+NOISE = (0.2, 2.5)
+"""Standard deviation of the noise on the tables under which a good assignment is left: from, to. The unit is a natural
+log; for sweeps, the standard deviation of all table entries."""
 
 DRAWN = (0.01, 0.1)
 """Scale of the noise (natural logs) with which starts are drawn from an upper bound: from, to."""
@@ -154,6 +155,8 @@ class Portfolio:
         # Where tables are strong, annealing finds more than blocks that are searched for longer.
         self._hasty = hasty or self._annealer.strong
         self._seed = seed
+        finite = evaluator.factors.log_values[np.isfinite(evaluator.factors.log_values)]
+        self._spread = float(finite.std()) if len(finite) else 0.0
         self._rng = np.random.default_rng(seed)
         self._elite: list[tuple[float, IntArray]] = []
         self._latest: deque[IntArray] = deque(maxlen=LATEST)
@@ -288,9 +291,11 @@ class Portfolio:
         """Leave a good assignment for what is best nearby under tables with noise, and search around there."""
         search, rng = self._search, self._rng
         assert search is not None
-        opened = self._some_ball()
+        # Good pieces of what a sweep finds are taken over, so that noise may be everywhere at once.
+        opened = np.flatnonzero(self._evaluator.is_max) if search.sweeps else self._some_ball()
         search.restart(self._good_one(), opened)
-        search.kick(opened, float(np.exp(rng.uniform(*np.log(NOISE)))))
+        scale = float(np.exp(rng.uniform(*np.log(NOISE))))
+        search.kick(opened, scale * self._spread if search.sweeps else scale)
 
     def _good_one(self) -> IntArray:
         """One of the best, the better ones more often."""

@@ -33,22 +33,45 @@ MOST_INPUTS = 64.0
 """Numbers that may be added up for each table entry of the work allowed: few, but where one variable has thousands of
 neighbours."""
 
-THINNING = 0.5
+THINNING = 0.1
 """Table entries that count as much work as thinning out does for each pair of variables."""
 
-SPARE = 4.0
-"""A thinned region may have tables of up to this many bits less than the work allowed, for there are many of them."""
+SPARE, SMALL_TABLES = 4.0, 6.0
+"""A thinned region may have tables of up to this many bits less than the work allowed, and of as many less again each
+time that this is too much. Of more than 2 to the sum of both variables, that is less: most tables are that much
+smaller than the largest, in bits."""
 
 
 @inner
-def _after(first: IntArray, second: IntArray) -> IntArray:
-    """One order after the other (a plain loop, for Numba takes seconds to compile a concatenation)."""
+def _after(first: IntArray, second: IntArray, sizes: IntArray) -> IntArray:
+    """One order after the other, of the variables that still have a choice.
+
+    A plain loop, for Numba takes seconds to compile a concatenation.
+    """
     both = np.empty(len(first) + len(second), np.int64)
-    for i in range(len(first)):
-        both[i] = first[i]
-    for i in range(len(second)):
-        both[len(first) + i] = second[i]
-    return both
+    count = 0
+    for order in (first, second):
+        for v in order:
+            if sizes[v] > 1:
+                both[count] = v
+                count += 1
+    return both[:count]
+
+
+@inner
+def _list_choices(variables: IntArray, supports: Supports, alive: IntArray, domains: Domains, active: IntArray) -> Any:
+    """List the states that are left of each variable, and in ``active`` those with a choice; their number."""
+    n_active: Any = np.int64(0)
+    for v in variables:
+        slot = first = supports.state_starts[v]
+        for state in range(first, supports.state_starts[v + 1]):
+            if alive[state]:
+                domains.states[slot] = state - first
+                slot += 1
+        if domains.sizes[v] > 1:
+            active[n_active] = v
+            n_active += 1
+    return n_active
 
 
 @compiled
@@ -118,28 +141,15 @@ def maximise_region(
         return -np.inf
     active = np.empty(len(variables), np.int64)
     bits = np.log2(work_limit)
-    order = np.empty(0, np.int64)
-    first = np.empty(0, np.int64)
-    thinned = 0
-    while True:
-        n_active: Any = np.int64(0)
-        for v in variables:
-            slot = state_starts[v]
-            for state in range(state_starts[v], state_starts[v + 1]):
-                if alive[state]:
-                    domains.states[slot] = state - state_starts[v]
-                    slot += 1
-            if domains.sizes[v] > 1:
-                position[v] = n_active
-                active[n_active] = v
-                n_active += 1
-        if len(kept) and n_active == len(kept):
-            for p in range(n_active):
-                position[active[p]] = -1
-            first, order = order[:0], kept
-            break
+    n_active = _list_choices(variables, supports, alive, domains, active)
+    first = order = np.empty(0, np.int64)
+    if len(kept) and n_active == len(kept):
+        order = kept
+    else:
+        for p in range(n_active):
+            position[active[p]] = p
         starts, neighbours = region_graph(n_active, position, region_factors, n_factors, factors)
-        first, first_entries = hanging(active, n_active, starts, neighbours, weights, domains.sizes)
+        first, entries = hanging(active, n_active, starts, neighbours, weights, domains.sizes)
         if len(first) > 0:
             for i in range(len(first)):
                 first[i] = active[first[i]]
@@ -153,14 +163,16 @@ def maximise_region(
             n_active = rest
             starts, neighbours = region_graph(n_active, position, region_factors, n_factors, factors)
         narrow = False
-        if seed == 0 or thinned > 0 or n_active <= ORDERED_FIRST:
+        if seed == 0 or n_active <= ORDERED_FIRST:
             order, log2_total = order_region(active, n_active, starts, neighbours, weights, domains.sizes, bits)
-            narrow = len(order) == n_active and 2.0**log2_total + first_entries <= work_limit
-        possible = not narrow and seed > 0 and thinned < ROUNDS
-        if possible:
+            narrow = len(order) == n_active and 2.0**log2_total + entries <= work_limit
+        spare = max(SPARE, np.log2(max(n_active, 1)) - SMALL_TABLES)
+        thinned, tables = 0, 0.0
+        # After a contradiction nothing is left to thin out.
+        while not narrow and seed > 0 and thinned < ROUNDS and tables < np.inf:
             thinned += 1
             work[0] += THINNING * n_active * n_active
-            possible = thin_out(
+            order, tables = thin_out(
                 active,
                 n_active,
                 position,
@@ -173,16 +185,18 @@ def maximise_region(
                 queue,
                 alive,
                 domains.sizes,
-                bits - SPARE * thinned,
+                bits - spare - SPARE * (thinned - 1),
                 seed,
             )
+            narrow = tables + entries <= work_limit
         for p in range(n_active):
             position[active[p]] = -1
-        if narrow:
-            break
-        if not possible:
+        if not narrow:
             return TOO_WIDE
-    order = _after(first, order)
+        if thinned:
+            n_active = _list_choices(variables, supports, alive, domains, active)
+    # What is held may have fixed variables that were ordered before.
+    order = _after(first, order, domains.sizes)
     n_active = np.int64(len(order))
     for p in range(n_active):
         position[order[p]] = p
