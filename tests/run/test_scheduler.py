@@ -45,7 +45,7 @@ class Scripted:
         self.begun: list[float] = []
         self.ended = 0
         self.lengths: list[float] = []
-        self.idle = self.beside = self.closed = self.wide = False
+        self.idle = self.beside = self.closed = self.wide = self.keen = False
 
     def run(self, deadline: float) -> Progress:
         self.lengths.append(deadline - self._time.now)

@@ -61,6 +61,16 @@ class Configurations:
         return self._portfolio.assignment
 
     @property
+    def keen(self) -> bool:
+        """True where time gains more for the value than for any bound."""
+        return self._portfolio.keen
+
+    @property
+    def strong(self) -> bool:
+        """Whether tables are strong: dense models with entries of hundreds."""
+        return self._portfolio.strong
+
+    @property
     def late(self) -> bool:
         """True once better ones are hardly expected."""
         return self._searched > PATIENCE * self._latest_find + PAUSE

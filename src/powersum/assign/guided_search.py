@@ -21,6 +21,10 @@ FIRST_SHARE, LATER_SHARE, BEHIND_SHARE = 0.6, 0.3, 0.03
 """Share of the time for configurations: at first, once better ones are hardly expected, and where the assignment of the
 best is worse than the best assignment."""
 
+STRONG_SHARE = 0.9
+"""The same where tables are strong: blocks find nothing there that annealing does not, and no mixed question is to end
+below the assignment of MAP."""
+
 TRIAL = 1.0
 """Seconds of searching configurations before those may be said to lead nowhere."""
 
@@ -102,8 +106,15 @@ class GuidedSearch:
         return self.log_value > before
 
     @property
+    def keen(self) -> bool:
+        """True where time gains more for the value than for any bound."""
+        return self._configurations.keen
+
+    @property
     def _share(self) -> float:
         """Share of the time for configurations."""
+        if self._configurations.strong:
+            return STRONG_SHARE
         if self._behind and self._searched >= TRIAL:
             return BEHIND_SHARE
         return LATER_SHARE if self._configurations.late else FIRST_SHARE

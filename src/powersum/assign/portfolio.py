@@ -194,6 +194,16 @@ class Portfolio:
         self._draw = draw
 
     @property
+    def keen(self) -> bool:
+        """True where time gains more for the value than for any bound."""
+        return self.strong or (self._search is not None and self._search.sweeps)
+
+    @property
+    def strong(self) -> bool:
+        """Whether tables are strong: dense models with entries of hundreds."""
+        return self._annealer.strong
+
+    @property
     def kept(self) -> list[IntArray]:
         """The best assignments that are kept, the best first."""
         return [states for _, states in self._elite]

@@ -72,11 +72,13 @@ def thin_out(
                 adjacent[p, q >> 6] |= one << np.uint64(q & 63)
                 load[p] += bits[q]
     random = seeded(seed, np.int64(0))
-    # In random order, so that ties between tables of one size fall otherwise in every call.
-    for i in range(n_listed - 1, 0, -1):
-        random = following(random)
-        j = number_below(random, i + 1)
-        listed[i], listed[j] = listed[j], listed[i]
+    # Ties fall at random where nothing is summed, so that each call frees another part. Of sums the order of the model
+    # leaves less fill: pedigree7.I1 was 1 to 2 nats worse after 4 s of work with ties at random.
+    if n_sums == 0:
+        for i in range(n_listed - 1, 0, -1):
+            random = following(random)
+            j = number_below(random, i + 1)
+            listed[i], listed[j] = listed[j], listed[i]
     members = np.empty(n_active, np.int64)
     entries = 0.0
     while True:

@@ -36,9 +36,9 @@ FIRST_BLOCK, MOST_JOINT = 4, 1024
 BLOCK_WORK, SINGLE_WORK = 1.0, 8.0
 """Work on a block, as a share of one evaluation, and the same for a single variable."""
 
-EXACT_SHARE, LATE_EXACT_SHARE = 0.5, 4.0
+EXACT_SHARE, LATE_EXACT_SHARE, STRONG_EXACT_SHARE = 0.5, 4.0, 0.1
 """Time for the search by exact values, as a share of that for configurations: as long as better configurations are
-found, and later on."""
+found, later on, and where tables are strong, for there the best configurations are all that matters."""
 
 FEW = 0.1
 """Share of the max variables up to which a change is made by moving, in place of starting again."""
@@ -127,6 +127,11 @@ class WideSearch:
     def draw_from(self, draw: Draw | None) -> None:
         """Nothing is drawn: full configurations are better starts here."""
 
+    @property
+    def keen(self) -> bool:
+        """True where time gains more for the value than for any bound."""
+        return self._configurations.keen
+
     def improve(self, deadline: float) -> bool:
         """Search until the deadline; True when a better assignment was found."""
         before = self.log_value
@@ -140,6 +145,7 @@ class WideSearch:
                 continue
             self._configurations.improve(min(deadline, now + TURN))
             share = LATE_EXACT_SHARE if self._configurations.late else EXACT_SHARE
+            share = STRONG_EXACT_SHARE if self._configurations.strong else share
             self._behind += share * (time.monotonic() - now)
             kept = self._configurations.kept
             waiting = [self._wait_with(states) for states in reversed(kept)]

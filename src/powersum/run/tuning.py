@@ -138,6 +138,10 @@ class Schedule:
     wide_share: float = 1.6
     """How many times that it has where sums stay in one piece: there time finds more than what bounds would like."""
 
+    keen_share: float = 4.0
+    """How many times that it has where it sweeps over most of the variables, or where tables are strong, as long as it
+    has found something of late: no bound comes near there."""
+
     hopeless_gap: float = 1.0
     """A gap larger than this share of the value will not be closed."""
 

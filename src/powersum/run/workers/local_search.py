@@ -89,6 +89,11 @@ class LocalSearchWorker:
         """True where it runs in a thread of its own."""
         return self._pool is not None
 
+    @property
+    def keen(self) -> bool:
+        """True where time gains more for the value than for any bound."""
+        return self.portfolio.keen
+
     def suggest(self, states: IntArray) -> None:
         """Begin from this assignment next; zeros may forbid it."""
         self.portfolio.suggest(states)

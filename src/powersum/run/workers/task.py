@@ -77,6 +77,11 @@ class Companion(Worker, Protocol):
     """True where moves are slow, because they keep a sum that stays in one piece."""
 
     @property
+    def keen(self) -> bool:
+        """True where time gains more for the value than for any bound."""
+        ...
+
+    @property
     def idle(self) -> bool:
         """True where there is nothing to do for it at all."""
         ...
