@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from powersum.assign.annealer import Annealer
-from powersum.assign.blocks import SMALLEST_GAIN, LocalSearch
+from powersum.assign.blocks import LEAST_PATIENCE, SMALLEST_GAIN, LocalSearch
 from powersum.assign.complete import complete, preferring
 from powersum.assign.evaluator import Evaluator
 from powersum.assign.regions import TOO_WIDE
@@ -53,8 +53,11 @@ NEXT_BEST = 0.2
 LEAST_TIME_SHARE = 0.1
 """Share of the time that each kind of start has at least, about."""
 
-STRONG_SHARE = 0.8
+STRONG_SHARE = 0.95
 """Share of the time of annealed starts at least, where tables are strong."""
+
+FEW_BLOCKS = 5
+"""Blocks without a gain after which an annealed start is given up then."""
 
 GUESSED_RACES = 3.0
 """Comparisons that are guessed where starts can be drawn from an upper bound: those have won them, all others lost."""
@@ -258,6 +261,9 @@ class Portfolio:
         else:
             brief = self._kind is Start.DECODED and self._draw is not None
             self._search.restart(states, opened, brief=brief)
+        if self.strong and self._kind is Start.ANNEALED:
+            # Blocks hardly ever gain on what was annealed there, and another draw does.
+            self._search.idle = LEAST_PATIENCE - FEW_BLOCKS
         if self._search.log_value > self.log_value:
             self.log_value, self.assignment = self._search.log_value, self._search.assignment.copy()
         return True
