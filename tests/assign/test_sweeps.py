@@ -10,6 +10,7 @@ from powersum.assign.blocks import LocalSearch
 from powersum.assign.configurations import Configurations
 from powersum.assign.evaluator import Evaluator
 from powersum.core import work_time
+from powersum.core.arrays import FloatArray
 from powersum.model.factors import configuration_value
 from powersum.model.question import Question
 from powersum.prepare.problem import Problem
@@ -22,7 +23,9 @@ def torus(side: int, *, seed: int, states: int = 2, strength: float = 5.0) -> Pr
     rng = np.random.default_rng(seed)
     cells = np.arange(side * side).reshape(side, side)
     pairs = [(cells, np.roll(cells, 1, axis)) for axis in (0, 1)]
-    factors = [((v,), np.exp(rng.normal(size=states))) for v in range(side * side)]
+    factors: list[tuple[tuple[int, ...], FloatArray]] = [
+        ((v,), np.exp(rng.normal(size=states))) for v in range(side * side)
+    ]
     for one, other in pairs:
         for u, v in zip(one.ravel(), other.ravel(), strict=True):
             factors.append(((int(u), int(v)), np.exp(strength * rng.uniform(-1.0, 1.0, (states, states)))))

@@ -149,7 +149,7 @@ def maximise_region(
         for p in range(n_active):
             position[active[p]] = p
         starts, neighbours = region_graph(n_active, position, region_factors, n_factors, factors)
-        first, entries = hanging(active, n_active, starts, neighbours, weights, domains.sizes)
+        first, first_entries = hanging(active, n_active, starts, neighbours, weights, domains.sizes)
         if len(first) > 0:
             for i in range(len(first)):
                 first[i] = active[first[i]]
@@ -165,7 +165,7 @@ def maximise_region(
         narrow = False
         if seed == 0 or n_active <= ORDERED_FIRST:
             order, log2_total = order_region(active, n_active, starts, neighbours, weights, domains.sizes, bits)
-            narrow = len(order) == n_active and 2.0**log2_total + entries <= work_limit
+            narrow = len(order) == n_active and 2.0**log2_total + first_entries <= work_limit
         spare = max(SPARE, np.log2(max(n_active, 1)) - SMALL_TABLES)
         thinned, tables = 0, 0.0
         # After a contradiction nothing is left to thin out.
@@ -188,7 +188,7 @@ def maximise_region(
                 bits - spare - SPARE * (thinned - 1),
                 seed,
             )
-            narrow = tables + entries <= work_limit
+            narrow = tables + first_entries <= work_limit
         for p in range(n_active):
             position[active[p]] = -1
         if not narrow:

@@ -77,8 +77,8 @@ def thin_out(
     if n_sums == 0:
         for i in range(n_listed - 1, 0, -1):
             random = following(random)
-            j = number_below(random, i + 1)
-            listed[i], listed[j] = listed[j], listed[i]
+            other = number_below(random, i + 1)
+            listed[i], listed[other] = listed[other], listed[i]
     members = np.empty(n_active, np.int64)
     entries = 0.0
     while True:
