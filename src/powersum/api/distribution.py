@@ -133,7 +133,7 @@ class Marginals(Mapping[str, Distribution]):
         return Distribution(self.model, place, self.log_lower[place], self.log_upper[place])
 
     def save_certificates(self, folder: str | PathLike[str]) -> list[Path]:
-        """Write ``FOLDER/VARIABLE/STATE.zip``, by numbers, or ``FOLDER/all.zip``; returns the folders, or the file."""
+        """Write ``FOLDER/all.zip``, or ``FOLDER/VARIABLE/STATE.zip`` by numbers; returns the paths."""
         folders = []
         if self.certificate is not None:
             folders.append(Path(folder, "all.zip"))

@@ -90,7 +90,7 @@ class Samples:
         return 1.0 / squares if squares else 0.0
 
     def to_frame(self, library: str = "pandas") -> Any:
-        """A data frame: a column of labels for each variable, and one of weights where samples are not exact."""
+        """A data frame: a column of labels for each variable, and weights of inexact samples."""
         columns: dict[str, Sequence[Any]] = {}
         for v in range(self.model.n_variables):
             labels = [self.model.label(v, state) for state in range(int(self.model.cardinalities[v]))]

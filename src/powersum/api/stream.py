@@ -66,8 +66,8 @@ def solve_each(
         The model, which is not changed, or the path of its file. It travels once to each worker.
     questions
         For each question a dictionary of ``maximize``, ``evidence``, ``weights``, as in :func:`powersum.solve`. Or a
-        data frame of pandas, polars or another library: a question about the evidence of each row, in columns named
-        like variables, or ``variable:state`` for likelihoods. None, NaN and NA are not observed.
+        data frame of pandas or polars: each row is the evidence of a question. Columns are named like variables, or
+        ``variable:state`` for likelihoods. None, NaN and NA are not observed.
     maximize, weights
         For all questions that have neither.
     workers

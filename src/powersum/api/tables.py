@@ -42,9 +42,8 @@ def batch(
     Returns
     -------
     data frame
-        For each row the kept columns, ``status``, the states of the maximised variables, ``log_value``, ``log_upper``,
-        ``probability``, ``probability_upper`` (sides of the probability of the states) and ``message``. A wrong row has
-        the status ``error`` and says in ``message`` what is wrong.
+        Columns: the kept ones, ``status``, the states of the maximised variables, ``log_value``, ``log_upper``, both
+        sides of the probability, and ``message``. A wrong row has the status ``error``; ``message`` names the error.
 
     Examples
     --------
