@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -23,9 +24,9 @@ BACKWARD = 8.0
 """An exact distribution is a forward and a backward pass, each of which rounds as often as an elimination does, about
 twice: with room to spare, so many times its error, relatively."""
 
-NEAR, FAR = 7.0, 14.0
-"""Up to the first gap of a partial sum, in nats, what it explored is the best guess at a distribution; up to the second
-the geometric mean with the beliefs of the tree is. Measured on pedigrees and diagnoses: dev/marginals.md."""
+NEAR = 7.0
+"""Gap of a partial sum, in nats, beyond which what it explored counts less in estimates, by a factor of e for each so
+many nats more. Measured on pedigrees and diagnoses: dev/marginals.md."""
 
 
 class Distributions:
@@ -57,7 +58,7 @@ class Distributions:
         number = np.bincount(self._owner[self._possible], minlength=len(cardinalities))
         self._guesses = self._possible / np.maximum(number, 1)[self._owner]
         self._explored = self._guesses.copy()
-        self._gaps = np.full(len(cardinalities), np.inf)
+        self._gaps, self._shares = np.full(len(cardinalities), np.inf), np.zeros(len(cardinalities))
         self.changes = 0
         # A variable's only possible state is certain.
         self.log_lower = np.where(self._possible & (number == 1)[self._owner], 0.0, -np.inf)
@@ -77,9 +78,8 @@ class Distributions:
     def beliefs(self) -> FloatArray:
         """The distributions where they are exact, else guesses that are within their intervals."""
         lower, upper = np.exp(self.log_lower), np.exp(self.log_upper)
-        weights = np.where(self._gaps <= NEAR, 1.0, np.where(self._gaps <= FAR, 0.5, 0.0))[self._owner]
-        weights[self.settled_variables[self._owner]] = 0.0
-        found = self._guesses ** (1.0 - weights) * self._explored**weights
+        weights = np.where(self.settled_variables, 0.0, self._shares)[self._owner]
+        found = (1.0 - weights) * self._guesses + weights * self._explored
         found = np.clip(found / np.maximum(self._sums(found), 1e-300)[self._owner], lower, upper)
         # Within the intervals there is a distribution: what is missing is made up in proportion to the room left.
         missing = 1.0 - self._sums(found)
@@ -99,11 +99,11 @@ class Distributions:
         whole[self._places(problem)] = beliefs
         self._take(problem.variables, whole[self._states_of(problem.variables)], error)
 
-    def within(self, problem: Problem, found: Sequence[StateSums], *, explored: bool = True) -> None:
-        """Bounds on sums with states set, component by component; what was ``explored`` is worth a guess, too."""
+    def within(self, problem: Problem, found: Sequence[StateSums]) -> None:
+        """Bounds on sums with states set, component by component; what was explored is worth a guess, too."""
         error = BACKWARD * (elimination_error(problem.model) + problem.log_error)
         for sums in found:
-            self._within(problem, sums, error, explored=explored)
+            self._within(problem, sums, error)
 
     def parts(self, places: slice, log_lower: FloatArray, log_upper: FloatArray, whole: tuple[float, float]) -> None:
         """Bounds on the sums with each state set, of all states of some original variables, and on the whole sum."""
@@ -148,7 +148,7 @@ class Distributions:
         chosen = unknown[self._owner[places]]
         self._guesses[places[chosen]] = np.concatenate([*beliefs, np.zeros(0)])[chosen]
 
-    def _within(self, problem: Problem, sums: StateSums, error: float, *, explored: bool) -> None:
+    def _within(self, problem: Problem, sums: StateSums, error: float) -> None:
         variables = np.asarray(sums.variables, dtype=np.int64)
         sizes = np.array([len(own) for own in sums.log_lower], dtype=np.int64)
         first = problem.kept_state_starts[variables]
@@ -165,12 +165,14 @@ class Distributions:
         originals = problem.variables[variables]
         gap = sums.whole[1] - sums.whole[0]
         better = gap < self._gaps[originals]
-        if explored and gap < np.inf:
+        if sums.explored > 0.0 and gap < np.inf:
             chosen = np.repeat(better, sizes)
             logs = np.concatenate(sums.log_lower) - sums.whole[0]
             self._explored[self._states_of(originals[better])] = 0.0
             self._explored[places[chosen]] = np.exp(np.minimum(logs[chosen], 0.0))
-            self._gaps[originals[better]] = gap
+            # A loose tree takes the share that is explored for less than it is; over a wide gap it says little.
+            share = math.sqrt(sums.explored) * min(1.0, math.exp(1.0 - gap / NEAR))
+            self._gaps[originals[better]], self._shares[originals[better]] = gap, share
         self.agree()
 
     def _tighten(self, places: IntArray | slice, lower: FloatArray, upper: FloatArray) -> None:
@@ -265,6 +267,8 @@ def shares_of_parts(
     # Relative to the upper bound nothing overflows; what underflows makes intervals wider by no more than UNDERFLOW.
     error = UNIT * (16.0 * sizes[owner] + 4.0 * abs(whole[1]) + 4000.0)
     lower = np.exp(np.minimum(log_lower - whole[1], 0.0)) * (1.0 - error)
+    # Subnormal numbers have fewer digits than the error counts.
+    lower[lower < UNDERFLOW] = 0.0
     upper = np.minimum(np.exp(np.minimum(log_upper - whole[1], 0.0)) * (1.0 + error) + UNDERFLOW, 1.0)
     upper[log_upper == -np.inf] = 0.0
     floor = np.exp(min(whole[0] - whole[1], 0.0)) * (1.0 - error)

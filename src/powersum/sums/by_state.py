@@ -26,12 +26,17 @@ UNDERFLOW = 1e-280
 
 
 class StateSums(NamedTuple):
-    """Bounds on one component: on its sum, and on the sum with each state of each variable set (natural logs)."""
+    """Bounds on one component: on its sum, and on the sum with each state of each variable set (natural logs).
+
+    ``explored`` is about the share of the sum that lower bounds have, as a covering tree judges it; 0 where there is no
+    tree.
+    """
 
     variables: list[int]
     log_lower: list[FloatArray]
     log_upper: list[FloatArray]
     whole: tuple[float, float]
+    explored: float = 0.0
 
 
 def root_bounds(heuristic: Heuristic, buckets: Sequence[SumBucket], log_upper: float, constant: float) -> FloatArray:
@@ -106,7 +111,10 @@ def state_sums(
                     for part in parts[root]
                 ]
                 whole = total - error, total + error
-        found.append(StateSums([part.variable for part in parts[root]], lowers, uppers, whole))
+        # Beside what was summed, the upper bound has what the tree gives to contexts that were dropped.
+        dropped_share = np.exp(min(whole[1] - bound, 0.0)) - np.exp(min(whole[0] - bound, 0.0))
+        explored = min(max(1.0 - float(dropped_share), 0.0), 1.0) if bound < np.inf else 0.0
+        found.append(StateSums([part.variable for part in parts[root]], lowers, uppers, whole, explored))
     return found
 
 

@@ -111,7 +111,7 @@ class VariationalSums:
         known, problem = self._task.board.distributions, self._task.problem
         if known is not None and bound.log_lower > -np.inf:
             found = bound.state_sums(self._task.board.log_upper - problem.log_constant)
-            known.within(problem, [found], explored=False)
+            known.within(problem, [found])
         self._full.wanted = not self._behind
         self._best = bound.states.copy()
         self._prove(bound)
