@@ -21,7 +21,7 @@ def test_shares_hold_for_parts_of_any_size(seed: int) -> None:
     with localcontext() as context:
         context.prec = 60
         parts = [Decimal(float(x)).exp() for x in logs]
-        whole = sum(parts)
+        whole = sum(parts, Decimal(0))
         truth = [float((part / whole).ln()) for part in parts]
         log_whole = float(whole.ln())
     slack = float(rng.choice([0.0, 1e-9, 1.0]))
