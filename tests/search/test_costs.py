@@ -10,8 +10,9 @@ import pytest
 from powersum.core.progress import Progress
 from powersum.model.model import Model
 from powersum.search.costs import Costs, CostSearch
+from powersum.search.costs.branching import CONSISTENT, new_path, take_step
 from powersum.search.costs.cells import cost_of, new_cells
-from powersum.search.costs.consistency import make_consistent, sweep
+from powersum.search.costs.consistency import sweep
 from tests.oracle import exact_value
 
 
@@ -87,11 +88,12 @@ def test_moves_leave_what_every_configuration_costs(seed: int) -> None:
     costs = Costs(model)
     tables = costs.tables
     now = new_cells(tables, np.random.default_rng(seed).permutation(model.n_variables), costs.hard, trail=10_000)
+    path = new_path(tables)
     # Nothing is removed, for a state that is gone is no longer kept up.
     now.counts[0] = np.iinfo(np.int64).max // 2
     for round_ in range(4):
         sweep(round_ % 2 == 1, tables, now)
-        make_consistent(tables, now)
+        take_step(np.int64(CONSISTENT), np.int64(0), np.int64(0), tables, path, now)
     for states in np.ndindex(*model.cardinalities.tolist()):
         total = int(now.cells[0])
         for v, s in enumerate(states):

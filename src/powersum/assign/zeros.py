@@ -12,6 +12,7 @@ import numpy as np
 
 from powersum.core.arrays import BoolArray, FloatArray, IntArray, starts_of
 from powersum.core.clauses import Clauses, Ended
+from powersum.core.growing import grown
 from powersum.core.jit import compiled, inner
 from powersum.model.factors import Factors
 
@@ -142,7 +143,8 @@ def _boxes(
         first, size = table_starts[k], table_starts[k + 1] - table_starts[k]
         if size > LARGEST_TABLE:
             continue
-        covered[:size] = False
+        for entry in range(size):
+            covered[entry] = False
         for entry in range(size):
             if covered[entry] or log_values[first + entry] > -np.inf:
                 continue
@@ -183,10 +185,8 @@ def _boxes(
                 covered,
                 True,
             )
-            if n_boxes + 2 > starts.size:
-                starts = _longer(starts)
-            while filled + high - low > states.size:
-                states = _longer(states)
+            starts = grown(starts, n_boxes + 2)
+            states = grown(states, filled + high - low)
             at = 0
             for axis in range(high - low):
                 if at < n_free and free[at] == axis:
@@ -198,13 +198,6 @@ def _boxes(
             n_boxes += 1
             starts[n_boxes] = filled
     return starts[: n_boxes + 1].copy(), states[:filled].copy()
-
-
-@inner
-def _longer(array: IntArray) -> IntArray:
-    longer = np.zeros(2 * array.size, np.int64)
-    longer[: array.size] = array
-    return longer
 
 
 @inner

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from powersum.bounds.buckets.scopes import copy_to, grown
 from powersum.core import work_time as time
 from powersum.core.arrays import BoolArray, FloatArray, IntArray, positions_of, starts_of
+from powersum.core.growing import copy_to, grown
 from powersum.core.jit import compiled, inner
 from powersum.core.odometer import add_table, set_strides
 from powersum.core.speed import CORNER_ENTRY, CORNER_TABLE, GROUP_ENTRY
@@ -204,8 +204,9 @@ def _oriented(problem: Problem, places: IntArray, model: Model | None = None) ->
     tables_of = incidence(len(variables), starts, scope)
     known, own = _orient(
         rank,
-        np.asarray(starts, np.int64),
-        np.asarray(scope, np.int64),
+        # Copies, because an array that may not be written to is another type to the compiler.
+        np.array(starts, np.int64),
+        np.array(scope, np.int64),
         children,
         np.asarray(tables, np.int64),
         len(tables) - reduced.n_factors,
@@ -330,8 +331,16 @@ def _orient(
     for k in range(n_tables - 1, -1, -1):
         if unknown[k] == 1:
             _put(k, total[k], rank, starts, variables, children, n_first, head, following)
-    # Variables by falling rank, and by number within one.
-    by_rank = np.argsort(rank, kind="mergesort")
+    # Variables by rank, and by number within one: places after those of lower ranks.
+    places = np.zeros(n_ranks + 1, np.int64)
+    for v in range(n_variables):
+        places[rank[v] + 1] += 1
+    for r in range(n_ranks):
+        places[r + 1] += places[r]
+    by_rank = np.empty(n_variables, np.int64)
+    for v in range(n_variables):
+        by_rank[places[rank[v]]] = v
+        places[rank[v]] += 1
     end, at = n_variables, 0
     while end > 0:
         begin = end
@@ -389,17 +398,6 @@ def _put(
             kind = 0 if table < n_first else 1
             following[table] = head[kind, rank[variable]]
             head[kind, rank[variable]] = table
-
-
-@inner
-def _room(array: FloatArray, needed: int) -> FloatArray:
-    """``array`` itself, or a copy with room for twice the ``needed`` entries if it has no room for them."""
-    if needed <= array.size:
-        return array
-    larger = np.empty(2 * needed)
-    for i in range(array.size):
-        larger[i] = array[i]
-    return larger
 
 
 @inner
@@ -514,7 +512,7 @@ def _eliminate(
             count += 1
             item = following[item]
         if count == 0:
-            constants = _room(constants, n_constants + 1)
+            constants = grown(constants, n_constants + 1)
             constants[n_constants] = tau[p] * math.log(cardinalities[p])
             error += 4.0 * UNIT * constants[n_constants]
             n_constants += 1
@@ -550,7 +548,7 @@ def _eliminate(
                 states = cardinalities[p]
                 if place < 0:
                     continue
-                cost = _room(cost, states)
+                cost = grown(cost, states)
                 highest, most = -np.inf, -np.inf
                 for row in range(size // states):
                     start = firsts[item] + row // stride * stride * states + row % stride
@@ -597,7 +595,7 @@ def _eliminate(
             for axis in range(length):
                 sizes[axis] = cardinalities[axes[axis]]
                 size *= sizes[axis]
-            table = _room(table, size)
+            table = grown(table, size)
             for entry in range(size):
                 table[entry] = 0.0
             members, added = 0, 0.0
@@ -616,10 +614,10 @@ def _eliminate(
             if message >= lows.size:
                 lows, highs, firsts = grown(lows, message + 1), grown(highs, message + 1), grown(firsts, message + 1)
                 following, homes = grown(following, message + 1), grown(homes, message + 1)
-                sizes_of = _room(sizes_of, message + 1)
+                sizes_of = grown(sizes_of, message + 1)
             homes[message] = -1
-            messages = _room(messages, n_messages + size // states)
-            weights = _room(weights, n_nodes + 1)
+            messages = grown(messages, n_messages + size // states)
+            weights = grown(weights, n_nodes + 1)
             weights[n_nodes] = tau[p] if group == 0 else 0.0
             _power_sum(table, size, states, weights[n_nodes], messages, n_messages)
             sizes_of[message] = 0.0
@@ -637,7 +635,7 @@ def _eliminate(
             copy_to(node_positions[node_starts[n_nodes] :], axes, length)
             n_nodes += 1
             if length == 1:
-                constants = _room(constants, n_constants + 1)
+                constants = grown(constants, n_constants + 1)
                 constants[n_constants] = messages[n_messages]
                 n_constants += 1
                 continue

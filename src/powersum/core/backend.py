@@ -1,10 +1,10 @@
 """The only file that uses names of Numba which are not public, each for one of four ways to wait less for code.
 
-*Options* of a caller that do not matter to Numba's own functions (``np.empty`` of a number) are hidden from them, so
-that these are compiled once. *Passes* about what no kernel has are left out. Functions that only compiled code calls
-are *linked* into their callers, which are optimised and made machine code with them; alone they are neither. Compiled
-code is *kept* as bytes, and brought back without what only a compiler needs: Numba's own way back imports all its
-implementations of Python and NumPy and parses the LLVM form of every function.
+*Options* of a caller that do not matter to Numba's own functions (``np.empty`` of a number) are hidden from them, and
+literal numbers from our functions, so that each is compiled once. *Passes* about what no kernel has are left out.
+Functions that only compiled code calls are *linked* into their callers, which are optimised and made machine code with
+them; alone they are neither. Compiled code is *kept* as bytes, and brought back without what only a compiler needs:
+Numba's own way back imports all its implementations of Python and NumPy and parses the LLVM form of every function.
 
 The public way back from all four is Numba's own pipeline, whose code is not kept. It is taken where
 ``POWERSUM_COMPILER`` is ``plain``, for versions of Numba that were never tested, and where the trial fails.
@@ -65,9 +65,16 @@ def dispatcher(
         hidden["no_cpython_wrapper"] = True
     if not counting:
         hidden["_nrt"] = False
-    made = numba.njit(**options, **hidden)(function)
+    made: Any = numba.njit(**options, **hidden)(function)
     if shelf is not None:
         made._cache = shelf
+    resolve = made.get_call_template
+
+    def resolve_plain(args: Any, kws: Any) -> Any:
+        plain = {name: numba.types.unliteral(kind) for name, kind in kws.items()}
+        return resolve(tuple(numba.types.unliteral(kind) for kind in args), plain)
+
+    made.get_call_template = resolve_plain
     return made
 
 
@@ -105,26 +112,6 @@ class _Options(Flags):
         return self._hash
 
 
-class ShortCompiler(CompilerBase):
-    """Compiles without needless passes."""
-
-    def __init__(
-        self, typingctx: Any, targetctx: Any, library: Any, args: Any, return_type: Any, flags: Any, locals: Any
-    ) -> None:
-        self.short = trial.passed()
-        super().__init__(
-            typingctx, targetctx, library, args, return_type, _Options(flags) if self.short else flags, locals
-        )
-
-    def define_pipelines(self) -> list[Any]:
-        """Part of Numba's protocol."""
-        passes: Any = DefaultPassBuilder.define_nopython_pipeline(self.state)
-        if self.short:
-            passes.passes = [one for one in passes.passes if one[0].__name__ not in NEEDLESS]
-            passes.finalize()
-        return [passes]
-
-
 class _NoEnvironments:
     """A code generator as far as Numba asks one for the objects that machine code reads: here is none."""
 
@@ -132,7 +119,25 @@ class _NoEnvironments:
         """Part of Numba's protocol."""
 
 
-class LinkedLibrary(JITCodeLibrary):
+class ShortLibrary(JITCodeLibrary):
+    """A function whose form is only tidied before it is linked: it is optimised with what it calls, once."""
+
+    def _optimize_functions(self, module: Any) -> None:
+        if not hasattr(self._codegen, "_pass_builder"):
+            # An older Numba, with LLVM's older managers of passes.
+            super()._optimize_functions(module)
+            return
+        module.data_layout = self._codegen._data_layout
+        tidying = llvmlite.binding.create_new_function_pass_manager()
+        tidying.add_sroa_pass()
+        tidying.add_simplify_cfg_pass()
+        builder = self._codegen._pass_builder()
+        for function in module.functions:
+            if _defined(function):
+                tidying.run(function, builder)
+
+
+class LinkedLibrary(ShortLibrary):
     """LLVM's form of a function, to be linked into its callers."""
 
     codegen = _NoEnvironments()
@@ -159,15 +164,35 @@ class LinkedLibrary(JITCodeLibrary):
         return (self.name, "object", (b"", self._get_module_for_linking().as_bitcode()))
 
 
-class LinkedCompiler(ShortCompiler):
-    """Compiles as far as a :class:`LinkedLibrary`."""
+class ShortCompiler(CompilerBase):
+    """Compiles without needless passes."""
+
+    kind: Any = ShortLibrary
+
+    def __init__(
+        self, typingctx: Any, targetctx: Any, library: Any, args: Any, return_type: Any, flags: Any, locals: Any
+    ) -> None:
+        self.short = trial.passed()
+        super().__init__(
+            typingctx, targetctx, library, args, return_type, _Options(flags) if self.short else flags, locals
+        )
 
     def define_pipelines(self) -> list[Any]:
         """Part of Numba's protocol; the library is made here, before Numba would make one of its own."""
+        state = self.state
+        passes: Any = DefaultPassBuilder.define_nopython_pipeline(state)
         if self.short:
-            state = self.state
-            state.library = LinkedLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
-        return super().define_pipelines()
+            state.library = self.kind(state.targetctx.codegen(), state.func_id.func_qualname)
+            state.library.enable_object_caching()
+            passes.passes = [one for one in passes.passes if one[0].__name__ not in NEEDLESS]
+            passes.finalize()
+        return [passes]
+
+
+class LinkedCompiler(ShortCompiler):
+    """Compiles as far as a :class:`LinkedLibrary`."""
+
+    kind = LinkedLibrary
 
 
 class _ParsedLate:

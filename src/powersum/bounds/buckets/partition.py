@@ -17,9 +17,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from powersum.bounds.buckets.scopes import Scopes, copy_to, grown, intersection_of, log_size_of, union_of
+from powersum.bounds.buckets.scopes import Scopes, intersection_of, log_size_of, union_of
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.errors import InputError
+from powersum.core.growing import copy_to, grown
 from powersum.core.jit import compiled, inner
 
 # Columns of the table of items while partitioning.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from powersum.bounds.buckets.tree_wiring import (
     BLOCKS,
@@ -34,6 +33,7 @@ from powersum.bounds.buckets.tree_wiring import (
     TreeWiring,
 )
 from powersum.core.arrays import IntArray
+from powersum.core.growing import grown
 from powersum.core.jit import compiled, inner
 from powersum.core.lanes import LANES
 from powersum.core.odometer import next_entry
@@ -52,17 +52,6 @@ them: which ones is told by what is above, as in :data:`powersum.core.lanes.HALV
 LEAST_RUN = 8
 """Where the axes that are all there, or all missing, at the end of a row have so many states together, the row is
 worked on by runs of them: contiguous stretches of the input, or one entry of it."""
-
-
-@inner
-def grown(array: NDArray[Any], needed: int) -> NDArray[Any]:
-    """``array`` with room for ``needed`` entries."""
-    if needed <= array.size:
-        return array
-    larger = np.empty(2 * needed, array.dtype)
-    for i in range(array.size):
-        larger[i] = array[i]
-    return larger
 
 
 @inner

@@ -34,23 +34,6 @@ def scopes_in_order(model: Model, order: IntArray) -> Scopes:
 
 
 @inner
-def copy_to(target: IntArray, values: IntArray, count: int) -> None:
-    """Write the first ``count`` values to the front of ``target``."""
-    for i in range(count):
-        target[i] = values[i]
-
-
-@inner
-def grown(array: IntArray, needed: int) -> IntArray:
-    """``array`` itself, or a copy with room for twice the ``needed`` entries if it has no room for them."""
-    if needed <= array.size:
-        return array
-    larger = np.empty(2 * needed, np.int64)
-    copy_to(larger, array, array.size)
-    return larger
-
-
-@inner
 def union_of(first: IntArray, second: IntArray, out: IntArray) -> int:
     """Merge two scopes into ``out``; returns the length."""
     i, j, n = 0, 0, 0

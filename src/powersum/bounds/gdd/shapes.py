@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from powersum.core.arrays import FloatArray, Int32Array, IntArray
+from powersum.core.growing import grown
 from powersum.core.jit import compiled
 
 NO_MAP = -1
@@ -97,13 +98,6 @@ def _separator_maps(
 
 
 @compiled
-def _grown(array: IntArray) -> IntArray:
-    longer = np.empty(2 * len(array), np.int64)
-    longer[: len(array)] = array
-    return longer
-
-
-@compiled
 def _find_shapes(
     cardinalities: IntArray, axis_start: IntArray, axis_variable: IntArray
 ) -> tuple[Int32Array, IntArray, IntArray, IntArray]:
@@ -123,9 +117,8 @@ def _find_shapes(
             while found >= 0 and card[found] != states:
                 found = sibling[found]
             if found < 0:
-                if n == len(card):
-                    card, rest, depth = _grown(card), _grown(rest), _grown(depth)
-                    child, sibling = _grown(child), _grown(sibling)
+                card, rest, depth = grown(card, n + 1), grown(rest, n + 1), grown(depth, n + 1)
+                child, sibling = grown(child, n + 1), grown(sibling, n + 1)
                 found = n
                 n += 1
                 card[found] = states
@@ -179,8 +172,8 @@ def _find_kinds(
             while found >= 0 and not (left[found] == node and axes[found] == bits):
                 found = older[found]
             if found < 0:
-                if n == len(whole):
-                    whole, left, axes, older = _grown(whole), _grown(left), _grown(axes), _grown(older)
+                whole, left = grown(whole, n + 1), grown(left, n + 1)
+                axes, older = grown(axes, n + 1), grown(older, n + 1)
                 found = n
                 n += 1
                 whole[found] = region_shape[region]

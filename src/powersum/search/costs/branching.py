@@ -24,11 +24,15 @@ from powersum.search.costs.cells import (
     keep_only,
     undo,
 )
-from powersum.search.costs.consistency import clean, propagate
+from powersum.search.costs.consistency import clean, make_consistent, propagate
 from powersum.search.costs.tables import CostTables
 
 EXHAUSTED, PAUSED, TOO_SHORT = 0, 1, 2
 """How a search below a node ends: nothing is left there, the dead ends allowed are used up, the trail is too short."""
+
+
+CONSISTENT, DESCEND, BELOW, LEAVE = 0, 1, 2, 3
+"""Steps of the search: propagate at the root, go to a node, search below it, and go back to the root."""
 
 
 class Path(NamedTuple):
@@ -132,8 +136,8 @@ def _take_configuration(states: IntArray, tables: CostTables, now: Cells) -> Non
             now.best_states[v] = states[v]
 
 
-@without_counting
-def descend(decisions: Any, tables: CostTables, path: Path, now: Cells) -> bool:
+@bare
+def _descend(decisions: Any, tables: CostTables, path: Path, now: Cells) -> bool:
     """From the root to the node whose decisions are the first so many of the path; False at a dead end, at the root."""
     open_level(now.cells[0], path, now)
     path.opened[0] = 0
@@ -154,15 +158,8 @@ def descend(decisions: Any, tables: CostTables, path: Path, now: Cells) -> bool:
     return False
 
 
-@without_counting
-def leave(path: Path, now: Cells) -> None:
-    """Back to the root."""
-    while now.counts[DEPTH] > 0:
-        close(path, now)
-
-
-@without_counting
-def search_below(backtracks: Any, nodes: Any, tables: CostTables, path: Path, now: Cells) -> int:
+@bare
+def _search_below(backtracks: Any, nodes: Any, tables: CostTables, path: Path, now: Cells) -> int:
     """Search below the node that the path leads to, with so many dead ends and nodes at most; see the constants.
 
     Where it is paused, the levels that are open and the path itself say what is left.
@@ -199,3 +196,22 @@ def search_below(backtracks: Any, nodes: Any, tables: CostTables, path: Path, no
             consistent = drop(v, s, tables, now) and propagate(tables, now)
         if now.counts[BACKTRACKS] >= most or now.counts[NODES] >= most_nodes:
             return PAUSED
+
+
+@without_counting
+def take_step(step: Any, count: Any, nodes: Any, tables: CostTables, path: Path, now: Cells) -> int:
+    """Take one step with so many decisions, or dead ends and nodes; 0 at a dead end, or how the search below ended.
+
+    All steps have one entry, so that propagation is compiled once.
+    """
+    result = np.int64(1)
+    if step == CONSISTENT:
+        result = np.int64(make_consistent(tables, now))
+    elif step == DESCEND:
+        result = np.int64(_descend(count, tables, path, now))
+    elif step == BELOW:
+        result = np.int64(_search_below(count, nodes, tables, path, now))
+    else:
+        while now.counts[DEPTH] > 0:
+            close(path, now)
+    return int(result)

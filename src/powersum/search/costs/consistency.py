@@ -249,7 +249,7 @@ def _direction(v: int, f: int, backwards: bool, tables: CostTables, now: Cells) 
     return later, earlier
 
 
-@without_counting
+@bare
 def make_consistent(tables: CostTables, now: Cells) -> bool:
     """Propagate at the root, from everything; False where nothing better than the best is left."""
     for v in range(len(now.dirty)):

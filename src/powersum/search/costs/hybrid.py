@@ -15,9 +15,18 @@ from powersum.core import work_time as time
 from powersum.core.arrays import IntArray
 from powersum.core.progress import Progress
 from powersum.core.speed import COST_SWEEP
-from powersum.search.costs.branching import PAUSED, TOO_SHORT, descend, leave, new_path, search_below
+from powersum.search.costs.branching import (
+    BELOW,
+    CONSISTENT,
+    DESCEND,
+    LEAVE,
+    PAUSED,
+    TOO_SHORT,
+    new_path,
+    take_step,
+)
 from powersum.search.costs.cells import BACKTRACKS, BEST, DEPTH, FULL, LENGTH, NODES, cost_of, new_cells
-from powersum.search.costs.consistency import make_consistent, sweep
+from powersum.search.costs.consistency import sweep
 from powersum.search.costs.tables import Costs, node_seconds
 
 FIRST_DIVE, LONGEST_DIVE = 8, 2048
@@ -190,7 +199,7 @@ class CostSearch:
     def _tidy_root(self) -> bool:
         """What is found at the root holds for good; False where nothing better is left."""
         self._at_root = self.best
-        if not make_consistent(self._tables, self.now):
+        if not self._take(CONSISTENT):
             self._finish()
             return False
         self._raise(int(self.now.cells[0]))
@@ -223,9 +232,9 @@ class CostSearch:
             return
         node, before = self._standing, self.nodes
         assert node is not None
-        tables, path, now = self._tables, self._path, self.now
+        now = self.now
         left = max(self._dives_until - int(now.counts[BACKTRACKS]), 1)
-        ended = search_below(np.int64(left), np.int64(NODES_AT_ONCE), tables, path, now)
+        ended = self._take(BELOW, left, NODES_AT_ONCE)
         self._spent += self.nodes - before
         time.spend(self._node_seconds * (self.nodes - before + 1))
         if ended == PAUSED and (now.counts[BACKTRACKS] < self._dives_until or self._bytes > self._most_bytes):
@@ -257,7 +266,7 @@ class CostSearch:
         n = len(node.variables)
         path.variables[:n], path.states[:n], path.excludes[:n] = node.variables, node.states, node.excludes
         self._back += 1
-        if not descend(np.int64(n), self._tables, path, self.now):
+        if not self._take(DESCEND, n):
             self._standing = None
             if self.now.counts[FULL]:
                 # It was not the node that failed.
@@ -267,9 +276,13 @@ class CostSearch:
         self._dives_until = int(self.now.counts[BACKTRACKS]) + self._dive
         return True
 
+    def _take(self, step: int, count: int = 0, nodes: int = 0) -> int:
+        """See :func:`take_step`."""
+        return take_step(np.int64(step), np.int64(count), np.int64(nodes), self._tables, self._path, self.now)
+
     def _leave(self) -> None:
         """Back to the root."""
-        leave(self._path, self.now)
+        self._take(LEAVE)
         self._standing = None
 
     def _keep_open(self, node: _Node) -> None:
