@@ -1,8 +1,8 @@
 """Distributions by many workers: each bounds the sums of boxes, with each state set, and these sums add up.
 
-A box is a question with some variables set. The sum of a question with one state set is the sum over its boxes of the
-same, so that bounds on both sides add up, whatever was answered, lost or never begun. A box that is not exact after its
-slice of time is split by one more variable.
+A box is a question with some states of some variables. The sum of a question with one state set is the sum over its
+boxes of the same. So bounds on both sides add up, also where a box was lost or never begun. A box that is not exact
+after its slice of time is split by one more variable.
 """
 
 from __future__ import annotations
@@ -32,6 +32,9 @@ from powersum.run.tuning import Schedule
 BOXES = 2
 """Boxes for each worker at the beginning."""
 
+MOST_PARTS = 8
+"""Parts of a box: a variable of more states has several states in each."""
+
 SLICE, LEAST_SECONDS = 0.3, 0.5
 """Share of the time left that a box has, and seconds at least."""
 
@@ -51,9 +54,8 @@ class BoxSums:
     branch: int | None
 
 
-def bound_box(asked: BoxQuestion, box: dict[int, int], seconds: float) -> BoxSums:
+def bound_box(asked: BoxQuestion, allowed: Allowed, seconds: float) -> BoxSums:
     """Bound the distributions within a box: what a worker does."""
-    allowed = _allowed(box)
     run = BoxRun(asked, BoxJob(allowed=allowed, seconds=seconds)).run
     if run is None:
         return no_sums(asked.question)
@@ -73,10 +75,6 @@ def bound_box(asked: BoxQuestion, box: dict[int, int], seconds: float) -> BoxSum
     return BoxSums(whole, *known.sums(slice(None), whole), known.beliefs, branch)
 
 
-def _allowed(box: dict[int, int]) -> Allowed:
-    return {v: frozenset((state,)) for v, state in box.items()}
-
-
 def no_sums(question: Question, log_upper: float = -math.inf) -> BoxSums:
     """A box in which nothing is possible, or of which nothing is known where ``log_upper`` is infinite."""
     nothing = np.full(int(question.model.cardinalities.sum()), -math.inf)
@@ -88,7 +86,7 @@ def no_sums(question: Question, log_upper: float = -math.inf) -> BoxSums:
 class _Parted:
     """A box, what is known of it by itself, and its parts once it is split."""
 
-    box: dict[int, int]
+    box: Allowed
     known: BoxSums
     parts: list[_Parted] = field(default_factory=list)
 
@@ -184,15 +182,16 @@ def distributions_by_boxes(
 def _split(question: Question, node: _Parted, waiting: list[_Parted], branch: int | None = None) -> bool:
     """Split a box by a variable; its parts wait for a worker. False where there is none to split by."""
     if branch is None:
-        branch = branch_of(question, _allowed(node.box))
+        branch = branch_of(question, node.box)
     if branch is None:
         return False
     # A part is no larger than the whole.
     unknown = replace(
         no_sums(question, math.inf), whole=(-math.inf, node.known.whole[1]), log_upper=node.known.log_upper
     )
-    states = range(int(question.model.cardinalities[branch]))
-    node.parts = [_Parted({**node.box, branch: state}, unknown) for state in states]
+    states = sorted(node.box.get(branch, range(int(question.model.cardinalities[branch]))))
+    groups = [frozenset(group.tolist()) for group in np.array_split(states, min(len(states), MOST_PARTS))]
+    node.parts = [_Parted({**node.box, branch: group}, unknown) for group in groups]
     waiting += node.parts
     return True
 
