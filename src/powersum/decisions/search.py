@@ -87,15 +87,14 @@ class DecisionSearch:
         """A quick bound, policies, then tighter bounds; where memory is limited, the best rules themselves."""
         self._check_given()
         plans = self._plans()
-        quick = [place for place, (_, plan) in enumerate(plans) if plan.entries <= QUICK]
-        if quick:
-            self._eliminate(plans[quick[-1]][1])
+        quick = max((place for place, plan in enumerate(plans) if plan.entries <= QUICK), default=-1)
+        if quick >= 0:
+            self._eliminate(plans[quick])
         if not self._needed:
             self._certify({})
         elif not self._done:
             self._improve(POLICY_SHARE * self._left)
-        tighter = plans[quick[-1] + 1 :] if quick else plans
-        for _, plan in sorted(tighter, key=lambda found: found[1].entries):
+        for plan in sorted(plans[quick + 1 :], key=lambda found: found.entries):
             if not self._done and PAIR_ENTRY * plan.entries < 0.7 * self._left:
                 self._eliminate(plan)
         if not self._done and not self._diagram.recall and self._cases <= MOST_RULE_CASES:
@@ -116,16 +115,15 @@ class DecisionSearch:
         if self._log_given[1] == -math.inf:
             raise ImpossibleError("the evidence has probability 0: there is no policy")
 
-    def _plans(self) -> list[tuple[int | None, PairPlan]]:
-        """Ways to reveal what is hidden, the one that reveals most first; None for nothing."""
-        stages = Stages.of(self._diagram, self._observed)
-        delays = [*range(stages.n), None]
-        plans = [(delay, self._eliminator.plan(delay, 0.02 * self._left)) for delay in delays]
+    def _plans(self) -> list[PairPlan]:
+        """Ways to reveal what is hidden, the one that reveals most first."""
+        delays = [*range(Stages.of(self._diagram, self._observed).n), None]
+        plans = [self._eliminator.plan(delay, 0.02 * self._left) for delay in delays]
         limit = float(self._most)
-        while plans[0][1].entries > QUICK and limit > 4.0:
+        while plans[0].entries > QUICK and limit > 4.0:
             # Too wide even with all revealed: utilities are maximised apart, in parts as large as possible.
             limit /= 8.0
-            plans.insert(0, (0, self._eliminator.plan(0, 0.01 * self._left, limit)))
+            plans.insert(0, self._eliminator.plan(0, 0.01 * self._left, limit))
         return plans
 
     def _eliminate(self, plan: PairPlan) -> None:
