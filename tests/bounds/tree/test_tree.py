@@ -294,6 +294,19 @@ def test_the_pace_of_a_tree_counts_whole_rounds() -> None:
         assert tree.seconds_per_entry == pace
 
 
+def test_the_pace_follows_the_machine() -> None:
+    """Beside other programs one quick slice, and one that was held up, do not decide what fits into the time."""
+    problem = problem_of(wide_model(60), np.where(np.arange(60) % 2 == 0, 0.0, 1.0))
+    tree = tree_of(problem, ibound=4)._tree
+    entries = tree.layout.n_entries
+    for pace in (1e-9, 20e-9, 22e-9, 400e-9, 21e-9):
+        tree._note_pace(pace * entries, 1)
+    assert tree.seconds_per_entry == pytest.approx(21e-9)
+    for _ in range(5):
+        tree._note_pace(2e-9 * entries, 1)
+    assert tree.seconds_per_entry == pytest.approx(2e-9)
+
+
 def test_growth_takes_a_larger_step_where_a_small_one_leads_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
     """A grid's run once ended after a third of its time, since every merge left took more than the step allowed."""
     monkeypatch.setattr(covering_tree, "EXACT_ENTRIES", 0.0)

@@ -7,6 +7,9 @@ no longer shows the way, are in double precision, too.
 
 from __future__ import annotations
 
+from collections import deque
+from statistics import median
+
 import numpy as np
 
 from powersum.bounds.buckets.decoding import decode
@@ -25,6 +28,7 @@ from powersum.bounds.tree.merging import looseness
 from powersum.core import work_time as time
 from powersum.core.arrays import FloatArray, IntArray
 from powersum.core.speed import FIRST_TREE_PASS
+from powersum.core.work_time import metered
 from powersum.model.result import Residuals
 from powersum.model.rounding import certain, magnitude
 from powersum.prepare.problem import Problem
@@ -54,6 +58,10 @@ CONVERGED = 1e-7
 LEAST_SINGLE_GAIN, MOST_DOUBLE_ENTRIES = 2e-4, 50_000
 """A round at the last temperature that gains less than this, in nats, is the last one in single precision, unless the
 tree has more entries: values are rounded by about 1e-6 there, and slopes of cold variables by 1e-4."""
+
+
+PACES = 5
+"""The pace of a tree is the median of so many measurements, the latest ones."""
 
 
 class FixedTree:
@@ -106,6 +114,7 @@ class FixedTree:
         self.last_gain = np.inf
         """What the latest round gained, as a share of the bound."""
         self.seconds_per_entry = 0.0
+        self._paces: deque[float] = deque(maxlen=PACES)
         """What a pass takes for each table entry, with its share of all else that a round does, in the quickest round;
         0 before the first."""
         self._turns = Turns(extends=many_are_maximised(problem.tau))
@@ -188,7 +197,14 @@ class FixedTree:
     def _note_pace(self, seconds: float, passes: int) -> None:
         if passes:
             pace = seconds / (passes * max(self.layout.n_entries, 1))
-            self.seconds_per_entry = min(pace, self.seconds_per_entry or pace)
+            if metered():
+                self.seconds_per_entry = min(pace, self.seconds_per_entry or pace)
+                return
+            # Beside other programs the quickest slice is several times as quick as the usual one.
+            if self.seconds_per_entry and not self._paces:
+                self._paces.append(self.seconds_per_entry)
+            self._paces.append(pace)
+            self.seconds_per_entry = median(self._paces)
 
     @property
     def _may_be_fine(self) -> bool:
