@@ -29,7 +29,11 @@ def main(seed: int = 3) -> None:
         print(f"{way}: {np.mean(found != truth[TRAINING:]):.1%} wrong")
     figure = Figure(figsize=(14, 2.6), layout="constrained")
     for ax, title in zip(figure.subplots(1, len(pictures)), pictures, strict=True):
-        ax.imshow(pictures[title], cmap="gray").axes.set(title=title, xticks=[], yticks=[])
+        # A picture of one colour alone is an answer, too: nothing was found.
+        empty = title not in ("what is true", "what was seen") and not pictures[title].any()
+        ax.imshow(pictures[title], cmap="gray", vmin=None if title == "what was seen" else 0).axes.set(
+            title=f"{title}: all background" if empty else title, xticks=[], yticks=[]
+        )
     PICTURE.parent.mkdir(exist_ok=True)
     figure.savefig(PICTURE, dpi=90)
 

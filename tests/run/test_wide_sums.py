@@ -86,7 +86,7 @@ def test_the_result_says_when_terms_are_left_out() -> None:
         if -math.inf < snapshot.log_lower < snapshot.log_upper - 1e-6:
             (note,) = solver.result().notes
             # What is known at first is one term.
-            assert "largest terms" in note or "largest term known" in note
+            assert "largest terms" in note or "largest known term" in note
             if "largest terms" in note:
                 break
     else:

@@ -49,7 +49,7 @@ class Below(NamedTuple):
 
 NOTHING_BELOW = Below((), -math.inf)
 
-ONE_TERM = "There was no time for sums yet: log_lower is the largest term known of the one that the assignment leaves."
+ONE_TERM = "There was no time for sums: log_lower is the largest known term of the sum over the other variables."
 """Of an answer that is not more than what was known at first."""
 
 FROM_FILE = "log_lower is what the file that was resumed proves of the value of the assignment."

@@ -108,3 +108,9 @@ def test_labels_stand_clear_of_the_lines() -> None:
 def test_bounds_that_met_are_a_line_in_the_middle() -> None:
     low, high = result([Snapshot(0.1, 0, 3.0, 3.0)]).plot().get_ylim()
     assert high - low >= 1.0
+
+
+def test_an_answer_that_was_exact_at_once_is_a_line_with_one_label() -> None:
+    ax = result([Snapshot(0.1, 0, 3.0, 3.0)]).plot()
+    assert [text.get_text() for text in ax.texts] == ["log value 3, exact after 0.1 s"]
+    assert len(ax.lines) == 1

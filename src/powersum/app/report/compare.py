@@ -13,13 +13,14 @@ from powersum.app.report.curves import INK, PALE
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
     from powersum.api.comparison import Comparison, Trace
 
 COLOURS = {
     "gdd": ("#1f5fa8", "#6fa8dc", "#12365f"),
     "tree": ("#222222", "#777777"),
-    "wmb": ("#b8360b", "#d95f0e", "#ee8a3a", "#f2a868", "#7d2105", "#c98d1f", "#e0b050"),
+    "wmb": ("#b8360b", "#f0a020", "#c2185b", "#7d2105", "#f4a6a0", "#8d7b00", "#e377c2"),
     "lbfgs": ("#2e8b57",),
     "trw": ("#8e44ad",),
     "mbe": ("#8a8a8a",),
@@ -141,21 +142,30 @@ def _number(value: float) -> str:
 
 def comparison_figure(comparison: Comparison, title: str = "") -> Figure:
     """Two panels with a common legend: against sweeps and against seconds."""
-    from matplotlib.lines import Line2D
-
     figure = new_figure(10.0, 4.4)
     left, right = figure.subplots(1, 2, sharey=True)
     plot_traces(left, comparison.traces, against="sweep")
     plot_traces(right, comparison.traces, against="seconds")
     left.set_ylabel("natural log of the value", color=INK)
     handles, labels = left.get_legend_handles_labels()
-    for style, meaning in STYLES.items():
-        if any(line.get_linestyle() == style for line in left.lines):
-            handles.append(Line2D([], [], color=INK, linewidth=1.0, linestyle=style))
-            labels.append(meaning)
-    figure.legend(handles, labels, loc="outside right upper", frameon=False, fontsize=8)
+    styles = styles_of(left)
+    figure.legend(
+        [*handles, *styles.values()], [*labels, *styles], loc="outside right upper", frameon=False, fontsize=8
+    )
     figure.suptitle(title, fontsize=10, color=INK)
     return figure
+
+
+def styles_of(*axes: Axes) -> dict[str, Line2D]:
+    """A line in grey for each style that is drawn in the axes, by its meaning."""
+    from matplotlib.lines import Line2D
+
+    drawn = {line.get_linestyle() for ax in axes for line in ax.lines}
+    return {
+        meaning: Line2D([], [], color=INK, linewidth=1.0, linestyle=style)
+        for style, meaning in STYLES.items()
+        if style in drawn
+    }
 
 
 def save_comparison(comparison: Comparison, path: str | Path, title: str = "") -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from powersum.core.errors import InputError
+from powersum.model.interval import SAME
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,8 +40,11 @@ def plot_history(result: Result, ax: Axes | None = None, *, against: str = "seco
         import matplotlib.pyplot as plt
 
         _, ax = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
-    _curve(ax, result, against, "log_upper", UPPER, "upper bound")
-    _curve(ax, result, against, "log_lower", LOWER, "best solution")
+    if len(result.history) == 1 and result.log_upper - result.log_lower <= SAME:
+        _exact_at_once(ax, result)
+    else:
+        _curve(ax, result, against, "log_upper", UPPER, "upper bound")
+        _curve(ax, result, against, "log_lower", LOWER, "best solution")
     _limit_view(ax, result)
     ax.set_xlabel(LABELS[against], color=INK)
     ax.set_ylabel("natural log of the value", color=INK)
@@ -77,6 +81,21 @@ def check_picture(path: str | Path) -> None:
     known = FigureCanvasAgg.get_supported_filetypes()
     if Path(path).suffix.lstrip(".").lower() not in known:
         raise InputError(f"{path}: the ending must be that of a picture, such as .png, .svg or .pdf")
+
+
+def _exact_at_once(ax: Axes, result: Result) -> None:
+    """One line for both bounds, where there is no time over which they moved."""
+    ax.axhline(result.log_upper, color=LOWER, linewidth=1.8)
+    value = f"{result.log_upper:z.6g}".replace("-", "−")
+    ax.annotate(
+        f"log value {value}, exact after {result.seconds:.2g} s",
+        (0.5, result.log_upper),
+        xycoords=("axes fraction", "data"),
+        xytext=(0, 5),
+        textcoords="offset points",
+        ha="center",
+        color=LOWER,
+    )
 
 
 def _curve(ax: Axes, result: Result, against: str, field: str, colour: str, label: str) -> None:

@@ -73,7 +73,7 @@ def plot_model(
     ax.set_ylim(1.1, -0.06)
     ax.set_axis_off()
     # Below the axes, where no variable can be.
-    ax.legend(loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=3, frameon=False, markerscale=min(1, 90 / size))
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.05), ncols=3, frameon=False, markerscale=min(1, 90 / size))
     if len(drawn) < model.n_variables:
         ax.set_title(f"{len(drawn)} of {model.n_variables} variables", color=INK, fontsize="medium")
     return ax

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from powersum.app.report.compare import COLOURS, new_figure, plot_traces, style_axes
+from powersum.app.report.compare import COLOURS, new_figure, plot_traces, style_axes, styles_of
 from powersum.app.report.curves import INK, PALE
 from powersum.app.reproduce.grid3 import EDGES, spanning_trees
 from powersum.app.reproduce.store import trace_of
@@ -86,6 +86,9 @@ def draw_curves(records: list[dict[str, Any]]) -> Figure:
         ax.set_ylim(low, high + 0.38 * (high - low))
     for ax in axes[:, 0]:
         ax.set_ylabel("natural log of the value", fontsize=8, color=INK)
+    styles = styles_of(*axes.flat)
+    if styles:
+        figure.legend(styles.values(), styles, loc="outside lower center", ncols=2, frameon=False, fontsize=8)
     return figure
 
 
