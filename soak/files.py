@@ -145,6 +145,12 @@ def read_file(case: Case) -> list[str]:
             again = ps.read(copy)
             if not np.array_equal(again.log_values, found.log_values):
                 wrong.append("round trip: numbers change when the model is written and read again")
+            names = Path(folder, "copy.uai.names")
+            if names.exists():
+                named = ps.read_names(names, again)
+                if (named.names, named.states) != (found.names, found.states):
+                    wrong.append("round trip: names change when the model is written and read again")
+                names.unlink()
         if sorted(os.listdir(folder)) not in (sorted({path.name, "copy.uai"}), [path.name]):
             wrong.append(f"files: {sorted(os.listdir(folder))} are left")
     return wrong
