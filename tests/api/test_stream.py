@@ -166,3 +166,31 @@ def test_a_model_is_read_only_wherever_it_comes_to() -> None:
     query = pickle.loads(pickle.dumps(ps.Query.of(CLINIC, ["xray", "cancer"])))
     assert not query.weights.flags.writeable
     assert query.answered == ps.Query.of(CLINIC, ["xray", "cancer"]).answered
+
+
+@pytest.mark.parametrize("how", [{}, {"threads": 2}, {"workers": 2}])
+def test_distributions_among_the_questions(how: dict[str, Any]) -> None:
+    """Questions with ``of`` are answered as by ``marginals``, between others, wherever they are answered."""
+    questions = [
+        {"of": ["cancer", ("smoker", "cancer")], "evidence": {"xray": "shadow"}},
+        {"maximize": ["cancer"], "evidence": {"xray": "shadow"}},
+        {"of": ["cancer"], "evidence": {"xray": "no such state"}},
+        {"of": ["cancer"], "maximize": ["cancer"]},
+    ] * 6
+    items = list(ps.solve_each(CLINIC, questions, **how))
+    alone = ps.marginals(CLINIC, evidence={"xray": "shadow"}, of=["cancer", ("smoker", "cancer")])
+    for item in items[::4]:
+        assert item.result is None
+        assert item.error is None
+        assert item.marginals is not None
+        assert float(item.marginals["cancer"]["yes"]) == pytest.approx(float(alone["cancer"]["yes"]), abs=1e-9)
+        joint = item.marginals["smoker", "cancer"]["yes", "yes"]
+        assert float(joint) == pytest.approx(float(alone["smoker", "cancer"]["yes", "yes"]), abs=1e-9)
+    assert all(item.result is not None and item.marginals is None for item in items[1::4])
+    assert all(item.error is not None and "no such state" in item.error for item in items[2::4])
+    assert items[3].error == "give maximize or of, not both: distributions sum over all other variables"
+
+
+def test_distributions_are_not_kept_in_a_file(tmp_path: Path) -> None:
+    with pytest.raises(ps.InputError, match="distributions are not kept"):
+        list(ps.solve_each(CLINIC, [{"of": ["cancer"]}], checkpoint=tmp_path / "answers.jsonl"))

@@ -12,6 +12,7 @@ from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from powersum.api.answer_file import AnswerFile, fingerprint
+from powersum.api.distribution import Marginals
 from powersum.api.engine import PATIENCE, Engine
 from powersum.cluster.executor import WorkersLike, check_workers, workers_of
 from powersum.cluster.ordered import here, ordered
@@ -27,16 +28,17 @@ from powersum.model.query import Query
 from powersum.model.question import ModelLike, Question, WeightsLike, model_of
 from powersum.model.result import Result, Status
 
-ASKED = ("maximize", "evidence", "weights")
-"""The keys of a question."""
+ASKED = ("maximize", "evidence", "weights", "of")
+"""The keys of a question; those with ``of`` ask for distributions."""
 
 
 class BatchItem(NamedTuple):
-    """The answer to one of many questions: its number, and its result or its error."""
+    """The answer to one of many questions: its number, and its result, its error, or its distributions."""
 
     number: int
     result: Result | None
     error: str | None
+    marginals: Marginals | None = None
 
 
 def solve_each(
@@ -65,7 +67,8 @@ def solve_each(
     model
         The model, which is not changed, or the path of its file. It travels once to each worker.
     questions
-        For each question a dictionary of ``maximize``, ``evidence``, ``weights``, as in :func:`powersum.solve`. Or a
+        For each question a dictionary of ``maximize``, ``evidence``, ``weights``, as in :func:`powersum.solve`; or of
+        ``of`` and ``evidence``, as in :func:`powersum.marginals`: the item then has ``marginals``. Or a
         data frame of pandas or polars: each row is the evidence of a question. Columns are named like variables, or
         ``variable:state`` for likelihoods. None, NaN and NA are not observed.
     maximize, weights
@@ -115,7 +118,7 @@ def solve_each(
 
 def _completed(question: Any, query: Query) -> Any:
     """A question with the query of all, where it has none."""
-    if not isinstance(question, Mapping) or "maximize" in question or "weights" in question:
+    if not isinstance(question, Mapping) or {"maximize", "weights", "of"} & question.keys():
         return question
     return {**question, "weights": query}
 
@@ -137,7 +140,10 @@ def _answers(
                 number += 1
         items = _printed(coming, None if file is None else prints)
         for found in stream.answered(answers_of, items):
-            item = BatchItem(number, None, found) if isinstance(found, str) else BatchItem(number, found, None)
+            if isinstance(found, Marginals):
+                item = BatchItem(number, None, None, found)
+            else:
+                item = BatchItem(number, None, found) if isinstance(found, str) else BatchItem(number, found, None)
             stopped = item.result is not None and item.result.status is Status.INTERRUPTED
             if file is not None and not stopped:
                 file.write(prints.popleft(), item.result, item.error)
@@ -209,14 +215,14 @@ def prepare(model: Model, limits: Limits) -> None:
     engine_of(model, limits).prepare()
 
 
-def answers_of(model: Model, options: tuple[Limits], chunk: list[Mapping[str, Any]]) -> list[Result | str]:
-    """On a worker: a result for each question, or what is wrong with it."""
+def answers_of(model: Model, options: tuple[Limits], chunk: list[Mapping[str, Any]]) -> list[Result | Marginals | str]:
+    """On a worker: a result or distributions for each question, or what is wrong with it."""
     engine = engine_of(model, options[0])
-    found: list[Result | str] = []
+    found: list[Result | Marginals | str] = []
     for question in chunk:
         try:
             check_question(question)
-            found.append(engine.solve(**question))
+            found.append(engine.marginals(**question) if "of" in question else engine.solve(**question))
         except InputError as error:
             found.append(str(error))
     return found
@@ -229,12 +235,17 @@ def check_question(question: Any) -> None:
     for name in question:
         if name not in ASKED:
             raise InputError(f"{as_text(name)} is none of {', '.join(ASKED)}")
+    for name in ("maximize", "weights"):
+        if "of" in question and name in question:
+            raise InputError(f"give {name} or of, not both: distributions sum over all other variables")
 
 
 def _printed(questions: Iterable[Any], prints: deque[str] | None) -> Iterator[tuple[str, Any]]:
     """Each question with its fingerprint, which is left behind, too; there are as many as are on their way."""
     for question in questions:
         own = fingerprint(question)
+        if prints is not None and isinstance(question, Mapping) and "of" in question:
+            raise InputError("checkpoint: distributions are not kept in a file; leave out checkpoint, or of")
         if prints is not None:
             prints.append(own)
         yield own, question
