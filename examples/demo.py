@@ -1,4 +1,4 @@
-"""Which diseases together explain what was found? A guaranteed bound, a proven answer and a picture, in a few lines."""
+"""Which diseases together explain what was found? A guaranteed bound, a proven result and a picture, in a few lines."""
 
 import math
 from pathlib import Path
@@ -29,26 +29,26 @@ def main() -> None:
     print("  That is guaranteed.\n")
 
     print("2. The solver: larger regions, search, and a proof.")
-    answer = ps.solve(model, maximize=diseases, time_limit=300)
-    print(f"  {answer.log_lower:.4f} ≤ log probability ≤ {answer.log_upper:.4f}  ({answer.seconds:.1f} s)")
-    print(f"  {answer.status}: {answer.reason}")
-    present = [with_degree(model, name, int(state)) for name, state in answer.assignment.items() if state]
+    result = ps.solve(model, maximize=diseases, time_limit=300)
+    print(f"  {result.log_lower:.4f} ≤ log probability ≤ {result.log_upper:.4f}  ({result.seconds:.1f} s)")
+    print(f"  {result.status}: {result.reason}")
+    present = [with_degree(model, name, int(state)) for name, state in result.assignment.items() if state]
     print(f"  Best state, {len(present)} diseases present: {', '.join(present)}.")
 
     PICTURE.parent.mkdir(exist_ok=True)
-    draw(falling, answer)
+    draw(falling, result)
     print(f"\nThe picture of the falling bound and the certified answer is in {PICTURE.relative_to(HERE.parent)}")
 
 
-def draw(falling: ps.Result, answer: ps.Result) -> None:
+def draw(falling: ps.Result, result: ps.Result) -> None:
     """The bound over its sweeps, and the value of the best state below it."""
     figure = Figure(figsize=(6.4, 3.8), layout="constrained")
     ax = falling.plot(figure.subplots(), against="sweep")
-    if math.isfinite(answer.log_lower):
-        ax.axhline(answer.log_lower, color="#c4572b", linestyle="--", linewidth=1)
+    if math.isfinite(result.log_lower):
+        ax.axhline(result.log_lower, color="#c4572b", linestyle="--", linewidth=1)
         ax.annotate(
-            f"{answer.status} state {answer.log_lower:.3f}",
-            (0.5, answer.log_lower),
+            f"{result.status} state {result.log_lower:.3f}",
+            (0.5, result.log_lower),
             xycoords=("axes fraction", "data"),
             xytext=(0, -14),
             textcoords="offset points",

@@ -12,7 +12,7 @@ import pytest
 from typer.main import get_command
 
 from powersum.app.cli.app import app
-from powersum.app.cli.progress import two_sided_line, upper_line, with_time_left
+from powersum.app.cli.progress import LiveLine, two_sided_line, upper_line, with_time_left
 from powersum.app.cli.terminal import value_text, wrapped
 from powersum.model.result import Snapshot
 from tests.app.cli.conftest import Command
@@ -163,3 +163,16 @@ def test_what_is_left_of_the_time_limit() -> None:
     assert line(Snapshot(3.5, 1, -1.0, -2.0), 0.0).endswith("3.50 s, 16.5 s left")
     assert line(Snapshot(21.0, 1, -1.0, -2.0), 0.0).endswith("21.00 s, 0 s left")
     assert with_time_left(two_sided_line, math.inf) is two_sided_line
+
+
+def test_a_clock_moves_while_no_bound_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr("powersum.app.cli.progress.time.monotonic", lambda: now[0])
+    line = LiveLine(upper_line)
+    assert line.__rich__() == "preparing"
+    now[0] = 107.0
+    assert line.__rich__() == "preparing   [dim]7 s since the start[/dim]"
+    line(Snapshot(1.0, 3, -2.5))
+    assert line.__rich__() == upper_line(Snapshot(1.0, 3, -2.5), 0.0)
+    now[0] = 109.0
+    assert "9 s since the start" in line.__rich__()

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 # Seconds between two refreshings of the live line, and between two plain lines that are not worth one by themselves.
 LIVE_INTERVAL, PLAIN_INTERVAL = 0.1, 2.0
+CLOCK_RATE, SILENCE = 4, 1.0
 
 
 COMPILING = "powersum: note: compiling"
@@ -79,9 +80,11 @@ def progress(*, quiet: bool, stream: TextIO, line: Line, seconds: float = math.i
     if console.is_dumb_terminal:
         yield PlainLines(stream, line)
         return
-    with Live("[dim]preparing[/dim]", console=console, auto_refresh=False, transient=True) as live:
-        live.refresh()
-        yield LiveLine(live, line)
+    # Refreshed by itself, so that the clock moves while something compiles and no bound does.
+    shown = LiveLine(line)
+    with Live(shown, console=console, refresh_per_second=CLOCK_RATE, transient=True) as live:
+        shown.live = live
+        yield shown
 
 
 def upper_line(snapshot: Snapshot, change: float) -> str:
@@ -127,13 +130,27 @@ class PlainLines:
 
 
 class LiveLine:
-    """One line that is overwritten, at most ten times a second; the change is that of the last sweep."""
+    """One line that is overwritten, at most ten times a second; the change is that of the last sweep.
 
-    def __init__(self, live: Live, line: Line) -> None:
-        self._live = live
+    Attributes
+    ----------
+    live
+        The display, once there is one.
+    """
+
+    live: Live | None = None
+
+    def __init__(self, line: Line) -> None:
         self._line = line
+        self._text = "preparing"
         self._last: Snapshot | None = None
-        self._shown = 0.0
+        self._begun, self._shown = time.monotonic(), 0.0
+
+    def __rich__(self) -> str:
+        """The line, and behind it a clock while nothing new comes."""
+        now = time.monotonic()
+        silent = now - max(self._shown, self._begun) > SILENCE
+        return f"{self._text}   [dim]{now - self._begun:.0f} s since the start[/dim]" if silent else self._text
 
     def __call__(self, snapshot: Snapshot) -> None:
         change = 0.0 if self._last is None else snapshot.log_upper - self._last.log_upper
@@ -141,7 +158,9 @@ class LiveLine:
         now = time.monotonic()
         if now - self._shown >= LIVE_INTERVAL:
             self._shown = now
-            self._live.update(self._line(snapshot, change), refresh=True)
+            self._text = self._line(snapshot, change)
+            if self.live is not None:
+                self.live.refresh()
 
 
 def _is_round(number: int) -> bool:
