@@ -16,7 +16,7 @@ from tests.check.slow import read_slowly
 from tests.check.slow_tables import Beyond, Refused
 from tests.check.writer import Draft
 
-LIMITS = ("--memory", "--work", "entries of size", "so small", "too large")
+LIMITS = ("--memory", "--work", "entries of size", "so small", "too large", "rows, and can have")
 """Words of the checker where it refuses what it could not compute, not what is wrong."""
 
 

@@ -101,6 +101,14 @@ def test_only_what_is_near_is_left_out() -> None:
     assert best.log_upper_next == -math.inf
 
 
+def test_listed_assignments_differ_in_enough_variables() -> None:
+    draft = best_of([(-1, -1, 0)], distinct=2)
+    draft.arrays["best_states"] = np.array([[1], [0]])
+    draft.best = {"distinct": 2, "claims": [{}] * 3}
+    with pytest.raises(pc.Rejected, match="differs in fewer than 2 variables"):
+        checked(draft)
+
+
 def test_a_cover_that_is_no_tree_is_refused() -> None:
     for rows, match in (
         ([(0, 0, -1), (-1, -1, 0)], "parts missing"),
