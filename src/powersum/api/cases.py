@@ -184,25 +184,31 @@ def lines_of(
     return lines
 
 
+def record_of(found: Result | str) -> dict[str, Any]:
+    """The status and :data:`NUMBERS` of an answer, or of a row with an error."""
+    if isinstance(found, str):
+        return {"status": WRONG, **dict.fromkeys(NUMBERS), "message": found}
+    share = found.probability
+    return {
+        "status": found.status.value,
+        "log_value": found.log_lower,
+        "log_upper": found.log_upper,
+        "probability": None if share is None else share.lower,
+        "probability_upper": None if share is None else share.upper,
+        "message": None if found.status is Status.OPTIMAL else found.reason,
+    }
+
+
 def _line(writing: Writing, found: Result | str) -> str:
     """One answer."""
-    record: dict[str, Any] = {"status": WRONG, "message": found}
-    states: Mapping[str, Any] = {}
-    if isinstance(found, Result):
-        states = found.assignment
-        shares = found.probability
-        record = {
-            "status": found.status.value,
-            "log_value": found.log_lower,
-            "log_upper": found.log_upper,
-            "probability": None if shares is None else shares.lower,
-            "probability_upper": None if shares is None else shares.upper,
-            "message": None if found.status is Status.OPTIMAL else found.reason,
-        }
+    record = record_of(found)
+    states: Mapping[str, Any] = {} if isinstance(found, str) else found.assignment
     if writing.as_json:
+        if isinstance(found, str):
+            record = {"status": WRONG, "message": found}
         return ", " + _json({"status": record.pop("status"), "assignment": dict(states), **record})[1:]
     cells = [record["status"], *(states.get(name, "") for name in writing.names)]
-    return "," + _csv([*cells, *("" if record.get(name) is None else record[name] for name in NUMBERS)])
+    return "," + _csv([*cells, *("" if record[name] is None else record[name] for name in NUMBERS)])
 
 
 def _json(record: Mapping[str, Any]) -> str:

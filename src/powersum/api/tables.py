@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from powersum.api.cases import NUMBERS, WRONG, Columns, columns_of
+from powersum.api.cases import NUMBERS, Columns, columns_of, record_of
 from powersum.api.stream import solve_each
 from powersum.core.errors import InputError
 from powersum.interop.frames import Frame, is_frame
@@ -85,21 +85,12 @@ def answers_as(frame: Frame, keep: Sequence[str], answered: Sequence[str], items
     places = [frame.columns.index(name) for name in keep]
     columns: dict[str, list[Any]] = {name: [] for name in (*keep, "status", *answered, *NUMBERS)}
     for row, item in zip(frame.rows(), items, strict=True):
-        result = item.result
-        share = None if result is None else result.probability
+        states = {} if item.result is None else item.result.assignment
         found = {
-            "status": WRONG if result is None else result.status.value,
-            "log_value": None if result is None else result.log_lower,
-            "log_upper": None if result is None else result.log_upper,
-            "probability": None if share is None else share.lower,
-            "probability_upper": None if share is None else share.upper,
-            "message": item.error if result is None or result.status.value == "optimal" else result.reason,
+            **{name: row[place] for name, place in zip(keep, places, strict=True)},
+            **{name: states.get(name) for name in answered},
+            **record_of(item.error if item.result is None else item.result),
         }
-        states = {} if result is None else result.assignment
-        for name, place in zip(keep, places, strict=True):
-            columns[name].append(row[place])
-        for name in answered:
-            columns[name].append(states.get(name))
-        for name, value in found.items():
-            columns[name].append(value)
+        for name, column in columns.items():
+            column.append(found[name])
     return frame.like(columns)
