@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from powersum.core.errors import InputError
 from powersum.core.files import PathLike, load, shown
+from powersum.formats.genie import GenieNode, GenieNodes
 from powersum.formats.xml import walk
 from powersum.interop.diagrams import AgrumNode, diagram_of
 from powersum.model.diagram import Diagram
@@ -23,8 +24,10 @@ def read_diagram_network(path: PathLike, suffix: str) -> Diagram:
     try:
         if suffix == ".net":
             nodes = _Hugin(data.decode("utf-8", "replace")).nodes()
+        elif suffix == ".xdsl":
+            nodes = _of_genie(GenieNodes(path, data))
         else:
-            read = _Genie() if suffix == ".xdsl" else _Agrum()
+            read = _Agrum()
             walk(path, data, read.start, read.end)
             nodes = read.nodes
         if not nodes:
@@ -57,72 +60,53 @@ def _numbers(text: str, where: str) -> list[float]:
     return found
 
 
-class _Genie:
-    """GeNIe: an element for each node, parents by name, the first one slowest."""
+def _of_genie(read: GenieNodes) -> Nodes:
+    """GeNIe: the first parent is slowest; a node may add the utilities up, with weights."""
+    nodes: Nodes = {}
+    total: GenieNode | None = None
+    for node in read.nodes:
+        if node.kind == "mau":
+            if total is not None:
+                raise read.error(node.line, "two nodes add up utilities, only one is read")
+            if "expressions" in node.texts:
+                raise read.error(node.texts["expressions"][1], "a utility by a formula is not read")
+            total = node
+            continue
+        if node.kind not in _GENIE:
+            what = f"a node of type {node.kind[:40]!r} is not read: only cpt, decision, utility, mau"
+            raise read.error(node.line, what)
+        if not node.name or node.name in nodes:
+            raise read.error(node.line, f"the node {node.name!r} has no name of its own")
+        nodes[node.name] = AgrumNode(_GENIE[node.kind], node.states, node.parents, _numbers_of(read, node))
+    if total is not None:
+        _weigh(nodes, total)
+    return nodes
 
-    def __init__(self) -> None:
-        self.nodes: Nodes = {}
-        self._stack: list[str] = []
-        self._name = ""
-        self._sum: tuple[list[str], list[float]] | None = None
-        self._outside = ""
 
-    def start(self, tag: str, attributes: dict[str, str], line: int) -> None:
-        within = self._stack[-1] if self._stack else ""
-        self._stack.append(tag)
-        if not within and tag != "smile":
-            raise _Bad(f"line {line}: expected the element smile, found {tag[:40]!r}")
-        if within == "nodes":
-            self._name = attributes.get("id", "")
-            if tag == "mau":
-                if self._sum is not None:
-                    raise _Bad(f"line {line}: two nodes add up utilities, only one is read")
-                self._sum = [], []
-            elif tag in _GENIE:
-                if self._name in self.nodes or not self._name:
-                    raise _Bad(f"line {line}: the node {self._name!r} has no name of its own")
-                self.nodes[self._name] = AgrumNode(_GENIE[tag])
-            else:
-                raise _Bad(f"line {line}: a node of type {tag[:40]!r} is not read: only cpt, decision, utility, mau")
-        elif tag == "state" and self._name in self.nodes:
-            self.nodes[self._name].states.append(attributes.get("id", ""))
+def _numbers_of(read: GenieNodes, node: GenieNode) -> list[float]:
+    """The table of a node."""
+    for tag in ("probabilities", "utilities"):
+        if tag in node.texts:
+            text, line = node.texts[tag]
+            return _numbers(text, f"line {line}")
+    text, line = node.texts.get("resultingstates", ("", node.line))
+    labels = text.split()
+    wrong = next((label for label in labels if label not in node.states), None)
+    if wrong is not None:
+        raise read.error(line, f"{node.name} has no state {wrong[:40]!r}")
+    return [float(label == state) for label in labels for state in node.states]
 
-    def end(self, tag: str, text: str, line: int) -> None:
-        self._stack.pop()
-        within = self._stack[-1] if self._stack else ""
-        if within == "mau" and self._sum is not None:
-            if tag == "parents":
-                self._sum[0].extend(text.split())
-            elif tag == "weights":
-                self._sum[1].extend(_numbers(text, f"line {line}"))
-            elif tag == "expressions":
-                raise _Bad(f"line {line}: a utility by a formula is not read")
-        elif within in _GENIE:
-            node = self.nodes[self._name]
-            if tag == "parents":
-                node.parents = text.split()
-            elif tag in ("probabilities", "utilities"):
-                node.numbers = _numbers(text, f"line {line}")
-            elif tag == "resultingstates":
-                labels = text.split()
-                wrong = next((label for label in labels if label not in node.states), None)
-                if wrong is not None:
-                    raise _Bad(f"line {line}: {self._name} has no state {wrong[:40]!r}")
-                node.numbers = [float(label == state) for label in labels for state in node.states]
-        elif tag == "smile":
-            self._weigh()
 
-    def _weigh(self) -> None:
-        """Put the weights of a sum of utilities into these."""
-        if self._sum is None:
-            return
-        names, weights = self._sum
-        utilities = {name for name, node in self.nodes.items() if node.kind == "utility"}
-        if set(names) != utilities or len(set(names)) < len(names) or len(weights or names) != len(names):
-            raise _Bad("the node that adds up utilities does not name each utility once, with a weight")
-        for name, weight in zip(names, weights or [1.0] * len(names), strict=True):
-            node = self.nodes[name]
-            node.numbers = [weight * number for number in node.numbers]
+def _weigh(nodes: Nodes, total: GenieNode) -> None:
+    """Put the weights of a sum of utilities into these."""
+    names = total.parents
+    text, line = total.texts.get("weights", ("", total.line))
+    weights = _numbers(text, f"line {line}") or [1.0] * len(names)
+    utilities = {name for name, node in nodes.items() if node.kind == "utility"}
+    if set(names) != utilities or len(set(names)) < len(names) or len(weights) != len(names):
+        raise _Bad("the node that adds up utilities does not name each utility once, with a weight")
+    for name, weight in zip(names, weights, strict=True):
+        nodes[name].numbers = [weight * number for number in nodes[name].numbers]
 
 
 class _Agrum:

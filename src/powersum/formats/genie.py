@@ -18,7 +18,6 @@ from powersum.formats.xmlbif import read_xmlbif
 from powersum.interop.checks import INFLUENCE_DIAGRAM
 from powersum.model.model import Model
 
-KINDS = ("cpt", "deterministic", "noisymax")
 DECISIONS = ("decision", "utility", "mau")
 
 MOST_ENTRIES = 1 << 24
@@ -29,9 +28,7 @@ _ROOT = re.compile(rb"<([A-Za-z_][\w.-]*)")
 
 def read_genie(path: PathLike) -> Model:
     """Read a network of GeNIe, plain or compressed: node ids are names, display names are found, too."""
-    reader = _GenieReader(path)
-    walk(path, load(path), reader.start, reader.end)
-    return reader.model()
+    return _GenieTables(path).model()
 
 
 def read_xml(path: PathLike) -> Model:
@@ -46,65 +43,106 @@ def read_xml(path: PathLike) -> Model:
 
 
 @dataclass(slots=True)
-class _GenieNode:
+class GenieNode:
+    """A node as the file has it.
+
+    Parameters
+    ----------
+    kind, name, line
+        Its element, its id, and where it begins.
+    states
+        Labels.
+    texts
+        Text and line of each element inside, such as ``parents``.
+    """
+
     kind: str
     name: str
     line: int
     states: list[str] = field(default_factory=list)
     texts: dict[str, tuple[str, int]] = field(default_factory=dict)
-    """Text and line of each element inside."""
+
+    @property
+    def parents(self) -> list[str]:
+        """The ids of its parents."""
+        return self.texts.get("parents", ("", 0))[0].split()
 
 
-class _GenieReader:
-    """The nodes that have been read so far."""
+class GenieNodes:
+    """The nodes of an XDSL file, of networks and of influence diagrams.
 
-    def __init__(self, path: PathLike) -> None:
-        self._network = Network(path, child_first=False, line_of=int)
+    Parameters
+    ----------
+    path, data
+        The file, for messages, and its bytes.
+
+    Attributes
+    ----------
+    nodes
+        The nodes in their order.
+    labels
+        What GeNIe shows for a node, by its id.
+    """
+
+    def __init__(self, path: PathLike, data: bytes) -> None:
+        self._path = path
         self._stack: list[str] = []
-        self._nodes: list[_GenieNode] = []
         self._labelled = ""
-        self._labels: dict[str, str] = {}
+        self.nodes: list[GenieNode] = []
+        self.labels: dict[str, str] = {}
+        walk(path, data, self._start, self._end)
 
-    def start(self, tag: str, attributes: dict[str, str], line: int) -> None:
-        """An element begins."""
-        within = self._stack[-1] if self._stack else ""
-        if not within and tag != "smile":
-            raise self._network.error(line, f"expected the element smile, found {short(tag)}")
-        self._stack.append(tag)
-        if within == "nodes":
-            if tag not in KINDS:
-                what = f"a node of type {short(tag)!r} is not read, only {', '.join(KINDS)}: in GeNIe, make it General"
-                raise self._network.error(line, INFLUENCE_DIAGRAM if tag in DECISIONS else what)
-            self._nodes.append(_GenieNode(tag, attributes.get("id", ""), line))
-        elif tag == "state" and within in KINDS:
-            self._nodes[-1].states.append(attributes.get("id", ""))
+    def error(self, line: int, message: str) -> InputError:
+        """The error that says ``message`` about a line."""
+        return InputError(f"{shown(self._path)}: line {line}: {message}")
+
+    @property
+    def _in_node(self) -> bool:
+        return self._stack[-2:-1] == ["nodes"]
+
+    def _start(self, tag: str, attributes: dict[str, str], line: int) -> None:
+        if not self._stack and tag != "smile":
+            raise self.error(line, f"expected the element smile, found {short(tag)}")
+        if self._stack[-1:] == ["nodes"]:
+            self.nodes.append(GenieNode(tag, attributes.get("id", ""), line))
+        elif tag == "state" and self._in_node:
+            self.nodes[-1].states.append(attributes.get("id", ""))
         elif tag == "node" and "genie" in self._stack:
             self._labelled = attributes.get("id", "")
+        self._stack.append(tag)
 
-    def end(self, tag: str, text: str, line: int) -> None:
-        """An element ends, with all its text."""
+    def _end(self, tag: str, text: str, line: int) -> None:
         self._stack.pop()
-        within = self._stack[-1] if self._stack else ""
-        if within in KINDS:
-            self._nodes[-1].texts[tag] = text, line
-        elif within == "nodes":
-            node = self._nodes[-1]
-            self._network.declare(node.name, node.states, node.line)
-        elif tag == "name" and within == "node":
-            self._labels[self._labelled] = " ".join(text.split())
+        if self._in_node:
+            self.nodes[-1].texts[tag] = text, line
+        elif tag == "name" and self._stack[-1:] == ["node"]:
+            self.labels[self._labelled] = " ".join(text.split())
+
+
+class _GenieTables:
+    """The tables of the nodes of a network."""
+
+    def __init__(self, path: PathLike) -> None:
+        self._read = GenieNodes(path, load(path))
+        self._network = Network(path, child_first=False, line_of=int)
 
     def model(self) -> Model:
-        """The model, once the file has been read."""
+        """The model."""
         tables = {"cpt": self._table, "deterministic": self._function, "noisymax": self._noisy}
-        for node in self._nodes:
-            parents, _ = node.texts.get("parents", ("", node.line))
-            scope = self._network.scope(node.name, parents.split(), node.line)
+        for node in self._read.nodes:
+            if node.kind not in tables:
+                kinds = ", ".join(tables)
+                what = f"a node of type {short(node.kind)!r} is not read, only {kinds}: in GeNIe, make it General"
+                raise self._network.error(node.line, INFLUENCE_DIAGRAM if node.kind in DECISIONS else what)
+            self._network.declare(node.name, node.states, node.line)
+        for node in self._read.nodes:
+            scope = self._network.scope(node.name, node.parents, node.line)
             self._network.size(scope, node.line)
             self._network.add(scope, tables[node.kind](node, scope), certain=True)
-        model = self._network.model()
-        return replace(model, aliases=tuple(self._labels.get(name, name) for name in model.names or ()))
+        model, labels = self._network.model(), self._read.labels
+        return replace(model, aliases=tuple(labels.get(name, name) for name in model.names or ()))
 
-    def _numbers(self, node: _GenieNode, tag: str, size: int) -> FloatArray:
+    def _numbers(self, node: GenieNode, tag: str, size: int) -> FloatArray:
         """The logs of the numbers of an element."""
         text, line = node.texts.get(tag, ("", node.line))
         words = text.encode("ascii", "replace").split()
@@ -121,10 +159,10 @@ class _GenieReader:
     def _sizes(self, scope: tuple[int, ...]) -> list[int]:
         return [len(self._network.states[v]) for v in scope]
 
-    def _table(self, node: _GenieNode, scope: tuple[int, ...]) -> FloatArray:
+    def _table(self, node: GenieNode, scope: tuple[int, ...]) -> FloatArray:
         return self._numbers(node, "probabilities", prod(self._sizes(scope)))
 
-    def _function(self, node: _GenieNode, scope: tuple[int, ...]) -> FloatArray:
+    def _function(self, node: GenieNode, scope: tuple[int, ...]) -> FloatArray:
         """The table of a node that its parents determine: a state for each of their configurations."""
         text, line = node.texts.get("resultingstates", ("", node.line))
         labels, size = text.split(), prod(self._sizes(scope[:-1]))
@@ -138,7 +176,7 @@ class _GenieReader:
         table[np.arange(size), [node.states.index(label) for label in labels]] = 0.0
         return table.ravel()
 
-    def _noisy(self, node: _GenieNode, scope: tuple[int, ...]) -> FloatArray:
+    def _noisy(self, node: GenieNode, scope: tuple[int, ...]) -> FloatArray:
         """The table of a noisy-max node.
 
         Each parent causes a state by itself, with the probabilities of the column of its own state; so does the leak.
@@ -163,7 +201,7 @@ class _GenieReader:
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(np.maximum(table, 0.0))).ravel()
 
-    def _states_of_columns(self, node: _GenieNode, parent: int, starts: FloatArray, columns: FloatArray) -> list[int]:
+    def _states_of_columns(self, node: GenieNode, parent: int, starts: FloatArray, columns: FloatArray) -> list[int]:
         """The parent's state that each of its columns is about.
 
         GeNIe orders states by strength. Columns are in that order or in that of the states; the column of the weakest
