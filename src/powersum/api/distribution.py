@@ -14,7 +14,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from powersum.api.joint import Joint, numbers
+from powersum.api.joint import Joint, Shares
 from powersum.core.arrays import BoolArray, FloatArray
 from powersum.core.errors import InputError
 from powersum.model.above import above
@@ -22,9 +22,8 @@ from powersum.model.certificate import Certificate
 from powersum.model.interval import Interval
 from powersum.model.keys import as_text
 from powersum.model.model import Model, StateKey, VariableKey
-from powersum.model.simplex import Sides, entropy, expected
 from powersum.model.strict_json import strict_json
-from powersum.run.distributions import BACKWARD, exactly_known, sides_of
+from powersum.run.distributions import BACKWARD, sides_of
 
 COLUMNS = ("variable", "state", "lower", "upper", "estimate", "exact")
 """Of tables of marginals."""
@@ -34,7 +33,7 @@ MOST_ROWS = 60
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Distribution(Mapping[StateKey, Interval]):
+class Distribution(Shares, Mapping[StateKey, Interval]):
     """The probability of each state of one variable, by label or number: ``m["cancer"]["yes"]``."""
 
     model: Model
@@ -45,37 +44,8 @@ class Distribution(Mapping[StateKey, Interval]):
     def __getitem__(self, key: StateKey) -> Interval:
         return self.at(self.model.state(self.variable, key, argument="state"))
 
-    def at(self, place: int) -> Interval:
-        """The probability of the state at a place, counted from 0."""
-        return Interval(float(self.log_lower[place]), float(self.log_upper[place]))
-
     def __iter__(self) -> Iterator[StateKey]:
         return (self.model.label(self.variable, state) for state in range(len(self)))
-
-    def __len__(self) -> int:
-        return len(self.log_lower)
-
-    def entropy(self) -> Sides:
-        """The entropy, in nats, from both sides."""
-        return entropy(*self._sides())
-
-    def expected(self, values: Any) -> Sides:
-        """The expected value of numbers, one for each state, from both sides."""
-        return expected(*self._sides(), numbers(values, self.log_lower.shape))
-
-    @property
-    def exact(self) -> bool:
-        """True where the probability of every state is known exactly."""
-        return bool(exactly_known(self.log_lower, self.log_upper).all())
-
-    @property
-    def unknown(self) -> bool:
-        """True where nothing is known of the probability of any state."""
-        return bool((self.log_lower == -np.inf).all() and (self.log_upper == 0.0).all())
-
-    def _sides(self) -> tuple[FloatArray, FloatArray]:
-        found = [self.at(state) for state in range(len(self))]
-        return np.array([one.lower for one in found]), np.array([one.upper for one in found])
 
     def __repr__(self) -> str:
         inner = ", ".join(f"{label}: {self.at(state)}" for state, label in enumerate(self))

@@ -24,8 +24,46 @@ MOST_STATES = 2_000
 Group = tuple[int, ...]
 
 
+class Shares:
+    """What distributions of one and of several variables have in common: both sides of each probability, as logs."""
+
+    __slots__ = ()
+
+    log_lower: FloatArray
+    log_upper: FloatArray
+
+    def at(self, *places: int) -> Interval:
+        """The probability of a state, or of one for each variable, at places that are counted from 0."""
+        return Interval(float(self.log_lower[places]), float(self.log_upper[places]))
+
+    def __len__(self) -> int:
+        return int(self.log_lower.size)
+
+    @property
+    def exact(self) -> bool:
+        """True where every probability is known exactly."""
+        return bool(exactly_known(self.log_lower, self.log_upper).all())
+
+    @property
+    def unknown(self) -> bool:
+        """True where nothing is known of any probability."""
+        return bool((self.log_lower == -np.inf).all() and (self.log_upper == 0.0).all())
+
+    def entropy(self) -> Sides:
+        """The entropy, in nats, from both sides."""
+        return entropy(*self._sides())
+
+    def expected(self, values: Any) -> Sides:
+        """The expected value of numbers, one for each state with an axis for each variable, from both sides."""
+        return expected(*self._sides(), numbers(values, self.log_lower.shape))
+
+    def _sides(self) -> tuple[FloatArray, FloatArray]:
+        found = [self.at(*places) for places in np.ndindex(self.log_lower.shape)]
+        return np.array([one.lower for one in found]), np.array([one.upper for one in found])
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class Joint(Mapping[tuple[StateKey, ...], Interval]):
+class Joint(Shares, Mapping[tuple[StateKey, ...], Interval]):
     """The probability of each combination of states of several variables: ``m["a", "b"]["yes", "no"]``.
 
     Parameters
@@ -53,25 +91,9 @@ class Joint(Mapping[tuple[StateKey, ...], Interval]):
             *(self.model.state(v, one, argument="state") for v, one in zip(self.variables, key, strict=True))
         )
 
-    def at(self, *places: int) -> Interval:
-        """The probability of the states at some places, counted from 0."""
-        return Interval(float(self.log_lower[places]), float(self.log_upper[places]))
-
     def __iter__(self) -> Iterator[tuple[StateKey, ...]]:
         for places in np.ndindex(self.log_lower.shape):
             yield tuple(self.model.label(v, s) for v, s in zip(self.variables, places, strict=True))
-
-    def __len__(self) -> int:
-        return int(self.log_lower.size)
-
-    @property
-    def exact(self) -> bool:
-        """True where every probability is known exactly."""
-        return bool(exactly_known(self.log_lower, self.log_upper).all())
-
-    def entropy(self) -> Sides:
-        """The entropy, in nats, from both sides."""
-        return entropy(*self._sides())
 
     def mutual_information(self) -> Sides:
         """How much the first variable tells about the others, in nats, from both sides."""
@@ -84,15 +106,6 @@ class Joint(Mapping[tuple[StateKey, ...], Interval]):
         )
         most = min(first.upper + others.upper - whole.lower, first.upper, others.upper)
         return Sides(max(min(first.lower + others.lower - whole.upper, most), 0.0), max(most, 0.0))
-
-    def expected(self, values: Any) -> Sides:
-        """The expected value of a table of numbers, with an axis for each variable, from both sides."""
-        return expected(*self._sides(), numbers(values, self.log_lower.shape))
-
-    def _sides(self) -> tuple[FloatArray, FloatArray]:
-        places = list(np.ndindex(self.log_lower.shape))
-        found = [self.at(*place) for place in places]
-        return np.array([one.lower for one in found]), np.array([one.upper for one in found])
 
     def __repr__(self) -> str:
         names = ", ".join(self.model.name(v) for v in self.variables)
