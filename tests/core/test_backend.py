@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
 from typing import Any
 
 import numba
@@ -10,10 +12,11 @@ import pytest
 from numba.core import event
 from numba.core.compiler import Flags
 
+import powersum
 from powersum.core.arrays import FloatArray
 from powersum.core.backend import LinkedLibrary, _Options
 from powersum.core.cache import store
-from powersum.core.jit import bare, compiled, inner, without_counting
+from powersum.core.jit import PLAIN, bare, compiled, inner, without_counting
 
 
 @inner
@@ -154,3 +157,47 @@ def test_options_are_compared_as_numba_compares_them() -> None:
     plain.nrt = plain.no_cpython_wrapper = True
     assert ours.copy() == plain
     assert ours.release_gil
+
+
+@bare
+def doubled(number: float, times: int) -> float:
+    """Is called with a literal and with a variable."""
+    for _ in range(times):
+        number = 2.0 * number
+    return number
+
+
+@compiled
+def doubled_variously(number: float, times: int) -> float:
+    """Calls it in three ways."""
+    return doubled(number, 1) + doubled(1.0, 2) + doubled(number, times)
+
+
+@pytest.mark.skipif(PLAIN, reason="Numba's own way compiles a form for each literal")
+def test_literals_do_not_make_forms_of_their_own() -> None:
+    assert doubled_variously(3.0, 3) == 6.0 + 4.0 + 24.0
+    assert len(doubled.overloads) == 1  # type: ignore[attr-defined]
+
+
+WAYS = {"compiled", "inner", "bare", "without_counting", "inlined"}
+ARRAYS = (ast.Attribute, ast.Subscript, ast.Call, ast.BinOp)
+"""Expressions that may be arrays."""
+
+
+def test_no_kernel_assigns_an_array_to_a_slice() -> None:
+    """Numba compiles its error messages for that, which takes a second; ``core/growing.py`` has the loops."""
+    found = []
+    for path in sorted(Path(powersum.__file__).parent.rglob("*.py")):
+        for function in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(function, ast.FunctionDef):
+                continue
+            if not any(isinstance(one, ast.Name) and one.id in WAYS for one in function.decorator_list):
+                continue
+            found += [
+                f"{path.name}:{one.lineno}"
+                for one in ast.walk(function)
+                if isinstance(one, ast.Assign) and isinstance(one.value, ARRAYS)
+                for target in one.targets
+                if isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Slice)
+            ]
+    assert found == []

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from powersum.core.arrays import IntArray
+from powersum.core.growing import copy_to
 from powersum.core.jit import bare, compiled
 from powersum.exact.count_contexts import (
     CLEARED,
@@ -270,8 +271,8 @@ def begin_count(model: CountModel, state: CountState) -> tuple[int, float]:
     if result < 1:
         return result, -np.inf
     state.counters[N_TRAIL] = 0
-    state.base[:] = state.context
-    state.base_masks[:] = state.masks
+    copy_to(state.base, state.context, state.context.size)
+    copy_to(state.base_masks, state.masks, state.masks.size)
     whole = state.children[0]
     whole[F_FIRST], whole[F_LAST], whole[V_FIRST], whole[V_LAST] = 0, n_factors, 0, n_variables
     last, free = split(model, state, 0, 1)
