@@ -75,14 +75,13 @@ Draw = Callable[[float, int], IntArray]
 
 class Start(enum.Enum):
     """Where a local search begins: where it is told to, where the upper bound would like it, at random, annealed, or
-    by leaving a good assignment, at random or by noise.
+    where noise on the tables moves a good assignment.
     """
 
     GIVEN = enum.auto()
     DECODED = enum.auto()
     RANDOM = enum.auto()
     ANNEALED = enum.auto()
-    SHAKEN = enum.auto()
     NOISED = enum.auto()
 
 
@@ -232,7 +231,7 @@ class Portfolio:
 
     def _begin(self, deadline: float) -> bool:
         """The next start; False where zeros forbid it and no way around them was found in time."""
-        evaluator, rng, opened = self._evaluator, self._rng, None
+        evaluator, rng = self._evaluator, self._rng
         self._kind = Start.GIVEN if self._waiting else self._drawn_kind()
         if self._kind is Start.NOISED:
             self._begin_noised()
@@ -244,9 +243,6 @@ class Portfolio:
             wanted = self._liked()
         elif self._kind is Start.ANNEALED:
             wanted = self._annealer.draw(rng)
-        elif self._kind is Start.SHAKEN:
-            wanted, opened = self._good_one(), self._some_ball()
-            wanted[opened] = -1
         preferences = preferring(evaluator, wanted, rng)
         if self._elite:
             deadline = min(deadline, time.monotonic() + COMPLETION)
@@ -260,7 +256,7 @@ class Portfolio:
             self._search = LocalSearch(evaluator, states, seed=self._seed, hasty=self._hasty)
         else:
             brief = self._kind is Start.DECODED and self._draw is not None
-            self._search.restart(states, opened, brief=brief)
+            self._search.restart(states, brief=brief)
         if self.strong and self._kind is Start.ANNEALED:
             # Blocks hardly ever gain on what was annealed there, and another draw does.
             self._search.idle = LEAST_PATIENCE - FEW_BLOCKS
@@ -280,7 +276,7 @@ class Portfolio:
     def _drawn_kind(self) -> Start:
         """A kind of start, so that each has time in proportion to its good ends for the time it took."""
         missing = {Start.DECODED} if self._decoded is None and self._draw is None else set()
-        missing |= set() if self._elite else {Start.SHAKEN, Start.NOISED}
+        missing |= set() if self._elite else {Start.NOISED}
         kinds = [kind for kind in self._merits if kind not in missing]
         rates = np.array([self._merits[kind].rate for kind in kinds])
         shares = np.maximum(rates / rates.sum(), LEAST_TIME_SHARE)
