@@ -351,7 +351,10 @@ class TestInABrowser:
         assert 'data-clashes="80 boxes, 0 clashes"' in shown
 
     def test_chart_reads_and_zooms_by_keyboard(self, tmp_path: Path) -> None:
-        result, model, query = bounded()
+        # A bound that falls: `gdd` would end above the corner bound, and a bound that stays has no chart.
+        model, query = ps.generate.grid(8, 8, strength=0.3, seed=1)
+        result = ps.bound(model, query, method="tree", ibound=3, sweeps=30)
+        assert result.history[-1].log_upper < result.history[0].log_upper
         script = """
             const chart = document.getElementById("chart");
             const press = (key) => chart.dispatchEvent(new KeyboardEvent("keydown", {key, bubbles: true}));
