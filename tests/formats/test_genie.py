@@ -100,3 +100,20 @@ def test_xml_is_looked_into(tmp_path: Path) -> None:
     path.write_text("<html></html>")
     with pytest.raises(ps.InputError, match="the first element is 'html'"):
         ps.read(path)
+
+
+@pytest.mark.parametrize(("app", "numbers"), [("GeNIe 4.1", "1 2 3 4 5 6"), ("aGrUM 3.3.1", "1 4 2 5 3 6")])
+def test_the_order_of_parents_is_that_of_the_program(tmp_path: Path, app: str, numbers: str) -> None:
+    """GeNIe has the first parent slowest; pyAgrum writes it fastest."""
+    path = tmp_path / "m.xdsl"
+    pairs = " ".join(f"0.{n} 0.{10 - int(n)}" for n in numbers.split())
+    text = f"""<cpt id="ill"><state id="y"/><state id="n"/><parents>flu cold</parents>
+<probabilities>{pairs}</probabilities></cpt></nodes>
+<extensions><genie version="1.0" app="{app}"><node id="ill"/></genie></extensions></smile>"""
+    path.write_text(HEAD + PARENTS + text)
+    model = ps.read(path)
+    found = [
+        float(ps.marginals(model, evidence={"flu": flu, "cold": cold})["ill"]["y"])
+        for flu, cold in itertools.product(LABELS["flu"], LABELS["cold"])
+    ]
+    assert found == pytest.approx([0.1, 0.2, 0.3, 0.4, 0.5, 0.6])

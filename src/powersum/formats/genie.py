@@ -82,6 +82,8 @@ class GenieNodes:
         The nodes in their order.
     labels
         What GeNIe shows for a node, by its id.
+    program
+        The program that wrote the file.
     """
 
     def __init__(self, path: PathLike, data: bytes) -> None:
@@ -90,6 +92,7 @@ class GenieNodes:
         self._labelled = ""
         self.nodes: list[GenieNode] = []
         self.labels: dict[str, str] = {}
+        self.program = ""
         walk(path, data, self._start, self._end)
 
     def error(self, line: int, message: str) -> InputError:
@@ -107,6 +110,8 @@ class GenieNodes:
             self.nodes.append(GenieNode(tag, attributes.get("id", ""), line))
         elif tag == "state" and self._in_node:
             self.nodes[-1].states.append(attributes.get("id", ""))
+        elif tag == "genie":
+            self.program = attributes.get("app", "")
         elif tag == "node" and "genie" in self._stack:
             self._labelled = attributes.get("id", "")
         self._stack.append(tag)
@@ -160,7 +165,13 @@ class _GenieTables:
         return [len(self._network.states[v]) for v in scope]
 
     def _table(self, node: GenieNode, scope: tuple[int, ...]) -> FloatArray:
-        return self._numbers(node, "probabilities", prod(self._sizes(scope)))
+        """A table: the first parent is slowest in files of GeNIe, and the last one in those of aGrUM (pyAgrum)."""
+        *sizes, states = self._sizes(scope)
+        found = self._numbers(node, "probabilities", prod(sizes) * states)
+        if not self._read.program.lower().startswith("agrum"):
+            return found
+        axes = range(len(sizes))
+        return found.reshape([*reversed(sizes), states]).transpose([*reversed(axes), len(sizes)]).ravel()
 
     def _function(self, node: GenieNode, scope: tuple[int, ...]) -> FloatArray:
         """The table of a node that its parents determine: a state for each of their configurations."""
