@@ -104,7 +104,7 @@ class Run:
         self.sums.applies = False
         spells = (
             Spell(self.sums, (0.5, 0.5), first=0.5, accompanied=False),
-            Spell(self.search, (0.5, 0.25), tries=True),
+            Spell(self.search, (0.5, 0.25)),
         )
         crew = Crew(self.first, self.tightening, self.local, spells)
         self.scheduler = Scheduler(crew, self.board, self.clock, schedule, self.late)
@@ -177,30 +177,6 @@ def test_a_bound_that_has_come_near_ends_the_first_stage_before_its_time() -> No
     run.tightening.gaps = [9.0, 0.4]
     turns = run.until(3.0)
     assert turns[:6] == ["tighten", "first", "local", "tighten", "local", "search"]
-
-
-def test_in_later_stages_search_has_one_try_before_tightening_goes_on() -> None:
-    run = Run()
-    # Near at once in the first stage; in the second after two turns, and ever after.
-    run.tightening.gaps = [0.4, 9.0, 9.0] + [0.4] * 100
-    turns = run.until(20.0)
-    second = turns[turns.index("search") :]
-    while second[0] in ("search", "local"):
-        second.pop(0)
-    assert second[:4] == ["tighten", "local", "tighten", "local"]
-    tried = second.index("search")
-    assert tried == 4
-    assert "tighten" in second[tried:]
-    assert run.search.ended == 2
-
-
-def test_search_has_another_try_once_the_gap_is_half_of_that_at_the_last_one() -> None:
-    run = Run()
-    # Near at once in the first stage; in the second near, no nearer, half as far, and no nearer than that ever after.
-    run.tightening.gaps = [0.4, 0.4, 0.3, 0.21, 0.19, 0.15] + [0.1] * 100
-    run.until(20.0)
-    # One search of the first stage, two tries of the second.
-    assert run.search.ended == 3
 
 
 def test_a_worker_that_is_done_or_out_of_time_has_no_more_turns() -> None:

@@ -29,8 +29,6 @@ class Spell:
         Its time, as a share of that for tightening: where the gap is hopeful, and elsewhere.
     first
         Seconds at the very beginning, right after a first assignment was looked for.
-    tries
-        True where it has a try as soon as the bound has come near, before tightening goes on.
     accompanied
         False where the companion has no turns in between.
     modest
@@ -42,7 +40,6 @@ class Spell:
     worker: StageWorker
     share: tuple[float, float]
     first: float = 0.0
-    tries: bool = False
     accompanied: bool = True
     modest: bool = False
     nearly_done: Callable[[], bool] = field(default=lambda: False)
@@ -181,20 +178,12 @@ class Scheduler:
             yield
 
     def _tighten(self, crew: Crew, stage: Stage) -> Iterator[None]:
-        """Tighten until the stage ends; others have a try once the bound is near, and again when it is nearer."""
-        clock, schedule = self.clock, self.schedule
-        begun, near, progress = clock.spent, schedule.nearly, Progress.MORE
-        while progress is Progress.MORE and clock.spent < stage.ends and not self.board.proven:
-            gap = crew.tightening.gap
-            if not gap < near:
-                progress = yield from self._by_turns(crew, crew.tightening)
-                continue
-            if stage.number == 0:
+        """Tighten until the stage ends; the first one ends once the bound is near."""
+        progress = Progress.MORE
+        while progress is Progress.MORE and self.clock.spent < stage.ends and not self.board.proven:
+            if stage.number == 0 and crew.tightening.gap < self.schedule.nearly:
                 return
-            near = schedule.nearer * gap
-            for spell in crew.spells:
-                if spell.tries:
-                    yield from self._spell(crew, spell, schedule.trial * (clock.spent - begun))
+            progress = yield from self._by_turns(crew, crew.tightening)
 
     def _spell(self, crew: Crew, spell: Spell, seconds: float) -> Iterator[None]:
         """Turns of one worker until it is done or for so many seconds."""
@@ -251,7 +240,7 @@ class Scheduler:
             seconds *= schedule.wide_share
         if self._stage and board.is_hopeless(schedule.hopeless_gap):
             seconds = schedule.hopeless_share * self._slice
-        share = schedule.companion_share * (schedule.later_companion_share if self._stage else 1.0)
+        share = schedule.companion_share
         self._debt -= share * seconds
         if share and self._debt < 0.0:
             begun = self.clock.spent

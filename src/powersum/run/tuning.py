@@ -82,14 +82,7 @@ class Schedule:
     # Branch and bound
 
     nearly: float = 0.3
-    """A gap that search is likely to close: the first stage then ends before its time, and in each later one search has
-    a try before tightening goes on."""
-
-    nearer: float = 0.5
-    """It has another try once the gap is this share of the one at the last try."""
-
-    trial: float = 0.3
-    """Time for such a try, as a share of the time of the stage so far."""
+    """A gap that search is likely to close: the first stage then ends before its time."""
 
     hopeful: float = 1.0
     """A gap below which search has the first, otherwise the second of the shares that follow."""
@@ -127,9 +120,6 @@ class Schedule:
 
     companion_share: float = 1.0
     """Share of the usual turns for local search beside other work; with 0 it has none but the first."""
-
-    later_companion_share: float = 1.0
-    """The same once the first stage has ended, as a share of that share: less where somebody else searches, too."""
 
     active_share: float = 0.6
     idle_share: float = 0.25

@@ -381,7 +381,7 @@ def crew_of(
                 accompanied=False,
                 modest=True,
             ),
-            Spell(search, (schedule.hopeful_search, schedule.hopeless_search), tries=True),
+            Spell(search, (schedule.hopeful_search, schedule.hopeless_search)),
             # After the search, which ends the run where the bound is near: orders are for trees to come.
             Spell(
                 OrderSearch(task, take),
