@@ -84,7 +84,8 @@ _WRITERS = MappingProxyType(
         ".xmlbif": ("network_writers", "write_xmlbif"),
         ".xml": ("network_writers", "write_xmlbif"),
         ".bifxml": ("network_writers", "write_xmlbif"),
-        **dict.fromkeys((".net", ".dsl", ".xdsl"), ("agrum", "write_agrum")),
+        ".xdsl": ("network_writers", "write_genie"),
+        **dict.fromkeys((".net", ".dsl"), ("agrum", "write_agrum")),
     }
 )
 

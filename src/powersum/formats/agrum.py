@@ -1,4 +1,4 @@
-"""NET and DSL, read and written by pyAgrum, and XDSL, written by it; its precision is watched."""
+"""NET and DSL: read and written by pyAgrum, and its precision watched."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from powersum.interop.pyagrum import from_pyagrum, import_pyagrum, to_pyagrum
 from powersum.model.model import Model
 
 # Suffix of a file and the word for it in the names of pyAgrum's functions.
-SUFFIXES = {".net": "NET", ".dsl": "DSL", ".xdsl": "XDSL"}
+SUFFIXES = {".net": "NET", ".dsl": "DSL"}
 
 LONGEST_COMPLAINT = 300
 """Characters of pyAgrum's complaints that are shown: it repeats names of the file, which may be of any length."""
@@ -58,7 +58,7 @@ def write_agrum(model: Model, path: PathLike) -> None:
     suffix, kind = _kind(path)
     gum = import_pyagrum(f"{shown(path)}: writing {suffix} files")
     _check_words(model, path)
-    if kind != "XDSL" and (model.cardinalities == 1).any():
+    if (model.cardinalities == 1).any():
         name = model.name(int((model.cardinalities == 1).argmax()))
         raise InputError(
             f"{shown(path)}: {name!r} has one state, which {suffix} files cannot hold: write .xdsl or .bif"
