@@ -18,6 +18,7 @@ import powersum as ps
 from powersum.cluster.executor import Workers
 from powersum.divide.splitting import Splitting
 from powersum.divide.tree_boxes import TreeBox
+from powersum.proof.boxes import NOTHING_PROVEN
 from powersum.run import cubes, lending
 from powersum.run.box_run import BoxJob, BoxQuestion, BoxReport, bound_box
 from powersum.run.cubes import Conquest
@@ -198,8 +199,10 @@ def test_a_box_that_there_was_no_time_for_is_open_again() -> None:
 
 
 def only_the_whole(asked: BoxQuestion, job: BoxJob) -> BoxReport:
-    """A run on the whole question, and cubes that nothing is found out about."""
-    return bound_box(asked, job) if not job.allowed else BoxReport(seconds=0.0)
+    """A run on the whole question that keeps its bound to itself, and cubes that nothing is found out about."""
+    if job.allowed:
+        return BoxReport(seconds=0.0)
+    return replace(bound_box(asked, job), log_upper=math.inf, branch=None, proof=NOTHING_PROVEN)
 
 
 A_TREE_AT_LEAST = replace(FORCED, search_trial=1.0, last_tightening=0.5)
