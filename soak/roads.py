@@ -28,8 +28,8 @@ class Road(NamedTuple):
     patches: Mapping[str, Any] = MappingProxyType({})
 
 
-NO_ELIMINATION: Mapping[str, Any] = MappingProxyType({"elimination_cost": 1e3})
-"""No elimination is quick enough to be tried first."""
+NO_ELIMINATION: Mapping[str, Any] = MappingProxyType({"elimination_cost": 1e3, "circuits_share": 0.0})
+"""No elimination is quick enough to be tried first, and there is no search by circuits."""
 
 SHORT_TURNS: Mapping[str, Any] = MappingProxyType({"slice": 0.01, "first_stage": 0.03})
 """For the true clock: stages that fit the short limits of small models."""
@@ -150,6 +150,14 @@ ROADS: Mapping[str, Road] = MappingProxyType(
         ),
         # Sums by conditioning, whether or not there are zeros.
         "counting": Road(SPLIT, {"powersum.run.workers.conditioning:worth_counting": lambda: _countable}),
+        # Search by circuits, whether or not there are zeros; larger circuits follow at once.
+        "circuits": Road(
+            {**SPLIT, "circuits_share": 1.0},
+            {
+                "powersum.run.workers.circuits:worth_counting": lambda: _countable,
+                "powersum.run.workers.circuits:FURTHER": 1.0,
+            },
+        ),
         "partial": Road({**NO_ELIMINATION, "held_table": 8.0}, ALWAYS_WIDE),
         "partial-split": Road({**SPLIT, "held_table": 8.0}, {**FEW_STEPS, **ALWAYS_WIDE}),
         "wide": Road({**SPLIT, "held_table": 8.0, "evaluation_cost": math.inf}, FEW_STEPS),

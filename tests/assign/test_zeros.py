@@ -7,11 +7,15 @@ import math
 import numpy as np
 import pytest
 
+from powersum.assign.complete import without_impossible
 from powersum.assign.zeros import Zeros
 from powersum.core.clauses import Ended
 from powersum.model.factors import configuration_value, factors_of
 from powersum.model.model import Model
-from tests.oracle import joint_log_table
+from powersum.model.query import Query
+from powersum.model.question import Question
+from powersum.prepare.simplify import simplified
+from tests.oracle import exact_value, joint_log_table
 from tests.strategies import random_model
 
 
@@ -40,6 +44,44 @@ def test_every_configuration_is_found_where_it_is_preferred_and_possible(
             assert np.isfinite(joint[tuple(states)])
             # What is preferred and possible is taken as it is.
             assert np.isneginf(joint[tuple(wanted)]) or (states == wanted).all()
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_exactly_the_states_of_no_configuration_are_proven_impossible(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("powersum.assign.zeros.MOST_PAIRED", 0 if seed % 3 == 0 else 100)
+    rng = np.random.default_rng(seed)
+    zeros = float(rng.choice([0.3, 0.6, 0.8]))
+    model = random_model(rng, n_variables=int(rng.integers(1, 6)), n_factors=6, max_states=4, zeros=zeros)
+    n, joint = model.n_variables, joint_log_table(model)
+    found = Zeros(model.cardinalities, factors_of(model), model.table_starts).impossible(
+        rng.permutation(n), deadline=math.inf
+    )
+    truth = [np.isneginf(joint).all(axis=tuple(u for u in range(n) if u != v)) for v in range(n)]
+    assert not (found & ~np.concatenate(truth)).any()
+    if seed % 3:
+        # Where a variable may be given several states, some are not told.
+        assert np.array_equal(found, np.concatenate(truth))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_without_impossible_states_the_value_is_the_same(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    model = random_model(rng, n_variables=int(rng.integers(2, 7)), n_factors=8, max_states=3, zeros=0.6)
+    query = Query(rng.choice([0.0, 1.0], size=model.n_variables))
+    question = Question.of(model, query=query)
+    problem = simplified(question)
+    possible = without_impossible(problem, model.cardinalities, math.inf)
+    if possible is None:
+        return
+    fewer, truth = simplified(question, possible=possible), exact_value(model, query.weights)
+    assert fewer.model.cardinalities.sum() <= problem.model.cardinalities.sum()
+    if truth == -math.inf:
+        assert not fewer.feasible or exact_value(fewer.model, fewer.tau) == -math.inf
+    else:
+        value = fewer.log_constant + (exact_value(fewer.model, fewer.tau) if fewer.model.n_variables else 0.0)
+        assert value == pytest.approx(truth, abs=1e-9)
 
 
 def test_a_parity_over_many_variables_is_found() -> None:

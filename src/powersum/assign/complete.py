@@ -10,8 +10,12 @@ from __future__ import annotations
 import numpy as np
 
 from powersum.assign.evaluator import Evaluator
-from powersum.core.arrays import FloatArray, IntArray
+from powersum.assign.zeros import Zeros
+from powersum.core.arrays import BoolArray, FloatArray, IntArray
 from powersum.core.clauses import Ended
+from powersum.model.factors import factors_of
+from powersum.prepare.fewer_states import possible_with
+from powersum.prepare.problem import Problem
 
 
 def complete(
@@ -38,6 +42,21 @@ def complete(
     # Max variables go first: it is their states that matter.
     random = np.random.default_rng(seed).random(len(evaluator.is_max))
     return evaluator.zeros.search(preferences, 0.5 * random + 0.5 * evaluator.is_max, deadline=deadline)
+
+
+def without_impossible(problem: Problem, cardinalities: IntArray, deadline: float) -> BoolArray | None:
+    """The possible states of the original variables, with so many each, less those that search proves impossible.
+
+    None where it proves nothing. Variables in small tables are asked about first: chances that constraints exclude are
+    often there, and take most off a bound.
+    """
+    model = problem.model
+    arity = np.repeat(np.diff(model.scope_starts), np.diff(model.scope_starts))
+    least = np.full(model.n_variables, np.iinfo(np.int64).max)
+    np.minimum.at(least, model.scope_variables, arity)
+    zeros = Zeros(model.cardinalities, factors_of(model), model.table_starts)
+    gone = zeros.impossible(np.argsort(least, kind="stable"), deadline=deadline)
+    return possible_with(problem, ~gone, cardinalities) if gone.any() else None
 
 
 def preferring(evaluator: Evaluator, states: IntArray, rng: np.random.Generator | None = None) -> FloatArray:

@@ -90,6 +90,31 @@ class Zeros:
         self._literals, starts, every = clauses_of(cardinalities, factors, table_starts)
         self._clauses = Clauses(self._literals.n, starts, every)
 
+    def impossible(self, first: IntArray, *, deadline: float) -> BoolArray:
+        """For each state of each variable whether it is proven that every configuration with it has a zero.
+
+        Parameters
+        ----------
+        first
+            All variables; the states of the first are asked about first.
+        deadline
+            When to stop, on the clock of ``time.monotonic``: states that were not asked about count as possible.
+        """
+        starts, has = self._state_starts, self._literals.has
+        gone, seen = np.zeros(len(has), dtype=np.bool_), np.zeros(len(has), dtype=np.bool_)
+        for v in first.tolist():
+            for state in range(starts[v], starts[v + 1]):
+                if seen[state]:
+                    continue
+                ended = self._clauses.search(has[state : state + 1], deadline=deadline)
+                if ended is Ended.GIVEN_UP:
+                    return gone
+                gone[state] = ended is Ended.IMPOSSIBLE
+                if ended is Ended.SATISFIED:
+                    # One configuration shows that all of its states are possible.
+                    seen |= self._clauses.values[has >> 1] == 1 - (has & 1)
+        return gone
+
     def search(self, preferences: FloatArray, priority: FloatArray, *, deadline: float) -> tuple[Ended, IntArray]:
         """A configuration that no zero excludes, near the preferred states.
 

@@ -110,5 +110,8 @@ TREE_BUILDING = 3e-5
 COUNTING_NODE = 12e-6
 """For each variable that is set while a sum is found by conditioning."""
 
+CIRCUIT_STEP = 2e-9
+"""For each branch, and each of its parts and conditions, in a pass over a circuit of conditioning."""
+
 LOOK_UP = 1e-5
 """What a state costs of a bound is read off the tables of one variable, in Python."""

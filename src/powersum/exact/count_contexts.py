@@ -36,6 +36,7 @@ class CountModel(NamedTuple):
 
     cardinalities: IntArray
     is_max: NDArray[np.bool_]
+    any_max: bool
     level: IntArray  # the block of each variable: those of a larger one are set first
     scope_starts: IntArray
     scope_variables: IntArray
@@ -100,7 +101,8 @@ class CountState(NamedTuple):
     log_nodes: SmallArray  # these components' nodes
     log_marks: SmallArray  # in each state of a node: places at which states went, and factors that became constant
     log_values: FloatArray  # for a way down (see circuit): the value of each row; of length 0 where nobody asks
-    log_settled: SmallArray  # for a way down: variables on which nothing depends any more, in each state of a node
+    log_settled: SmallArray  # variables on which nothing depends any more, in each state of a node: max variables only
+    # where there are any
     log_masks: MaskArray  # and their states that are alive
     activity: FloatArray  # how often each variable was in a factor that became impossible, of late
 

@@ -98,11 +98,11 @@ def split(model: CountModel, state: CountState, parent: Any, row: Any) -> tuple[
         v = variables[i]
         if variable_label[v] >= 0:
             children[row + variable_label[v], V_LAST] += 1
-        elif not model.is_max[v]:
-            number = number_of(state.masks[v])
+        else:
+            number = 1 if model.is_max[v] else number_of(state.masks[v])
             if number > 1:
                 free += np.log(number)
-            if settles:
+            if settles and model.is_max[v] == model.any_max:
                 at = state.counters[N_SETTLED]
                 state.log_settled[at], state.log_masks[at] = v, state.masks[v]
                 state.counters[N_SETTLED] = at + 1

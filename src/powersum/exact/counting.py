@@ -14,7 +14,7 @@ import numpy as np
 from powersum.core.arrays import FloatArray, IntArray, starts_of
 from powersum.core.progress import Progress
 from powersum.exact.circuit import Circuit
-from powersum.exact.count_contexts import N_LISTED, N_MARKS, N_ROWS, N_SETTLED, NODES, CountModel, CountState
+from powersum.exact.count_contexts import N_LISTED, N_MARKS, N_ROWS, N_SETTLED, NODES, CountModel, CountState, MaskArray
 from powersum.exact.count_kernels import (
     BY_NUMBER,
     BY_RANK,
@@ -85,10 +85,12 @@ class Counting:
         States of variables that are set from the beginning, -1 for all others.
     rank
         The number of each variable's block, 0 is summed or maximised first; None where maxima are outside of all sums.
+        With one block for all, ``order`` alone says which sums and maxima are outside of which.
     log
         Write down what a certificate needs; see :mod:`powersum.proof.conditioning`.
     circuit
-        Write down what a way down needs; see :mod:`powersum.exact.circuit`. It takes half of the memory at most.
+        Write down what a way down needs, or where there are maxima a search over them; see
+        :mod:`powersum.exact.circuit`. It takes half of the memory at most.
 
     Attributes
     ----------
@@ -116,8 +118,11 @@ class Counting:
         self._state = _new_state(model, memory, given, direct=direct, log=log, circuit=circuit)
         self._log, self._circuit = log, circuit
         self._begun = False
-        self._rules = [(rule, nodes) for nodes in TRIALS for rule in (BY_RANK, BY_NUMBER)]
-        self._rule, self._ends = self._rules.pop(0)
+        trials = [(rule, nodes) for nodes in TRIALS for rule in (BY_RANK, BY_NUMBER)]
+        self._rule, self._ends = trials[0]
+        # Values by two orders of sums and maxima are not one value.
+        mixed = 0 < np.count_nonzero(tau) < len(tau) and not self._model.level.any()
+        self._rules = [] if mixed else trials[1:]
         self._reached = {BY_RANK: 0.0, BY_NUMBER: 0.0}
         self.log_value = math.nan
         self.log_error = counting_error(model)
@@ -131,6 +136,11 @@ class Counting:
     def explored(self) -> float:
         """A guess at the share of the work that is done; 0 as long as the rules are on trial."""
         return 0.0 if self._rules else float(explored(self._model, self._state))
+
+    @property
+    def possible(self) -> MaskArray:
+        """The states of each variable that zeros leave at the beginning, as bits."""
+        return self._state.base_masks
 
     @property
     def on_trial(self) -> bool:
@@ -237,13 +247,20 @@ def counting_error(model: Model) -> float:
     """Rounding of a value found by conditioning; see :mod:`powersum.model.rounding` for why errors add up.
 
     On the way from the whole to one configuration the largest entry of a factor changes at most once for each state
-    that its variables lose. Each change is a difference and an addition, and the table less its largest entry is
-    rounded anew, which moves what is remembered by as much again. Each variable is set, or counted as free, once: a sum
-    of its states and one addition. No intermediate value is larger than four times all tables and all domains.
+    that its variables lose, and not at all where all entries but zeros are equal. Each change is a difference and an
+    addition, and the table less its largest entry is rounded anew, which moves what is remembered by as much again.
+    Each variable is set, or counted as free, once: a sum of its states and one addition. No intermediate value is
+    larger than four times all tables and all domains.
     """
     largest = float(magnitudes(model.log_values, model.table_starts[:-1]).sum()) if model.n_factors else 0.0
     largest = 4.0 * largest + float(np.log(model.cardinalities).sum())
-    changes = float((model.cardinalities[model.scope_variables] - 1).sum())
+    values, starts = model.log_values, model.table_starts[:-1]
+    varies = np.zeros(0, dtype=np.bool_)
+    if model.n_factors:
+        least = np.minimum.reduceat(np.where(values > -np.inf, values, np.inf), starts)
+        varies = least < np.maximum.reduceat(values, starts)
+    owner_varies = np.repeat(varies, np.diff(model.scope_starts))
+    changes = float((model.cardinalities[model.scope_variables] - 1)[owner_varies].sum())
     additions = 8.0 * changes + 8.0 * model.n_variables + 2.0 * model.n_factors + 8.0
     sums = 8.0 * float(model.cardinalities.sum()) + EXPONENTIAL * model.n_variables
     return float(UNIT * (additions * largest + sums))
@@ -273,6 +290,7 @@ def _count_model(
     found = CountModel(
         cardinalities=model.cardinalities,
         is_max=np.asarray(tau == 0.0),
+        any_max=bool((tau == 0.0).any()),
         level=weight_ranks(tau) if blocks is None else blocks.astype(np.int64),
         scope_starts=model.scope_starts,
         scope_variables=model.scope_variables,

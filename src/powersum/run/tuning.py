@@ -175,6 +175,13 @@ class Schedule:
     hopeful_conditioning: float = 0.3
     """Then it goes on, as long as it is likely to be through in this share of the time left."""
 
+    circuits_share: float = 1.0
+    """Time for the search by circuits after each stage, as a share of the time for tightening; none at all with 0."""
+
+    early_circuits: float = 1.5
+    early_circuits_share: float = 0.1
+    """Seconds for it before anything else where some variables are maximised, at most, and share of the time."""
+
     first_share: float = 1e-3
     """Least share of the sum for a context to be kept in the very first pass."""
 

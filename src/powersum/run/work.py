@@ -10,6 +10,7 @@ from weakref import WeakMethod, proxy
 
 import numpy as np
 
+from powersum.assign.complete import without_impossible
 from powersum.assign.configurations import CONFIGURATION_BYTES
 from powersum.assign.evaluator import Evaluator
 from powersum.assign.guided_search import is_guided
@@ -26,6 +27,7 @@ from powersum.core.clock import Clock
 from powersum.core.progress import Progress
 from powersum.core.speed import ELIMINATION, SLOW_ELIMINATION, WAY_BACK
 from powersum.core.work_time import metered
+from powersum.exact.counting import worth_counting
 from powersum.model.factors import configuration_value
 from powersum.model.question import Question
 from powersum.prepare.ordering import MIN_FILL_VARIABLES, MIN_FILL_WORK, elimination_order
@@ -42,6 +44,7 @@ from powersum.run.proofs import by_contradiction, by_corner, by_elimination
 from powersum.run.scheduler import Crew, Scheduler, Spell, exhaust
 from powersum.run.tuning import Schedule
 from powersum.run.workers.branch_and_bound import BranchAndBound
+from powersum.run.workers.circuits import Circuits
 from powersum.run.workers.components import Components
 from powersum.run.workers.conditioning import Conditioning
 from powersum.run.workers.elimination import ExactElimination
@@ -73,6 +76,9 @@ LEAST_PACE = 0.5
 AROUND = 0.1
 """Share of the time for bounds on distributions from the variables around, at most."""
 
+ASKING = 0.02
+"""Share of the time for asking which states are impossible."""
+
 QUICK_SHARE = 0.05
 """Share of the time that first bounds may take."""
 
@@ -95,7 +101,13 @@ def work(
     ``resumed`` is what an earlier run has left, and ``lender`` knows others who have time for boxes.
     """
     # Barren variables, which a sum can do without, have distributions, too.
-    problem = simplified(question, barren=not board.wants_distributions)
+    barren = not board.wants_distributions
+    problem = simplified(question, barren=barren)
+    if not (certificate or resumed or board.keeps_tree) and worth_counting(problem.model):
+        # A certificate cannot tell why these states are impossible, and trees of other runs may have them.
+        possible = without_impossible(problem, question.model.cardinalities, clock.deadline(ASKING * clock.limit))
+        if possible is not None:
+            problem = simplified(question, barren=barren, possible=possible)
     board.sizes = question_sizes(question, problem)
     if certificate:
         board.ground = ground_of(question, problem)
@@ -169,7 +181,7 @@ def work(
     if full is not None and not np.array_equal(full.task.problem.variables, task.problem.variables):
         full = None
         board.forget_variables()
-    full, conditioning = full or FullSearch(task), Conditioning(task)
+    full, conditioning, circuits = full or FullSearch(task), Conditioning(task), Circuits(task)
     full.task = task
     settled = False
     if full.maximises_all:
@@ -180,6 +192,9 @@ def work(
         seconds = min(schedule.early_conditioning, schedule.early_conditioning_share * clock.limit, late)
         on = partial(conditioning.promising, schedule.hopeful_conditioning, late)
         settled = yield from first_try(conditioning, seconds, task, on)
+    else:
+        seconds = min(schedule.early_circuits, schedule.early_circuits_share * clock.limit)
+        settled = yield from first_try(circuits, seconds, task)
     if settled:
         return
     if board.distributions is not None:
@@ -197,7 +212,7 @@ def work(
         if narrower.bytes <= shares.elimination and narrower.seconds < scheduler.late_seconds:
             scheduler.late, scheduler.late_seconds = narrower, narrower.seconds
 
-    crew = crew_of(task, full, conditioning, try_late)
+    crew = crew_of(task, full, conditioning, circuits, try_late)
     scheduler = Scheduler(crew, board, clock, schedule, elimination)
     if fits:
         scheduler.late_seconds = elimination.seconds
@@ -324,6 +339,7 @@ def crew_of(
     task: WorkerTask,
     full: FullSearch,
     conditioning: Conditioning,
+    circuits: Circuits,
     narrower: Callable[[IntArray], None] = lambda order: None,
 ) -> Crew:
     """The workers on a task. A new one is a file in ``workers`` and a line among the spells.
@@ -366,6 +382,7 @@ def crew_of(
                 accompanied=False,
                 nearly_done=conditioning.nearly_done,
             ),
+            Spell(circuits, (schedule.circuits_share,) * 2, accompanied=False),
             Spell(
                 full,
                 (schedule.full_share,) * 2,

@@ -24,6 +24,7 @@ from powersum.run.memory_shares import MemoryShares
 from powersum.run.tuning import Schedule
 from powersum.run.work import crew_of
 from powersum.run.workers.branch_and_bound import BranchAndBound
+from powersum.run.workers.circuits import Circuits
 from powersum.run.workers.components import Components
 from powersum.run.workers.conditioning import Conditioning
 from powersum.run.workers.elimination import ExactElimination
@@ -280,9 +281,9 @@ def test_partial_sums_prove_where_nothing_is_dropped(seed: int) -> None:
 
 def test_a_crew_has_all_workers() -> None:
     task = task_of(hard_case(1).problem(), Board(hard_case(1).model.n_variables))
-    crew = crew_of(task, FullSearch(task), Conditioning(task))
+    crew = crew_of(task, FullSearch(task), Conditioning(task), Circuits(task))
     workers = [type(spell.worker).__name__ for spell in crew.spells]
-    sums = ["Conditioning", "FullSearch", "PartialSums", "VariationalSums"]
+    sums = ["Conditioning", "Circuits", "FullSearch", "PartialSums", "VariationalSums"]
     assert workers == [*sums, "SearchWorker", "OrderSearch"]
     crew.companion.close()
 

@@ -33,7 +33,7 @@ def simplify(model: Model, query: Query, evidence: EvidenceLike | None = None, *
     return simplified(Question.of(model, evidence=known, weights=query), barren=barren)
 
 
-def simplified(question: Question, *, barren: bool = True) -> Problem:
+def simplified(question: Question, *, barren: bool = True, possible: BoolArray | None = None) -> Problem:
     """The smallest problem found with the same value as the question; the model itself is not touched.
 
     Evidence is put in; states without support, axes on which a table does not depend, barren variables, constants,
@@ -48,12 +48,15 @@ def simplified(question: Question, *, barren: bool = True) -> Problem:
     question
         What is asked. Maximised variables may be observed: that state is their answer.
     barren
-        Whether variables whose sum is a constant may go; whoever asks for their marginals wants them to stay.
+        Whether variables whose sum is a constant may go; a caller that asks for their marginals wants them to stay.
+    possible
+        For each state of each variable False where it is known that every configuration with it has a zero.
     """
     model, evidence = question.observed
     query = question.query
     tau = query.weights
-    possible = states_of_evidence(model, evidence)
+    allowed = states_of_evidence(model, evidence)
+    possible = allowed if possible is None else allowed & possible
     # kept holds the original numbers of the states that are left, variable by variable.
     kept = np.arange(len(possible)) - np.repeat(starts_of(model.cardinalities)[:-1], model.cardinalities)
     tables = Tables.of(model)

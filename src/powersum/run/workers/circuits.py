@@ -1,0 +1,143 @@
+"""Search over max variables by circuits: each further circuit is larger, and its bound nearer."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from powersum.core import work_time as time
+from powersum.core.arrays import positions_of
+from powersum.core.progress import Progress
+from powersum.core.speed import COUNTING_NODE
+from powersum.exact.counting import LEAST_BYTES, Counting, worth_counting
+from powersum.prepare.orientation import causal_order
+from powersum.run.workers.task import WorkerTask
+from powersum.search.circuit_search import CircuitSearch, choices_of
+
+EARLIER = (0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0)
+"""How far max variables move to the front of the order in which variables are set, as a share of all variables."""
+
+EQUAL = 1e-9
+"""Bounds that are nearer say one value."""
+
+FIRST, FURTHER = 0.25, 0.5
+"""Share of the time left that the first circuit may take, and each further one; the search then has the last one."""
+
+WAITING = 0.25
+"""Share of the memory for nodes of the search that wait."""
+
+
+class Circuits:
+    """The best assignment and a bound on all, where conditioning of everything fits into memory and time.
+
+    Parameters
+    ----------
+    task
+        What to work on.
+    """
+
+    def __init__(self, task: WorkerTask) -> None:
+        self._task = task
+        # The search has no certificate yet: nothing is lost where none is wanted.
+        self._open = (
+            task.board.ground is None
+            # In other orders a maximum inside a sum is part of the question.
+            and task.problem.blocks is None
+            and task.schedule.circuits_share > 0.0
+            and bool(task.is_max.any())
+            and task.shares.conditioning >= LEAST_BYTES
+            and worth_counting(task.problem.model)
+        )
+        self._levels = list(EARLIER)
+        self._building: Counting | None = None
+        self._most = 0.0
+        """Seconds that building the next circuit may take."""
+        self._search: CircuitSearch | None = None
+        self._searched, self._built = 0.0, 0.0
+        """Seconds of the search by the present circuit, and of building the last one."""
+
+    @property
+    def useful_seconds(self) -> float | None:
+        """It takes the time that it is given."""
+        return None
+
+    def begin(self, ends: float) -> bool:
+        """Begin, or go on; False where a circuit is too large."""
+        del ends
+        return self._open
+
+    def run(self, deadline: float) -> Progress:
+        """Build circuits and search by them until the deadline."""
+        task, begun = self._task, self._task.clock.spent
+        if self._building is None and self._levels and (self._search is None or self._searched >= self._built):
+            self._begin_circuit()
+        if self._building is not None:
+            progress = self._build(self._building, deadline)
+            self._built += task.clock.spent - begun
+            if progress is Progress.DONE:
+                self._take(self._building)
+                self._searched, self._building = 0.0, None
+            elif progress is not Progress.MORE or self._built > self._most:
+                # No larger one would fit either.
+                self._building, self._levels = None, []
+                self._open = self._search is not None
+        elif self._search is not None:
+            self._search.offer(task.board.best_known(task.problem))
+            progress = self._search.run(deadline)
+            self._searched += task.clock.spent - begun
+            self._report(self._search)
+            if progress is not Progress.MORE:
+                self._open = False
+            if progress is Progress.DONE and self._search.log_upper <= task.board.best_known(task.problem) + EQUAL:
+                task.board.prove("Search over max variables, bounded by a circuit: nothing better is left.")
+        return Progress.MORE if self._open and not task.board.proven else Progress.DONE
+
+    def end(self) -> None:
+        """What is under way goes on in the next stage."""
+
+    def _build(self, counting: Counting, deadline: float) -> Progress:
+        progress = Progress.MORE
+        while progress is Progress.MORE and time.monotonic() < deadline:
+            nodes = counting.nodes
+            progress = counting.step()
+            time.spend(COUNTING_NODE * (counting.nodes - nodes))
+        return progress
+
+    def _begin_circuit(self) -> None:
+        task, problem = self._task, self._task.problem
+        known = causal_order(problem)
+        earlier = self._levels.pop(0) * len(known) * task.is_max
+        rank = -positions_of(known) + earlier
+        self._building = Counting(
+            problem.model,
+            problem.tau,
+            np.argsort(rank, kind="stable"),
+            memory=task.shares.conditioning,
+            rank=np.zeros_like(known),
+            circuit=True,
+        )
+        self._built, self._most = 0.0, task.clock.left * (FIRST if self._search is None else FURTHER)
+
+    def _take(self, counting: Counting) -> None:
+        """Search by a new circuit, if its bound is better than what is left of the search by the last one."""
+        task = self._task
+        if counting.log_value == -np.inf:
+            task.board.impossible()
+            return
+        if self._search is not None and counting.log_value >= self._search.log_upper:
+            return
+        choices = choices_of(counting.circuit, task.is_max, counting.possible)
+        self._search = CircuitSearch(
+            choices,
+            counting.log_value,
+            counting.log_error,
+            task.is_max,
+            task.problem.model.cardinalities,
+            counting.possible.copy(),
+            memory=WAITING * task.shares.conditioning,
+        )
+
+    def _report(self, search: CircuitSearch) -> None:
+        board, problem = self._task.board, self._task.problem
+        if search.states is not None and search.log_lower > board.best_known(problem):
+            board.offer_lower(problem, search.log_lower, search.log_error, search.states)
+        board.offer_upper(problem, search.log_upper, search.log_error)
