@@ -33,7 +33,7 @@ def main() -> None:
         model, query = asked(path)
         begun, processor = time.monotonic(), time.process_time()
         try:
-            result = ps.solve(model, query=query, time_limit=options.seconds)
+            result = ps.solve(model, weights=query, time_limit=options.seconds)
         except ps.InputError as error:
             print(f"| {path.stem} | {error} |", flush=True)
             continue

@@ -70,7 +70,7 @@ def test_without_impossible_states_the_value_is_the_same(seed: int) -> None:
     rng = np.random.default_rng(seed)
     model = random_model(rng, n_variables=int(rng.integers(2, 7)), n_factors=8, max_states=3, zeros=0.6)
     query = Query(rng.choice([0.0, 1.0], size=model.n_variables))
-    question = Question.of(model, query=query)
+    question = Question.of(model, weights=query)
     problem = simplified(question)
     possible = without_impossible(problem, model.cardinalities, math.inf)
     if possible is None:
