@@ -90,7 +90,7 @@ def bounded(part: Part) -> Part:
 def branching(step: Step) -> tuple[float, float]:
     """An upper bound on the value of a box in which everything is maximised."""
     rest = read_remainder(step)
-    if rest.weight != 0.0:
+    if any(rest.weights):
         raise Rejected("only a maximum is bounded by branching")
     rows = step.integers("parts", low=-1, columns=3).tolist()
     places, moves = step.integers("move_places", high=len(rest.places)).tolist(), step.floats("moves")

@@ -21,6 +21,9 @@ the sum over what a lane leaves is a product. Values are *means*: power sums les
 variable on which nothing depends any more counts nothing, and one that loses states counts by the ratio of what it has
 to what it had.
 
+Variables may have different weights. Then the value is an upper bound: to set a variable of a larger weight first is
+to move its power sum outside those of smaller weights, and by Minkowski's inequality the value does not fall.
+
 Sets of states, of variables and of tables are the bits of whole numbers. Lanes whose value is 0 add nothing, whatever
 is in their nodes.
 """
@@ -79,8 +82,11 @@ class Graph:
         self.variables, self.tables = [0] * n, [0] * n
         """Of each node all states of its variables, and the tables that are settled in it or below."""
         self.values, self.errors = [-math.inf] * n, [0.0] * n
-        logs = [power_sum_of([0.0] * max(k, 1), rest.weight) for k in range(max(rest.sizes, default=1) + 1)]
-        self.log, self.log_error = [log for log, _ in logs], max(error for _, error in logs)
+        numbers = range(max(rest.sizes, default=1) + 1)
+        logs = {w: [power_sum_of([0.0] * max(k, 1), w) for k in numbers] for w in {0.0, *rest.weights}}
+        self.log = [[log for log, _ in logs[w]] for w in rest.weights]
+        """Of each variable its weight times the log of each number of states."""
+        self.log_error = max(error for row in logs.values() for _, error in row)
 
     def _lists(self, step: Step, name: str, items: str, low: int, high: int) -> tuple[list[int], list[int]]:
         """Where the list of each lane begins, and all items. No list names anything twice."""
@@ -123,14 +129,13 @@ class Graph:
                     if self.range(t, left & ~of[u] | bit)[1] > -math.inf:
                         raise Rejected("a state goes that is not shown to be impossible")
                     left ^= bit
-            are = [(left & of[u]).bit_count() for u in loses]
-            if 0 in are:
+            if not all(left & of[u] for u in loses):
                 # No configuration that is not 0 follows this lane.
                 continue
-            terms = [self.log[k] for k in are]
+            terms = list[float]()
             for u in loses:
                 self.variables[node] |= of[u]
-                terms.append(-self.log[(before & of[u]).bit_count()])
+                terms += self.log[u][(left & of[u]).bit_count()], -self.log[u][(before & of[u]).bit_count()]
             for t in settled:
                 low, high = self.range(t, left)
                 if low == -math.inf:
@@ -175,7 +180,7 @@ class Graph:
         if len(settled_by) > 1:
             raise Rejected("lanes of a node settle different tables")
         self.tables[node] = max(settled_by, default=0)
-        self.values[node], local = power_sum_of(lanes, self.rest.weight)
+        self.values[node], local = power_sum_of(lanes, self.rest.weights[self.branching[node]] if node else 0.0)
         self.errors[node] = error + local
         if self.variables[node] & self.possible[node] & ~self.common[node]:
             raise Rejected("a node is led to with other states of its variables than before")
@@ -201,4 +206,6 @@ def conditioning(step: Step) -> tuple[float, float]:
     low, high = outward([value], up + error, down + error)
     if -math.inf in (high, rest.high):
         return -math.inf, -math.inf
+    if len(set(rest.weights)) > 1:
+        low = -math.inf
     return math.nextafter(low + rest.low, -math.inf), math.nextafter(high + rest.high, math.inf)

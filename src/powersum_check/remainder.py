@@ -3,8 +3,8 @@
 The value of the box is at most that of the tree times that of the tables. Go through the order of elimination: a
 variable that the tree leaves has no node, so every node that has it in its scope has an earlier first variable, and has
 dropped it from its message before its turn comes. Then the tables alone have it, and what the tree holds is a factor in
-front. The variables that are left must have one and the same weight: then their power sums commute, and the tables can
-be valued in any order. Where dropping loses nothing, the two together are the value itself; what it loses is counted.
+front. Where the variables that are left have one weight, their power sums commute, and the tables can be valued in any
+order. Where dropping loses nothing, the two together are the value itself; what it loses is counted.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class Remainder:
     tables: list[Located]
     places: list[Place]
     """As the certificate numbers them: of each table the variables that it names, of these all states."""
-    weight: float
-    """The one weight of all variables."""
+    weights: list[float]
+    """The weight of each variable."""
     low: float
     high: float
     """The value of everything else, and τ log |states| of each variable: what is left is a mean over states."""
@@ -61,9 +61,9 @@ def read_remainder(step: Step) -> Remainder:
     several = [v for v, d in enumerate(domains) if len(d) > 1]
     named = step.integers("table_variables", high=len(domains)).tolist()
     left = [v for v in several if v in set(named) and not tree.nodes_of[v]]
-    weights = {step.question.weights[v] for v in left}
-    if len(weights) > 1:
-        raise Rejected("variables that the tree leaves have different weights")
+    weights = [step.question.weights[v] for v in left]
+    if len(set(weights)) > 1 and step.question.order is not None:
+        raise Rejected("variables that the tree leaves have different weights in an order of their own")
     number, position = {v: k for k, v in enumerate(left)}, {v: v for v in several}
     members: dict[int, list[Located]] = {}
     for t, factor in zip(table_of, factors, strict=True):
@@ -90,4 +90,4 @@ def read_remainder(step: Step) -> Remainder:
             raise Rejected("table_variables names a variable that a table does not have, or one twice")
         afford("places", PER_PLACE * (len(places) + sum(sizes[v] for v in scope)), step.memory)
         places += [(t, tables[t][0].index(v), s) for v in scope for s in range(sizes[v])]
-    return Remainder(left, sizes, tables, places, weights.pop() if weights else 0.0, *value(inner, tree))
+    return Remainder(left, sizes, tables, places, weights, *value(inner, tree))

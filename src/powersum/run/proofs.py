@@ -9,25 +9,29 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 
 import numpy as np
 
 from powersum.bounds.corner import Corner
 from powersum.bounds.tree.fixed_tree import FixedTree
 from powersum.core import work_time as time
-from powersum.core.arrays import IntArray, starts_of
+from powersum.core.arrays import BoolArray, IntArray, starts_of
+from powersum.core.progress import Progress
 from powersum.divide.splitting import Splitting
-from powersum.divide.tree_boxes import TreeBox
 from powersum.exact.components import part_of
+from powersum.exact.counting import Counting
 from powersum.model.query import Query
 from powersum.prepare.fewer_states import possible_with
 from powersum.prepare.ordering import elimination_order
 from powersum.prepare.problem import Problem
 from powersum.prepare.simplify import simplify
 from powersum.proof.boxes import Steps
+from powersum.proof.conditioning import conditioning_arrays
 from powersum.proof.elimination import elimination_forest
-from powersum.proof.format import Array, Forest, Ground, Proof, Step
+from powersum.proof.format import Array, Forest, Ground, Proof, Prover, Step
 from powersum.search.and_or import AndOr
+from powersum.search.circuit_search import CircuitSearch
 from powersum.search.costs import CostSearch
 from powersum.search.costs.proof import CostProof
 from powersum.search.proof import SearchProof
@@ -35,8 +39,14 @@ from powersum.sums.partial_sum import Recorded
 from powersum.sums.proof import sum_contexts, variational_step
 from powersum.sums.variational import Variational
 
+DEEPEST = 200
+"""Variables set in a box of a search by circuits that is proven for itself."""
+
+Row = tuple[int, int]
+"""A variable and one of its states."""
+
 MOST_CASES = 2000
-"""Cases that a refutation may distinguish."""
+"""Cases that a refutation may distinguish, and boxes of a search by circuits."""
 
 
 def by_elimination(ground: Ground, order: IntArray | None = None, log_value: float = -math.inf) -> Proof:
@@ -87,25 +97,16 @@ def by_splitting(ground: Ground, splitting: Splitting) -> Proof:
     others = _others(whole, problem)
     steps = Steps()
     number: dict[int, int] = {}
-
-    def inside(box: TreeBox, rows: Sequence[tuple[int, int]]) -> Ground:
-        possible = possible_with(problem, box.alive, ground.model.cardinalities) & whole.possible
-        return replace(ground, problem=replace(whole, possible=possible), evidence={**ground.evidence, **dict(rows)})
-
     for box, rows in splitting.boxes():
+        inside = within(ground, problem, box.alive, rows)
         if box.parts:
-            v = int(problem.variables[box.variable])
-            low, high = problem.kept_state_starts[box.variable : box.variable + 2].tolist()
-            kept = problem.kept_states[low:high][splitting.states_of(box)]
-            gone = np.setdiff1d(np.arange(ground.model.cardinalities[v]), kept)
-            # What zeros had excluded before is a part of its own, in which nothing is.
-            zeros = steps.add(ground.contradiction(), [*rows, *((v, int(s)) for s in gone)]) if len(gone) else -1
-            parts = {s: number[id(part)] for s, part in zip(kept.tolist(), box.parts, strict=True)}
-            number[id(box)] = steps.cover(v, parts, rows, zeros)
+            states = splitting.states_of(box)
+            parts = {int(state): number[id(part)] for state, part in zip(states, box.parts, strict=True)}
+            number[id(box)] = cover_by(steps, ground, problem, box.variable, parts, rows)
         elif splitting.is_empty(box):
-            number[id(box)] = steps.add(inside(box, rows).contradiction(), rows)
+            number[id(box)] = steps.add(inside.contradiction(), rows)
         else:
-            number[id(box)] = steps.add(inside(box, rows).tree([splitting.forest(box), *others]), rows)
+            number[id(box)] = steps.add(inside.tree([splitting.forest(box), *others]), rows)
     return Proof(steps, splitting.log_upper + problem.log_constant)
 
 
@@ -139,6 +140,91 @@ def by_conditioning(ground: Ground, problem: Problem, arrays: Mapping[str, Array
 def by_conditioning_given(ground: Ground, problem: Problem, arrays: Mapping[str, Array], states: IntArray) -> Step:
     """Conditioning of what an assignment of the max variables leaves: it proves a lower bound on their value."""
     return ground.given(_conditioned(ground, problem, arrays), states, {})
+
+
+def by_circuit(
+    ground: Ground,
+    search: CircuitSearch,
+    problem: Problem,
+    order: IntArray,
+    memory: float,
+    seconds: float,
+    otherwise: Prover | None,
+) -> Proof:
+    """Conditioning along an order in each box of a search by circuits, or of the whole; else what was known before."""
+    deadline, boxes = time.monotonic() + seconds, search.boxes()
+    few = len(boxes) <= MOST_CASES and max(map(len, boxes)) <= DEEPEST
+    proof = _circuits(ground, problem, order, memory, boxes, deadline) if few else None
+    if proof is None:
+        proof = _circuits(ground, problem, order, memory, [[]], math.inf)
+    if proof is None:
+        return Proof([], math.inf) if otherwise is None else otherwise(ground)
+    return proof
+
+
+def _circuits(
+    ground: Ground, problem: Problem, order: IntArray, memory: float, boxes: list[list[Row]], deadline: float
+) -> Proof | None:
+    """The value of the circuit of each box; None where there is not enough time or memory."""
+    steps, values = Steps(), [-math.inf]
+    others = _others(ground.problem, problem)
+
+    def original(v: int, s: int) -> Row:
+        return int(problem.variables[v]), int(problem.kept_states[problem.kept_state_starts[v] + s])
+
+    def proven(listed: list[list[Row]], depth: int) -> int | None:
+        """The number of the step about all that these boxes have in common."""
+        known = listed[0][:depth]
+        rows = [original(v, s) for v, s in known]
+        if len(listed[0]) == depth:
+            alive = np.ones(len(problem.kept_states), dtype=np.bool_)
+            given = np.full(problem.model.n_variables, -1, dtype=np.int64)
+            for v, s in known:
+                low, high = problem.kept_state_starts[v : v + 2]
+                alive[low:high] = np.arange(high - low) == s
+                given[v] = s
+            block = np.zeros_like(given)
+            counting = Counting(problem.model, problem.tau, order, memory=memory, given=given, rank=block, log=True)
+            progress = Progress.MORE
+            while progress is Progress.MORE and time.monotonic() < deadline:
+                progress = counting.step()
+            if progress is not Progress.DONE:
+                return None
+            values.append(counting.log_value)
+            arrays = conditioning_arrays(counting, problem, given)
+            return steps.add(within(ground, problem, alive, rows).tree(others, arrays, kind="conditioning"), rows)
+        v = listed[0][depth][0]
+        parts = {}
+        for state, part in groupby(sorted(listed, key=lambda box: box[depth][1]), key=lambda box: box[depth][1]):
+            step = proven(list(part), depth + 1)
+            if step is None:
+                return None
+            parts[state] = step
+        return cover_by(steps, ground, problem, v, parts, rows)
+
+    if proven(boxes, 0) is None:
+        return None
+    return Proof(steps, max(values) + problem.log_constant)
+
+
+def within(ground: Ground, problem: Problem, alive: BoolArray, rows: Sequence[Row]) -> Ground:
+    """The ground of a box: these states of the problem, and original states that are given."""
+    whole = ground.problem
+    possible = possible_with(problem, alive, ground.model.cardinalities) & whole.possible
+    return replace(ground, problem=replace(whole, possible=possible), evidence={**ground.evidence, **dict(rows)})
+
+
+def cover_by(
+    steps: Steps, ground: Ground, problem: Problem, variable: int, parts: Mapping[int, int], rows: Sequence[Row]
+) -> int:
+    """A step that divides a box by states of a variable: the step of each state's part."""
+    v = int(problem.variables[variable])
+    low = int(problem.kept_state_starts[variable])
+    kept = {int(problem.kept_states[low + state]): step for state, step in parts.items()}
+    gone = np.setdiff1d(np.arange(ground.model.cardinalities[v]), list(kept))
+    # What zeros had excluded before is a part of its own, in which nothing is.
+    zeros = steps.add(ground.contradiction(), [*rows, *((v, int(s)) for s in gone)]) if len(gone) else -1
+    return steps.cover(v, kept, rows, zeros)
 
 
 def _conditioned(ground: Ground, problem: Problem, arrays: Mapping[str, Array]) -> Step:

@@ -117,6 +117,8 @@ class CircuitSearch:
         The states that are left of each, as bits.
     memory
         Bytes for nodes that wait.
+    records
+        Keep the boxes that are closed, for a proof.
 
     Attributes
     ----------
@@ -136,6 +138,7 @@ class CircuitSearch:
         possible: MaskArray,
         *,
         memory: float,
+        records: bool = False,
     ) -> None:
         self._choices, self._log_root = choices, log_root
         # A pass rounds each node and each branch once: no more often than conditioning itself has.
@@ -152,6 +155,7 @@ class CircuitSearch:
             possible.copy(),
         )
         self._most = int(memory / NODE_BYTES)
+        self._ended: list[Link | None] | None = [] if records else None
         self._floor, self._best = 0.0, 0.0
         self._closed = 0.0
         self._waiting: list[tuple[float, int, Link | None]] = [(-1.0, 0, None)]
@@ -175,6 +179,17 @@ class CircuitSearch:
         """A value that is known elsewhere: what is not above it need not be searched."""
         self._floor = max(self._floor, math.exp(min(log_value - self._log_root, 0.0)))
 
+    def boxes(self) -> list[list[tuple[int, int]]]:
+        """Boxes of all assignments together, closed and waiting ones: variables and their states, from the root."""
+        found = []
+        for link in [*(self._ended or ()), *(node[2] for node in self._waiting)]:
+            rows, at = [], link
+            while at is not None:
+                at, v, s = at
+                rows.append((v, s))
+            found.append(rows[::-1])
+        return found
+
     def run(self, deadline: float) -> Progress:
         """Search until the deadline: MORE, DONE, or OUT_OF_TIME where memory for nodes ends."""
         heap = self._waiting
@@ -184,7 +199,7 @@ class CircuitSearch:
             bound, _, link = heapq.heappop(heap)
             # From the best node down, the better state first, until nothing better is left below.
             while True:
-                if self._closes(-bound):
+                if self._closes(-bound, link):
                     break
                 parts = self._divide(-bound, link)
                 if not parts:
@@ -198,12 +213,17 @@ class CircuitSearch:
                     break
         return Progress.MORE if heap else Progress.DONE
 
-    def _closes(self, bound: float) -> bool:
-        """Whether nothing below this bound can be better than the best value."""
+    def _closes(self, bound: float, link: Link | None) -> bool:
+        """Close a node where nothing below its bound can be better than the best value."""
         if bound > self._floor * (1.0 + EQUAL) and bound > 0.0:
             return False
-        self._closed = max(self._closed, bound)
+        self._close(bound, link)
         return True
+
+    def _close(self, bound: float, link: Link | None) -> None:
+        self._closed = max(self._closed, bound)
+        if self._ended is not None:
+            self._ended.append(link)
 
     def _divide(self, bound: float, link: Link | None) -> list[tuple[float, int, Link | None]]:
         """The parts of a node that may be better than the best, by the states of one variable."""
@@ -215,23 +235,24 @@ class CircuitSearch:
             alive[u] = ONE << np.uint64(s)
         v = int(weigh(self._choices, alive, self._max, self._starts, self._memory))
         self._try(self._memory.chosen)
-        if self._closes(bound):
+        if self._closes(bound, link):
             return []
         if v < 0:
             # The bound takes one state everywhere but is above the value: by rounding, or where states are equal.
             left = self._max[(alive[self._max] & (alive[self._max] - ONE)) != 0]
             if not len(left):
-                self._closed = max(self._closed, bound)
+                self._close(bound, link)
                 return []
             v = int(left[0])
         mask = alive[v]
         parts: list[tuple[float, int, Link | None]] = []
         for s in range(int(self._starts[v + 1] - self._starts[v])):
             if not mask >> np.uint64(s) & ONE:
+                self._close(0.0, (link, v, s))
                 continue
             alive[v] = ONE << np.uint64(s)
             part = min(bound, self._value(alive))
-            if not self._closes(part):
+            if not self._closes(part, (link, v, s)):
                 self._count += 1
                 parts.append((-part, self._count, (link, v, s)))
         return parts

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import math
+from functools import partial
+
 import numpy as np
 
 from powersum.core import work_time as time
-from powersum.core.arrays import positions_of
+from powersum.core.arrays import IntArray, positions_of
 from powersum.core.progress import Progress
 from powersum.core.speed import COUNTING_NODE
 from powersum.exact.counting import LEAST_BYTES, Counting, worth_counting
 from powersum.prepare.orientation import causal_order
+from powersum.proof.conditioning import conditioning_arrays
+from powersum.proof.format import Ground, Proof, Prover
+from powersum.run.proofs import by_cases, by_circuit, by_conditioning_given
 from powersum.run.workers.task import WorkerTask
 from powersum.search.circuit_search import CircuitSearch, choices_of
 
@@ -21,6 +27,9 @@ EQUAL = 1e-9
 
 FIRST, FURTHER = 0.25, 0.5
 """Share of the time left that the first circuit may take, and each further one; the search then has the last one."""
+
+PROVING, LEAST_PROVING = 0.3, 0.5
+"""Share of the time so far, and seconds, that proving all boxes of the search may take; else the whole has to do."""
 
 WAITING = 0.25
 """Share of the memory for nodes of the search that wait."""
@@ -37,23 +46,24 @@ class Circuits:
 
     def __init__(self, task: WorkerTask) -> None:
         self._task = task
-        # The search has no certificate yet: nothing is lost where none is wanted.
         self._open = (
-            task.board.ground is None
             # In other orders a maximum inside a sum is part of the question.
-            and task.problem.blocks is None
+            task.problem.blocks is None
             and task.schedule.circuits_share > 0.0
             and bool(task.is_max.any())
             and task.shares.conditioning >= LEAST_BYTES
             and worth_counting(task.problem.model)
         )
         self._levels = list(EARLIER)
+        self._next_order = task.order
         self._building: Counting | None = None
         self._most = 0.0
         """Seconds that building the next circuit may take."""
         self._search: CircuitSearch | None = None
         self._searched, self._built = 0.0, 0.0
         """Seconds of the search by the present circuit, and of building the last one."""
+        self._prover: Prover | None = None
+        self._proven_before = task.board.prover
 
     @property
     def useful_seconds(self) -> float | None:
@@ -88,6 +98,7 @@ class Circuits:
             if progress is not Progress.MORE:
                 self._open = False
             if progress is Progress.DONE and self._search.log_upper <= task.board.best_known(task.problem) + EQUAL:
+                self._prove_below(self._search)
                 task.board.prove("Search over max variables, bounded by a circuit: nothing better is left.")
         return Progress.MORE if self._open and not task.board.proven else Progress.DONE
 
@@ -107,10 +118,11 @@ class Circuits:
         known = causal_order(problem)
         earlier = self._levels.pop(0) * len(known) * task.is_max
         rank = -positions_of(known) + earlier
+        self._next_order = np.argsort(rank, kind="stable")
         self._building = Counting(
             problem.model,
             problem.tau,
-            np.argsort(rank, kind="stable"),
+            self._next_order,
             memory=task.shares.conditioning,
             rank=np.zeros_like(known),
             circuit=True,
@@ -121,7 +133,7 @@ class Circuits:
         """Search by a new circuit, if its bound is better than what is left of the search by the last one."""
         task = self._task
         if counting.log_value == -np.inf:
-            task.board.impossible()
+            task.board.impossible(by_cases)
             return
         if self._search is not None and counting.log_value >= self._search.log_upper:
             return
@@ -134,10 +146,31 @@ class Circuits:
             task.problem.model.cardinalities,
             counting.possible.copy(),
             memory=WAITING * task.shares.conditioning,
+            records=task.board.ground is not None,
         )
+        self._prover = partial(self._prove, self._search, self._next_order)
 
     def _report(self, search: CircuitSearch) -> None:
         board, problem = self._task.board, self._task.problem
         if search.states is not None and search.log_lower > board.best_known(problem):
             board.offer_lower(problem, search.log_lower, search.log_error, search.states)
-        board.offer_upper(problem, search.log_upper, search.log_error)
+        board.offer_upper(problem, search.log_upper, search.log_error, prover=self._prover)
+
+    def _prove(self, search: CircuitSearch, order: IntArray, ground: Ground) -> Proof:
+        task = self._task
+        seconds = LEAST_PROVING + PROVING * task.clock.spent
+        memory = task.shares.conditioning
+        return by_circuit(ground, search, task.problem, order, memory, seconds, self._proven_before)
+
+    def _prove_below(self, search: CircuitSearch) -> None:
+        """Prove the value of the best assignment by conditioning: elimination may be too wide for that."""
+        task, board, problem = self._task, self._task.board, self._task.problem
+        states = search.states
+        if board.ground is None or states is None or not np.array_equal(problem.restore(states), board.states):
+            return
+        ones, memory = np.ones_like(problem.tau), task.shares.conditioning
+        counting = Counting(problem.model, ones, task.order, memory=memory, given=states, log=True)
+        if self._build(counting, math.inf) is Progress.DONE:
+            arrays = conditioning_arrays(counting, problem, states)
+            step = by_conditioning_given(board.ground, problem, arrays, board.states)
+            board.offer_below(problem, counting.log_value, counting.log_error, [step])
