@@ -39,6 +39,9 @@ from powersum.sums.partial_sum import Recorded
 from powersum.sums.proof import sum_contexts, variational_step
 from powersum.sums.variational import Variational
 
+BOX_BYTES = 3e7
+"""Memory for proving one box of a search by circuits: more takes longer to lay out than a box takes."""
+
 DEEPEST = 200
 """Variables set in a box of a search by circuits that is proven for itself."""
 
@@ -154,7 +157,7 @@ def by_circuit(
     """Conditioning along an order in each box of a search by circuits, or of the whole; else what was known before."""
     deadline, boxes = time.monotonic() + seconds, search.boxes()
     few = len(boxes) <= MOST_CASES and max(map(len, boxes)) <= DEEPEST
-    proof = _circuits(ground, problem, order, memory, boxes, deadline) if few else None
+    proof = _circuits(ground, problem, order, min(BOX_BYTES, memory), boxes, deadline) if few else None
     if proof is None:
         proof = _circuits(ground, problem, order, memory, [[]], math.inf)
     if proof is None:

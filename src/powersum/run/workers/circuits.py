@@ -28,7 +28,7 @@ EQUAL = 1e-9
 FIRST, FURTHER = 0.25, 0.5
 """Share of the time left that the first circuit may take, and each further one; the search then has the last one."""
 
-PROVING, LEAST_PROVING = 0.3, 0.5
+PROVING, LEAST_PROVING = 0.3, 3.0
 """Share of the time so far, and seconds, that proving all boxes of the search may take; else the whole has to do."""
 
 WAITING = 0.25
