@@ -42,6 +42,9 @@ from powersum.sums.variational import Variational
 BOX_BYTES = 3e7
 """Memory for proving one box of a search by circuits: more takes longer to lay out than a box takes."""
 
+MOST_BOXES = 500
+"""Boxes of a search by circuits that are proven one by one."""
+
 DEEPEST = 200
 """Variables set in a box of a search by circuits that is proven for itself."""
 
@@ -49,7 +52,7 @@ Row = tuple[int, int]
 """A variable and one of its states."""
 
 MOST_CASES = 2000
-"""Cases that a refutation may distinguish, and boxes of a search by circuits."""
+"""Cases that a refutation may distinguish."""
 
 
 def by_elimination(ground: Ground, order: IntArray | None = None, log_value: float = -math.inf) -> Proof:
@@ -156,7 +159,7 @@ def by_circuit(
 ) -> Proof:
     """Conditioning along an order in each box of a search by circuits, or of the whole; else what was known before."""
     deadline, boxes = time.monotonic() + seconds, search.boxes()
-    few = len(boxes) <= MOST_CASES and max(map(len, boxes)) <= DEEPEST
+    few = len(boxes) <= MOST_BOXES and max(map(len, boxes)) <= DEEPEST
     proof = _circuits(ground, problem, order, min(BOX_BYTES, memory), boxes, deadline) if few else None
     if proof is None:
         proof = _circuits(ground, problem, order, memory, [[]], math.inf)

@@ -179,6 +179,11 @@ class CircuitSearch:
         """A value that is known elsewhere: what is not above it need not be searched."""
         self._floor = max(self._floor, math.exp(min(log_value - self._log_root, 0.0)))
 
+    @property
+    def n_boxes(self) -> int:
+        """How many boxes a proof has, where they are kept."""
+        return len(self._waiting) + len(self._ended or ())
+
     def boxes(self) -> list[list[tuple[int, int]]]:
         """Boxes of all assignments together, closed and waiting ones: variables and their states, from the root."""
         found = []

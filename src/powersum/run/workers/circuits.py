@@ -15,7 +15,7 @@ from powersum.exact.counting import LEAST_BYTES, Counting, worth_counting
 from powersum.prepare.orientation import causal_order
 from powersum.proof.conditioning import conditioning_arrays
 from powersum.proof.format import Ground, Proof, Prover
-from powersum.run.proofs import by_cases, by_circuit, by_conditioning_given
+from powersum.run.proofs import MOST_BOXES, by_cases, by_circuit, by_conditioning_given
 from powersum.run.workers.task import WorkerTask
 from powersum.search.circuit_search import CircuitSearch, choices_of
 
@@ -95,6 +95,10 @@ class Circuits:
             progress = self._search.run(deadline)
             self._searched += task.clock.spent - begun
             self._report(self._search)
+            if progress is Progress.DONE and not self._few_boxes and self._levels:
+                # By a larger circuit there are fewer.
+                self._searched = math.inf
+                return Progress.MORE
             if progress is not Progress.MORE:
                 self._open = False
             if progress is Progress.DONE and self._search.log_upper <= task.board.best_known(task.problem) + EQUAL:
@@ -135,7 +139,7 @@ class Circuits:
         if counting.log_value == -np.inf:
             task.board.impossible(by_cases)
             return
-        if self._search is not None and counting.log_value >= self._search.log_upper:
+        if self._search is not None and counting.log_value >= self._search.log_upper and self._few_boxes:
             return
         choices = choices_of(counting.circuit, task.is_max, counting.possible)
         self._search = CircuitSearch(
@@ -149,12 +153,19 @@ class Circuits:
             records=task.board.ground is not None,
         )
         self._prover = partial(self._prove, self._search, self._next_order)
+        task.board.offer_upper(task.problem, counting.log_value, counting.log_error, prover=self._prover)
+
+    @property
+    def _few_boxes(self) -> bool:
+        """Whether a proof of the search by the present circuit is not too large, if one is wanted."""
+        return self._task.board.ground is None or self._search is None or self._search.n_boxes <= MOST_BOXES
 
     def _report(self, search: CircuitSearch) -> None:
         board, problem = self._task.board, self._task.problem
         if search.states is not None and search.log_lower > board.best_known(problem):
             board.offer_lower(problem, search.log_lower, search.log_error, search.states)
-        board.offer_upper(problem, search.log_upper, search.log_error, prover=self._prover)
+        prover = self._prover if self._few_boxes else None
+        board.offer_upper(problem, search.log_upper, search.log_error, prover=prover)
 
     def _prove(self, search: CircuitSearch, order: IntArray, ground: Ground) -> Proof:
         task = self._task
