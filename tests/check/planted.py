@@ -118,9 +118,9 @@ BY_HAND: tuple[tuple[str, str, str], ...] = (
     ("conditioning.py", "self.variables[node] |= variables", "pass"),
     ("conditioning.py", "self.common[below] &= left", "pass"),
     ("conditioning.py", "self.possible[below] |= left", "self.possible[below] = left"),
-    ("conditioning.py", "self.log[(before & of[u]).bit_count()]", "self.log[self.rest.sizes[u]]"),
+    ("conditioning.py", "self.log[u][(before & of[u]).bit_count()]", "self.log[u][self.rest.sizes[u]]"),
     ("conditioning.py", "self.values[0] > -math.inf and self.tables[0] != (1 << len(self.rest.tables)) - 1", "False"),
-    ("branching.py", "if rest.weight != 0.0:", "if False:"),
+    ("branching.py", "if any(rest.weights):", "if False:"),
     (
         "branching.py",
         "np.where(self.alive[v], -moved[t][axis], -math.inf)",

@@ -125,7 +125,7 @@ class Step(Trees):
     # What a tree leaves.
 
     def remainder(self) -> tuple[Decimal, Decimal]:
-        """The value of the tree; what it leaves are tables, variables, and their weight."""
+        """The value of the tree; what it leaves are tables, variables, and their weights."""
         n = len(self.factors)
         table_of = self.wholes("table_of", max(n, 1), -1)
         need(len(table_of) == n, "table_of")
@@ -136,8 +136,8 @@ class Step(Trees):
         self.read_tree()
         named = self.wholes("table_variables", len(self.box))
         self.left = [v for v, d in enumerate(self.box) if len(d) > 1 and v in named and not self.nodes_of[v]]
-        need(len({self.asked.weights[v] for v in self.left}) <= 1, "variables have different weights")
-        self.tau = self.asked.weights[self.left[0]] if self.left else 0.0
+        self.weights = {self.asked.weights[v] for v in self.left}
+        need(len(self.weights) <= 1 or self.asked.order is None, "variables have different weights")
         need(set(table_of) - {-1} == set(range(max(table_of, default=-1) + 1)), "table_of")
         members = [
             [f for k, f in zip(table_of, whole, strict=True) if k == t] for t in range(max(table_of, default=-1) + 1)
@@ -199,7 +199,8 @@ class Step(Trees):
                     continue
                 numbers = [ONE, ONE]
                 for u in loses:
-                    ratio = power_sum([ONE] * are[u], self.tau) / power_sum([ONE] * were[u], self.tau)
+                    tau = self.asked.weights[u]
+                    ratio = power_sum([ONE] * are[u], tau) / power_sum([ONE] * were[u], tau)
                     numbers = [x * ratio for x in numbers]
                 for t in settled[at]:
                     some = {u: [s for w, s in left if w == u] for u in self.tables[t].scope}
@@ -235,11 +236,13 @@ class Step(Trees):
                 variables[node] |= set().union(*parts)
             need(all(x == tables[0] for x in tables), "lanes settle different tables")
             has[node] = tables[0] if tables else set()
-            value[node] = (power_sum([x for x, _ in found], self.tau), power_sum([x for _, x in found], self.tau))
+            tau = self.asked.weights[variable[node]] if node else 0.0
+            value[node] = (power_sum([x for x, _ in found], tau), power_sum([x for _, x in found], tau))
             mine = [{p for p in left if p[0] in variables[node]} for left in left_in.get(node, [])]
             need(all(x == mine[0] for x in mine), "a node is led to with other states of its variables")
         need(not value[0][1] or has[0] == set(range(len(self.tables))), "a table is not settled")
-        return low * value[0][0], high * value[0][1]
+        # To set a variable of a larger weight outside one of a smaller weight may gain something.
+        return low * value[0][0] if len(self.weights) <= 1 else ZERO, high * value[0][1]
 
     def need_impossible(
         self, place: tuple[int, int, int], k: int, there: set[tuple[int, int]], when: dict[tuple[int, int], int]
@@ -253,7 +256,7 @@ class Step(Trees):
 
     def branching(self) -> tuple[Decimal, Decimal]:
         _, high = self.remainder()
-        need(self.tau == 0.0, "only a maximum is bounded by branching")
+        need(self.weights <= {0.0}, "only a maximum is bounded by branching")
         self.read_places()
         places, moves = self.wholes("move_places", len(self.places)), self.reals("moves")
         if any(abs(x) > 1e15 for x in moves):

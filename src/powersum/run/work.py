@@ -76,8 +76,8 @@ LEAST_PACE = 0.5
 AROUND = 0.1
 """Share of the time for bounds on distributions from the variables around, at most."""
 
-ASKING = 0.02
-"""Share of the time for asking which states are impossible."""
+ASKING, MOST_ASKING = 0.02, 1.0
+"""Share of the time, and seconds at most, for asking which states are impossible."""
 
 QUICK_SHARE = 0.05
 """Share of the time that first bounds may take."""
@@ -105,7 +105,8 @@ def work(
     problem = simplified(question, barren=barren)
     if not (certificate or resumed or board.keeps_tree) and worth_counting(problem.model):
         # A certificate cannot tell why these states are impossible, and trees of other runs may have them.
-        possible = without_impossible(problem, question.model.cardinalities, clock.deadline(ASKING * clock.limit))
+        seconds = min(MOST_ASKING, ASKING * clock.limit)
+        possible = without_impossible(problem, question.model.cardinalities, clock.deadline(seconds))
         if possible is not None:
             problem = simplified(question, barren=barren, possible=possible)
     board.sizes = question_sizes(question, problem)

@@ -11,6 +11,7 @@ from powersum.core import work_time as time
 from powersum.core.arrays import IntArray, positions_of
 from powersum.core.progress import Progress
 from powersum.core.speed import COUNTING_NODE
+from powersum.exact.circuit import LEAST
 from powersum.exact.counting import LEAST_BYTES, Counting, worth_counting
 from powersum.prepare.orientation import causal_order
 from powersum.proof.conditioning import conditioning_arrays
@@ -31,8 +32,11 @@ FIRST, FURTHER = 0.25, 0.5
 PROVING, LEAST_PROVING = 0.3, 3.0
 """Share of the time so far, and seconds, that proving all boxes of the search may take; else the whole has to do."""
 
-WAITING = 0.25
-"""Share of the memory for nodes of the search that wait."""
+LEAST_SECONDS, HOPELESS = 0.3, 2.0
+"""Building is given up after so many seconds where it needs so many times the time that it may take, at its pace."""
+
+WAITING = 0.1
+"""Share of the memory of conditioning for nodes of the search that wait."""
 
 
 class Circuits:
@@ -62,6 +66,8 @@ class Circuits:
         self._search: CircuitSearch | None = None
         self._searched, self._built = 0.0, 0.0
         """Seconds of the search by the present circuit, and of building the last one."""
+        self._paces: list[tuple[float, float]] = []
+        """Seconds of building, and the log of the share of the states that are explored."""
         self._prover: Prover | None = None
         self._proven_before = task.board.prover
 
@@ -86,7 +92,7 @@ class Circuits:
             if progress is Progress.DONE:
                 self._take(self._building)
                 self._searched, self._building = 0.0, None
-            elif progress is not Progress.MORE or self._built > self._most:
+            elif progress is not Progress.MORE or self._built > self._most or self._hopeless(self._building):
                 # No larger one would fit either.
                 self._building, self._levels = None, []
                 self._open = self._search is not None
@@ -108,6 +114,14 @@ class Circuits:
 
     def end(self) -> None:
         """What is under way goes on in the next stage."""
+
+    def _hopeless(self, building: Counting) -> bool:
+        """Whether the logarithm of what is explored grows too slowly: what is remembered makes it grow evenly."""
+        self._paces.append((self._built, math.log(max(building.explored, LEAST))))
+        seconds, share = self._paces[-1]
+        before = next(pace for pace in reversed(self._paces) if pace[0] <= 0.5 * seconds or pace is self._paces[0])
+        gained = share - before[1]
+        return seconds > LEAST_SECONDS and -share * (seconds - before[0]) > HOPELESS * self._most * max(gained, 0.0)
 
     def _build(self, counting: Counting, deadline: float) -> Progress:
         progress = Progress.MORE
@@ -131,6 +145,7 @@ class Circuits:
             rank=np.zeros_like(known),
             circuit=True,
         )
+        self._paces = []
         self._built, self._most = 0.0, task.clock.left * (FIRST if self._search is None else FURTHER)
 
     def _take(self, counting: Counting) -> None:

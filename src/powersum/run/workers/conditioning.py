@@ -26,6 +26,9 @@ PACE_SECONDS = 0.2
 HOPELESS = 4.0
 """It is given up where it would take so many times the time that is left, at its pace."""
 
+BESIDE = 0.5
+"""Share of its memory where circuits are built beside."""
+
 DOUBT = 0.5
 """Share of the time that tables would take after which a promise to be quicker than they is not believed any more."""
 
@@ -82,7 +85,7 @@ class Conditioning:
                 # An assignment has one state of each max variable: what is left is summed.
                 np.ones(len(task.problem.tau)),
                 task.order,
-                memory=task.shares.conditioning,
+                memory=task.shares.conditioning * (1.0 if self.sums_all else BESIDE),
                 given=self._given,
                 log=task.board.ground is not None,
                 circuit=task.board.wants_distributions,
