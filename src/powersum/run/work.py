@@ -22,7 +22,7 @@ from powersum.bounds.single import SingleFactors, single_seconds
 from powersum.bounds.tree.fixed_tree import FixedTree
 from powersum.bounds.tree.race import Outlook
 from powersum.core import work_time as time
-from powersum.core.arrays import IntArray
+from powersum.core.arrays import BoolArray, IntArray
 from powersum.core.clock import Clock
 from powersum.core.progress import Progress
 from powersum.core.speed import ELIMINATION, SLOW_ELIMINATION, WAY_BACK
@@ -95,20 +95,15 @@ def work(
     certificate: bool = False,
     resumed: Legacy | None = None,
     lender: Lender | None = None,
+    possible: BoolArray | None = None,
 ) -> Generator[None]:
     """Work on a question; at each pause the board says what is known, with ``certificate`` also how it is proven.
 
-    ``resumed`` is what an earlier run has left, and ``lender`` knows others who have time for boxes.
+    ``resumed`` is what an earlier run has left, ``lender`` knows others who have time for boxes, and ``possible`` says
+    of the states of all variables which were not proven impossible.
     """
     # Barren variables, which a sum can do without, have distributions, too.
-    barren = not board.wants_distributions
-    problem = simplified(question, barren=barren)
-    if not (certificate or resumed or board.keeps_tree) and worth_counting(problem.model):
-        # A certificate cannot tell why these states are impossible, and trees of other runs may have them.
-        seconds = min(MOST_ASKING, ASKING * clock.limit)
-        possible = without_impossible(problem, question.model.cardinalities, clock.deadline(seconds))
-        if possible is not None:
-            problem = simplified(question, barren=barren, possible=possible)
+    problem = simplified(question, barren=not board.wants_distributions, possible=possible)
     board.sizes = question_sizes(question, problem)
     if certificate:
         board.ground = ground_of(question, problem)
@@ -167,6 +162,16 @@ def work(
     yield from exhaust(components, clock, schedule.slice)
     if board.proven:
         return
+    # A certificate cannot tell why states are impossible, and trees of other runs may have them.
+    kept = certificate or board.keeps_tree or board.wants_distributions or resumed is not None
+    if possible is None and not kept and worth_counting(components.problem.model):
+        seconds = min(MOST_ASKING, ASKING * clock.limit)
+        possible = without_impossible(components.problem, question.model.cardinalities, clock.deadline(seconds))
+        if possible is not None:
+            board.forget_variables()
+            again = partial(work, question, board=board, clock=clock, schedule=schedule, memory=memory)
+            yield from again(threads=threads, seed=seed, lender=lender, possible=possible)
+            return
     # With threads, local search runs beside the rest, one thread of its own.
     # Not where work is counted: what it finds in its own time would depend on the machine.
     beside = threads > 1 and not metered() and bool((components.problem.tau == 0.0).any())
