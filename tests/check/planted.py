@@ -98,7 +98,7 @@ BY_HAND: tuple[tuple[str, str, str], ...] = (
     ("best.py", "(states[:k] != states[k]).sum(axis=1) < distinct", "(states[:k] != states[k]).sum(axis=1) < 1"),
     ("best.py", "set(variables) != free", "not set(variables) <= free"),
     # What a tree leaves.
-    ("remainder.py", "if len(weights) > 1:", "if False:"),
+    ("remainder.py", "if len(set(weights)) > 1 and step.question.order is not None:", "if False:"),
     ("remainder.py", "v in set(named) and not tree.nodes_of[v]", "v in set(named)"),
     ("conditioning.py", "if self.range(t, left & ~of[u] | bit)[1] > -math.inf:", "if False:"),
     ("conditioning.py", "left & ~of[u] | bit)[1]", "before & ~of[u] | bit)[1]"),
