@@ -14,6 +14,14 @@ from powersum import generate
 from powersum.app.cli.files import check_outputs
 from powersum.app.cli.fresh import older_answers_aside
 from powersum.app.cli.help import examples
+from powersum.generate.detections import detection
+from powersum.generate.diagnostic import diagnosis
+from powersum.generate.diagrams import pomdp, wildcatter
+from powersum.generate.formulas import formula
+from powersum.generate.grids import grid
+from powersum.generate.pedigrees import pedigree
+from powersum.generate.plans import plan
+from powersum.generate.random_factors import random
 from powersum.model.diagram import Diagram
 
 generate_app = typer.Typer(
@@ -48,7 +56,7 @@ NEEDED = {"rows": 10, "columns": 10}
 
 GENERATORS = {
     "grid": Generator(
-        generate.grid,
+        grid,
         "A grid: Ising- or Potts-like, or a Bayesian network with deterministic tables.",
         (
             "--rows 12 --columns 12 --kind bayes --deterministic 0.5 -o grid.uai",
@@ -65,7 +73,7 @@ GENERATORS = {
         },
     ),
     "pedigree": Generator(
-        generate.pedigree,
+        pedigree,
         "A family for genetic linkage analysis, full of hard zeros.",
         (
             "--people 30 --loci 4 -o family.uai",
@@ -81,7 +89,7 @@ GENERATORS = {
         },
     ),
     "diagnosis": Generator(
-        generate.diagnosis,
+        diagnosis,
         "A network of risks, diseases and findings with graded noisy-or tables.",
         ("--variables 203 --states 7 -o clinic.uai", "--variables 359 --states 6 --observed 0 -o network.uai"),
         {
@@ -92,7 +100,7 @@ GENERATORS = {
         },
     ),
     "detection": Generator(
-        generate.detection,
+        detection,
         "A part-based detection model: a table for every pair of parts.",
         ("-o parts.uai", "--parts 60 --states 21 --seed 1 -o parts.uai.gz"),
         {
@@ -102,7 +110,7 @@ GENERATORS = {
         },
     ),
     "plan": Generator(
-        generate.plan,
+        plan,
         "A plan without observations: actions that bring all robots to their goals from uncertain starts.",
         ("-o robots.uai", "--rooms 20 --steps 12 --robots 5 --fails 0 -o sure.uai"),
         {
@@ -114,7 +122,7 @@ GENERATORS = {
         },
     ),
     "formula": Generator(
-        generate.formula,
+        formula,
         "Random clauses with weights; at least one assignment satisfies all.",
         ("-o clauses.uai", "--variables 200 --clauses 500 --weighted 0 -o count.uai"),
         {
@@ -125,7 +133,7 @@ GENERATORS = {
         },
     ),
     "random": Generator(
-        generate.random,
+        random,
         "Random factors on random scopes; with zeros, at least one solution remains.",
         (
             "--variables 50 --factors 75 -o random.uai",
@@ -141,10 +149,10 @@ GENERATORS = {
         },
     ),
     "wildcatter": Generator(
-        generate.wildcatter, "An influence diagram of two decisions: test for oil, drill for oil.", ("-o oil.uai",)
+        wildcatter, "An influence diagram of two decisions: test for oil, drill for oil.", ("-o oil.uai",)
     ),
     "pomdp": Generator(
-        generate.pomdp,
+        pomdp,
         "A POMDP as an influence diagram, with random tables.",
         ("--stages 5 --hidden 4 -o pomdp.uai",),
         {
@@ -159,13 +167,13 @@ GENERATORS = {
 }
 
 
-def _command(generator: Generator) -> Callable[..., None]:
+def _command(name: str, generator: Generator) -> Callable[..., None]:
     """The command of a generator, with an option for each of its arguments."""
 
     def command(**options: Any) -> None:
         output = options.pop("output")
         files = None if inspect.signature(generator.make).return_annotation == "Diagram" else _files(output)
-        made = generator.make(**options)
+        made = getattr(generate, name)(**options)
         if files is None:
             _write_diagram(made, output)
         else:
@@ -173,18 +181,18 @@ def _command(generator: Generator) -> Callable[..., None]:
 
     hints = get_type_hints(generator.make)
     parameters = [inspect.Parameter("output", inspect.Parameter.KEYWORD_ONLY, annotation=Output)]
-    for name, own in inspect.signature(generator.make).parameters.items():
-        words = ("--recall/--limited",) if name == "recall" else ()
+    for key, own in inspect.signature(generator.make).parameters.items():
+        words = ("--recall/--limited",) if key == "recall" else ()
         option = typer.Option(
             *words,
-            metavar=METAVARS.get(hints[name]),
-            min=0 if name == "seed" else None,
-            help={**SHARED, **generator.options}[name],
+            metavar=METAVARS.get(hints[key]),
+            min=0 if key == "seed" else None,
+            help={**SHARED, **generator.options}[key],
         )
-        default = NEEDED.get(name, own.default) if own.default is inspect.Parameter.empty else own.default
+        default = NEEDED.get(key, own.default) if own.default is inspect.Parameter.empty else own.default
         parameters.append(
             inspect.Parameter(
-                name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[hints[name], option]
+                key, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[hints[key], option]
             )
         )
     command.__doc__ = generator.summary
@@ -197,7 +205,7 @@ def _command(generator: Generator) -> Callable[..., None]:
 for _name, _generator in GENERATORS.items():
     generate_app.command(
         _name, epilog=examples(*(f"powersum generate {_name} {words}" for words in _generator.examples))
-    )(_command(_generator))
+    )(_command(_name, _generator))
 
 
 def _write_diagram(diagram: Diagram, output: Path) -> None:
