@@ -47,7 +47,7 @@ LEAST_PATIENCE, PATIENCE, BRIEF, HASTE = 30, 0.5, 0.1, 0.03
 brief one, and the last where all are hasty."""
 
 
-SWEEPING = 0.5
+SWEEPING = 0.75
 """Where everything is maximised and a narrow part of all variables has at least this share of them, each block is such
 a part: a *sweep*."""
 
