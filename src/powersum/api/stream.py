@@ -33,7 +33,7 @@ ASKED = ("maximize", "evidence", "weights", "of")
 
 
 class BatchItem(NamedTuple):
-    """The answer to one of many questions: its number, and its result, its error, or its distributions."""
+    """The answer to one of many questions: a result, an error or distributions."""
 
     number: int
     result: Result | None

@@ -139,7 +139,7 @@ class Decision:
         raise InputError(f"no open decision is called {decision!r}")
 
     def network(self, diagram: Diagram) -> Model:
-        """The diagram as a Bayesian network whose decisions follow the policy; a decision that is made is uniform."""
+        """The diagram as a Bayesian network whose open decisions follow the policy."""
         model = diagram.model
         tables: list[tuple[tuple[int, ...], FloatArray]] = [(f.scope, np.exp(f.log_table)) for f in model.factors()]
         rules = {rule._variable: rule for rule in self.policy}
