@@ -16,7 +16,6 @@ from powersum.core.machine import budget_of
 from powersum.model.keys import listed
 from powersum.model.limits import Limits
 from powersum.model.question import Question
-from powersum.proof.certificate import sum_certificate
 from powersum.run.distributions import shares_of_parts
 from powersum.run.solver import Run
 
@@ -45,6 +44,9 @@ def with_certificates(found: Marginals, question: Question, variables: list[int]
 
     Without variables, all distributions have one certificate.
     """
+    # Compiled modules are loaded where a proof is wanted.
+    from powersum.proof.certificate import sum_certificate
+
     if not variables:
         certificate = sum_certificate(question)
         if certificate is None:
