@@ -41,6 +41,7 @@ quick: lint types
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python -m tools.words
 
 # Language of the manual, of option help and of public docstrings.
 .PHONY: words
