@@ -139,7 +139,7 @@ def _of_case(name: str) -> Record:
 
 def _kept(case: Any, *dropped: str) -> dict[str, Any]:
     """The options of a case but its limits and its executor, and others."""
-    apart = ("time_limit", "work", "workers", *dropped)
+    apart = ("time_limit", "work", "executor", "workers", *dropped)
     return {name: value for name, value in case.options.items() if name not in apart}
 
 

@@ -314,7 +314,7 @@ def _options(rng: Rng, entry: str, road: str) -> dict[str, Any]:
         return options
     options["time_limit"] = _time_limit(rng, road)
     if entry == "marginals":
-        options["memory"] = one_of(rng, [None, None, None, 1e9, 1e9, 1e9, 1e9, 5e8, 1e4])
+        options["memory"] = one_of(rng, [None, None, None, 4e9, 4e9, 4e9, 4e9, 5e8, 1e4])
         options["asks"] = one_of(rng, [None, None, 0, 1, 2])
         options["boxes"] = bool(rng.random() < BY_BOXES)
         return options

@@ -184,7 +184,7 @@ def _marginals(case: Case, ends: list[str]) -> Wrong:
         shown.append(solver.result())
     except ps.InputError as error:
         ends.append("refused")
-        small = "memory" in str(error) and (case.options["memory"] or 1e9) < 1e9
+        small = "memory" in str(error) and (case.options["memory"] or 4e9) < 4e9
         return [] if small or truth.value == -math.inf else [f"refused: {error}"]
     ends.append("exact" if shown[-1].exact else "approximate")
     wrong = [text for found in shown for text in wrong_marginals(found, truth)]

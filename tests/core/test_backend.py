@@ -176,7 +176,8 @@ def doubled_variously(number: float, times: int) -> float:
 @pytest.mark.skipif(PLAIN, reason="Numba's own way compiles a form for each literal")
 def test_literals_do_not_make_forms_of_their_own() -> None:
     assert doubled_variously(3.0, 3) == 6.0 + 4.0 + 24.0
-    assert len(doubled.overloads) == 1  # type: ignore[attr-defined]
+    # None where machine code was kept: then nothing is compiled.
+    assert len(doubled.overloads) <= 1  # type: ignore[attr-defined]
 
 
 WAYS = {"compiled", "inner", "bare", "without_counting", "inlined"}

@@ -166,12 +166,12 @@ def test_sizes_that_are_none(given: Any) -> None:
 
 def test_memory_in_words_works_everywhere() -> None:
     model, query = ps.generate.grid(3, 3, seed=1)
-    solved = ps.solve(model, query, memory="2G")
-    assert solved.options["memory"] == 2e9
-    assert ps.Solver(model, query, memory="2G").question.limits.bytes == 2e9
-    assert ps.bound(model, query, memory="2GB", sweeps=2).options["memory"] == 2e9
-    assert ps.marginals(model, memory="1G").exact
-    assert results_of(model, [{"maximize": query}], memory="2G")[0].log_upper == solved.log_upper
+    solved = ps.solve(model, query, memory="8G")
+    assert solved.options["memory"] == 8e9
+    assert ps.Solver(model, query, memory="8G").question.limits.bytes == 8e9
+    assert ps.bound(model, query, memory="8GB", sweeps=2).options["memory"] == 8e9
+    assert ps.marginals(model, memory="8G").exact
+    assert results_of(model, [{"maximize": query}], memory="8G")[0].log_upper == solved.log_upper
 
 
 @pytest.mark.parametrize("model", [None, 5, {"a": [0.5, 0.5]}, b"coin.uai", ["coin.uai"]])

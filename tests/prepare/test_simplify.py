@@ -169,7 +169,7 @@ def test_contradictions_are_an_answer(factors: list[tuple[tuple[int, ...], Any]]
 
 def test_wrong_arguments_are_named() -> None:
     model = Model.from_factors([2, 2], [])
-    with pytest.raises(InputError, match="the query has 3 weights, the model 2 variables"):
+    with pytest.raises(InputError, match="weights has 3 numbers, the model 2 variables"):
         simplify(model, Query(np.ones(3)), {})
     with pytest.raises(InputError, match="variable 2"):
         simplify(model, Query.of(model), {2: 0})

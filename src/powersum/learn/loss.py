@@ -72,7 +72,7 @@ class Loss:
         ibound: int | None = None,
         sweeps: int = 5,
         steps: int = 1,
-        memory: float | str = 1e9,
+        memory: float | str | None = None,
         threads: int = 1,
         seed: int = 0,
     ) -> None:

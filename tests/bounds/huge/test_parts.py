@@ -331,7 +331,7 @@ def test_a_slow_worker_is_waited_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"method": "tree"}, "works on method gdd"),
+        ({"method": "tree"}, "workers take method gdd, not tree"),
         ({"method": "gdd", "certificate": True}, "certificate is not there for a bound in parts"),
         ({"method": "gdd", "ibound": 2}, "ibound is not there for a bound in parts"),
         ({"method": "gdd", "workers": "four"}, "workers is 'four'"),

@@ -15,7 +15,7 @@ from powersum.model.keys import Place
 from powersum.model.model import Model
 from powersum.model.question import Question
 
-SECONDS, MEMORY = 4.0, 1e9
+SECONDS = 4.0
 """What beliefs may take where they are not exact: nobody waits longer after a click."""
 
 MOST_NEXT = 8
@@ -27,7 +27,7 @@ class Beliefs:
 
     def __init__(self, model: Model) -> None:
         self._ancestors = Ancestors(model) if model.n_variables > MOST_VARIABLES else None
-        self._engine = Engine(model, time_limit=SECONDS, memory=MEMORY)
+        self._engine = Engine(model, time_limit=SECONDS)
         self._wide = False
 
     def of(self, question: Question, variables: Sequence[int]) -> dict[str, Any]:
@@ -46,7 +46,7 @@ class Beliefs:
     def next_of(question: Question) -> list[dict[str, Any]]:
         """Which variables tell most about those that are maximised, most first, by both sides of the information."""
         about = [Place(v) for v in question.query.answered]
-        found = ask_next(question.model, about, evidence=question.all_evidence, time_limit=SECONDS, memory=MEMORY)
+        found = ask_next(question.model, about, evidence=question.all_evidence, time_limit=SECONDS)
         return [
             {"id": question.model.variable(one.variable), "name": one.variable, "sides": list(one.information)}
             for one in found[:MOST_NEXT]
@@ -58,9 +58,7 @@ class Beliefs:
             found = self._engine.marginals(evidence=evidence)
             self._wide = not found.exact
             return found
-        return marginals(
-            question.model, evidence=evidence, of=[Place(v) for v in variables], time_limit=SECONDS, memory=MEMORY
-        )
+        return marginals(question.model, evidence=evidence, of=[Place(v) for v in variables], time_limit=SECONDS)
 
     @staticmethod
     def _of_part(
@@ -70,7 +68,7 @@ class Beliefs:
         part, place = ancestors.of([*variables, *question.all_evidence])
         of = [Place(place[v]) for v in variables]
         evidence = {Place(place[v]): known for v, known in question.all_evidence.items()}
-        return marginals(part, evidence=evidence, of=of, time_limit=SECONDS, memory=MEMORY), place
+        return marginals(part, evidence=evidence, of=of, time_limit=SECONDS), place
 
 
 def beliefs_json(found: Marginals, variables: Sequence[int], place: Mapping[int, int] | None = None) -> dict[str, Any]:

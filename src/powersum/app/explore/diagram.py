@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 
 from powersum.api.marginals import marginals
-from powersum.app.explore.beliefs import MEMORY, SECONDS, beliefs_json
+from powersum.app.explore.beliefs import SECONDS, beliefs_json
 from powersum.app.explore.guard import Refusal, json_of
 from powersum.app.explore.questions import question_from
 from powersum.app.explore.server import REPORT_POLICY, WAIT, Explorer, event_text
@@ -52,7 +52,7 @@ class DiagramExplorer(Explorer):
         return super()._facts() | {"kinds": self._kinds}
 
     def _decide(self, known: Known, seconds: float) -> Decision:
-        return decide(self._diagram, evidence=dict(known), time_limit=seconds, memory=MEMORY)
+        return decide(self._diagram, evidence=dict(known), time_limit=seconds)
 
     def _known(self, data: dict[str, Any]) -> Known:
         return tuple(sorted(question_from(self.model, data.get("question")).evidence.states.items()))
@@ -64,7 +64,7 @@ class DiagramExplorer(Explorer):
 
         def found() -> dict[str, Any]:
             network = self._decided(known, min(SECONDS, self._seconds)).network(self._diagram)
-            return beliefs_json(marginals(network, evidence=dict(known), time_limit=SECONDS, memory=MEMORY), asked)
+            return beliefs_json(marginals(network, evidence=dict(known), time_limit=SECONDS), asked)
 
         return JSONResponse(await self._threads.run(found, WAIT))
 

@@ -33,7 +33,6 @@ ASSETS = (*SCRIPTS, "style.css")
 WAIT = 60.0
 """Seconds after which nobody waits any longer for an answer that is not a run: beliefs, a picture, a report page."""
 MOST_SECONDS, MOST_BEST = 3600.0, 100
-MEMORY = 2e9
 PULSE = 10.0
 """Seconds of silence after which a stream says that it still works."""
 
@@ -165,7 +164,7 @@ class Explorer:
 
     async def _solve(self, request: Request) -> Response:
         data = await json_of(request)
-        limits = Limits(time_limit=self._time(data), memory=MEMORY)
+        limits = Limits.given(time_limit=self._time(data))
         question = question_from(self.model, data.get("question"), limits)
         best = whole_in(data, "best", 1, 1, MOST_BEST)
         loop, events = asyncio.get_running_loop(), asyncio.Queue[tuple[str, dict[str, Any]]]()
