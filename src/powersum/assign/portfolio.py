@@ -56,6 +56,10 @@ LEAST_TIME_SHARE = 0.1
 STRONG_SHARE = 0.95
 """Share of the time of annealed starts at least, where tables are strong."""
 
+NOISED_SHARE = 0.8
+"""Share of the starts of sweeps that noise moves from a good assignment: they gain more than draws from an upper bound,
+which take as long as several sweeps."""
+
 FEW_BLOCKS = 5
 """Blocks without a gain after which an annealed start is given up then."""
 
@@ -275,6 +279,9 @@ class Portfolio:
 
     def _drawn_kind(self) -> Start:
         """A kind of start, so that each has time in proportion to its good ends for the time it took."""
+        sweeps = self._search is not None and self._search.sweeps
+        if sweeps and self._elite and self._rng.random() < NOISED_SHARE:
+            return Start.NOISED
         missing = {Start.DECODED} if self._decoded is None and self._draw is None else set()
         missing |= set() if self._elite else {Start.NOISED}
         kinds = [kind for kind in self._merits if kind not in missing]
