@@ -234,9 +234,7 @@ class Scheduler:
         # A search that will not close the gap gains ever less for its time.
         active |= self._searching and not crew.companion.wide and schedule.hopeful < board.gap < math.inf
         seconds = (schedule.active_share if active else schedule.idle_share) * self._slice
-        if crew.companion.keen and active:
-            seconds *= schedule.keen_share
-        elif crew.companion.wide:
+        if crew.companion.wide or (crew.companion.keen and active):
             seconds *= schedule.wide_share
         if self._stage and board.is_hopeless(schedule.hopeless_gap):
             seconds = schedule.hopeless_share * self._slice

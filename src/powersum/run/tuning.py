@@ -126,11 +126,8 @@ class Schedule:
     """Share of the usual turn for a local search that finds something now and then, and that has not for long."""
 
     wide_share: float = 1.6
-    """How many times that it has where sums stay in one piece: there time finds more than what bounds would like."""
-
-    keen_share: float = 4.0
-    """How many times that it has where it sweeps over most of the variables, or where tables are strong, as long as it
-    has found something of late: no bound comes near there."""
+    """How many times that it has where sums stay in one piece: there time finds more than what bounds would like. The
+    same where it sweeps over most of the variables, or tables are strong, if it has found something of late."""
 
     hopeless_gap: float = 1.0
     """A gap larger than this share of the value will not be closed."""
