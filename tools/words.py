@@ -15,7 +15,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 
 SENTENCE_WORDS, PARAGRAPH_SENTENCES, LINE, CELL_WORDS, SUMMARY = 25, 5, 120, 25, 90
-SITE_WORDS = 19_500
+SITE_WORDS = 20_500
 """Most words of all pages of the site together; 16,000 are wanted."""
 
 NO_PROSE = ("architecture.md", "dev/")
