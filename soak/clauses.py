@@ -24,7 +24,7 @@ def formula(rng: Rng) -> tuple[list[int], Tables]:
 
 
 def deterministic(rng: Rng) -> tuple[list[int], Tables]:
-    """A network of which most tables are functions of the parents, with axes in any order, and constraints."""
+    """A network whose tables are mostly functions of the parents, with axes in any order, and constraints."""
     n = int(rng.integers(2, 11))
     cards = rng.integers(2, 4, n).tolist()
     tables: Tables = []

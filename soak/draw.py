@@ -329,7 +329,7 @@ def _options(rng: Rng, entry: str, road: str) -> dict[str, Any]:
     if entry == "best":
         options |= {"k": int(rng.integers(2, 7)), "distinct": one_of(rng, [1, 1, 1, 2, 3])}
     if entry == "best" and rng.random() < 0.3:
-        # Whoever is lost before there is any bound takes the answer along.
+        # A worker that is lost before there is any bound takes the answer with it.
         options |= {"executor": {**drawn_executor(rng), "lost": 0.0}}
         if rng.random() < 0.3:
             options |= {"work": options.pop("time_limit") or 1.0}

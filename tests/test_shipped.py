@@ -11,6 +11,7 @@ import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -121,6 +122,19 @@ def same_but_for_times(wanted: str, got: str) -> bool:
     plain = [re.sub(r"[\d.e-]+ s\b|\d+(\.\d+)?e-\d+", "#", text) for text in (wanted, got)]
     lines = [re.escape(line).replace("…", ".*") if line != "..." else r"(.*\n)*?.*" for line in plain[0].splitlines()]
     return re.search("\n".join(lines), plain[1]) is not None
+
+
+def test_the_classifier_of_the_recipes_predicts(shell_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (ROOT / "docs" / "recipes.md").read_text(encoding="utf-8")
+    (block,) = [b for b in re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE) if "sklearn" in b]
+    base = SimpleNamespace(BaseEstimator=type("BaseEstimator", (), {}), ClassifierMixin=type("ClassifierMixin", (), {}))
+    monkeypatch.setitem(sys.modules, "sklearn", SimpleNamespace(base=base))
+    monkeypatch.setitem(sys.modules, "sklearn.base", base)
+    names: dict[str, Any] = {"ps": ps}
+    exec(compile(block, "recipes.md", "exec"), names)
+    cases = SimpleNamespace(to_dict=lambda _: [{"dyspnoea": "yes", "cough": float("nan")}, {"cough": "no"}])
+    fitted = names["NetworkClassifier"](shell_folder / "clinic.bif", "bronchitis").fit(cases)
+    assert fitted.predict(cases) == ["yes", "no"]
 
 
 def test_there_are_commands_to_try() -> None:

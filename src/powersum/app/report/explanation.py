@@ -71,7 +71,7 @@ def explanation_section(explanation: Explanation) -> str:
         ]
         parts.append(
             _table(
-                "The answer without one observation, and probabilities given the rest",
+                WITHOUT,
                 ("without", "the answer is", "its probability", "this answer's"),
                 rows,
             )
@@ -83,7 +83,7 @@ def explanation_section(explanation: Explanation) -> str:
         ]
         parts.append(
             _table(
-                "What the best other state of one variable costs, in nats",
+                COSTS,
                 ("variable", "instead", "log value lost, at least", "at most"),
                 rows,
             )

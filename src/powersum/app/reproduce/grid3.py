@@ -12,7 +12,6 @@ from powersum.model.model import Model
 from powersum.model.query import Query
 from powersum.prepare.problem import Problem
 
-SIDE = 3
 EDGES = [(v, v + 1) for v in range(9) if v % 3 < 2] + [(v, v + 3) for v in range(6)]
 """Neighbours in the grid; the one with the smaller number is eliminated first."""
 
